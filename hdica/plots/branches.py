@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.reading import at_end
-from hdica.analysis.steady.branches import branches_of
+from hdica.analysis.steady.branches import Branches
 from hdica.analysis.steady.figure import lines_of, once, style_of
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import NUMERIC, Source, matching
@@ -123,7 +123,7 @@ def _followed(source: Source, name: str) -> tuple[str, list[Item]]:
     known = () if source.record is None else source.record.methods
     varied = next((m.varies for m in known if m.name == source.method and m.varies), "value")
     ends = float(np.nanmin(columns[0])), float(np.nanmax(columns[0]))
-    return varied, list(lines_of(branches_of(*columns), "ink", EMPTY, ends))
+    return varied, list(lines_of(Branches(*columns), "ink", EMPTY, ends))
 
 
 def _ends(runs: Source, x: str, name: str) -> Points:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.steady.branches import branches_of
+from hdica.analysis.steady.branches import Branches
 from hdica.analysis.steady.compute import findings
 from hdica.errors import HdicaError
 from hdica.show.finding import verdict_of
@@ -22,7 +22,7 @@ def found(bifurcation_store):
 @pytest.fixture(scope="module")
 def branches():
     data = bifurcation.branches()
-    return branches_of(*(data[k].values for k in ("value", "Q", "stable", "kind", "branch")))
+    return Branches(*(data[k].values for k in ("value", "Q", "stable", "kind", "branch")))
 
 
 def test_pieces_have_one_style_each_and_leave_no_gap(branches):

@@ -314,8 +314,8 @@ def films(data: xr.Dataset) -> list[Film]:
 def over_time(data: xr.Dataset, cell: Point) -> list[Panel]:
     """A panel for every snapshot at which something is known, of many for some, evenly."""
     times = evenly(data["snapshot"].values.astype(float).tolist(), FRAMES)
-    panels = [together(data.sel(snapshot=t), {"snapshot": t, **cell}) for t in times]
-    return [one for one in panels if one.items]
+    frames = [together(data.sel(snapshot=t), {"snapshot": t, **cell}) for t in times]
+    return [one for one in frames if one.items]
 
 
 def together(here: xr.Dataset, at: Point) -> Panel:

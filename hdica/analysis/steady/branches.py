@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +17,17 @@ SNAP = 1e-3
 """A transition this close to the end of a stable piece, relatively, is that end."""
 
 
-@dataclass(frozen=True)
 class Branches:
-    """Points of steady states, ordered along each branch; arrays of shape (points,).
+    """Points of steady states, ordered along each branch, from arrays of shape (points,).
 
-    ``value`` is the parameter, ``q`` is |Q|, ``branch`` the index of the branch; ``kind`` is 0
-    informative, 1 uninformative, 2 condensed.
+    ``value`` is the parameter, ``q`` is Q, of which the size is kept, ``branch`` the index of the
+    branch; ``kind`` is 0 informative, 1 uninformative, 2 condensed. What is NaN is left out.
     """
 
-    value: Array
-    q: Array
-    stable: NDArray[np.bool_]
-    kind: Array
-    branch: Array
+    def __init__(self, value: Array, q: Array, stable: Array, kind: Array, branch: Array) -> None:
+        keep = np.isfinite(value) & np.isfinite(q)
+        self.value, self.q, self.branch = value[keep], np.abs(q[keep]), branch[keep]
+        self.stable, self.kind = stable[keep] > 0.5, np.nan_to_num(kind[keep])
 
     def pieces(self) -> list[tuple[NDArray[np.intp], bool, int]]:
         """Runs of points with equal stability and kind: positions, stability, kind.
@@ -93,10 +90,3 @@ def _snapped(end: float, transitions: Array) -> float:
     """The transition next to an end, or the end itself."""
     near = transitions[np.abs(transitions - end) <= SNAP * abs(end)]
     return float(near[np.abs(near - end).argmin()]) if len(near) else end
-
-
-def branches_of(value: Array, q: Array, stable: Array, kind: Array, branch: Array) -> Branches:
-    """Branches from padded arrays."""
-    keep = np.isfinite(value) & np.isfinite(q)
-    kinds = np.nan_to_num(kind[keep])
-    return Branches(value[keep], np.abs(q[keep]), stable[keep] > 0.5, kinds, branch[keep])

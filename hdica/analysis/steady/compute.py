@@ -21,7 +21,7 @@ from hdica.analysis.reading import (
 )
 from hdica.analysis.settings import BRANCH_POINT, FIXED_POINT, TIME
 from hdica.analysis.steady import Steady
-from hdica.analysis.steady.branches import Array, Pairs, branches_of, distinct
+from hdica.analysis.steady.branches import Array, Branches, Pairs, distinct
 from hdica.errors import HdicaError
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, named
@@ -170,10 +170,10 @@ def _states(out: xr.Dataset, x: str) -> xr.Dataset:
     if "branch_Q" in out:
         curves = [out[name] for name in BRANCH]
         known = out.get("transition_value", xr.DataArray([np.nan], dims="transition"))
-        found |= _listed(RANGES, lambda *c: branches_of(*c[:-1]).bistable(c[-1]), *curves, known)
+        found |= _listed(RANGES, lambda *c: Branches(*c[:-1]).bistable(c[-1]), *curves, known)
         if "state" not in found and x in out.dims:
             columns = *curves, out[x].astype(float)
-            found |= _listed(STATES, lambda *c: branches_of(*c[:-1]).stable_at(c[-1]), *columns)
+            found |= _listed(STATES, lambda *c: Branches(*c[:-1]).stable_at(c[-1]), *columns)
     return xr.Dataset(found)
 
 

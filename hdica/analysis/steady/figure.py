@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.steady.branches import Branches, branches_of
+from hdica.analysis.steady.branches import Branches
 from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_dims
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of
@@ -80,7 +80,7 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
         color, lead = color_of(i, len(cells)) if cell else "ink", leading(cell)
         columns = [selected(curve, cell) for curve in curves]
         if columns and all(column.ndim == 1 for column in columns):
-            out += lines_of(branches_of(*(c.values for c in columns)), color, lead, at)
+            out += lines_of(Branches(*(c.values for c in columns)), color, lead, at)
         elif "fixed_Q" in data and data.attrs["x"] in data["fixed_Q"].dims:
             out.append(_fixed(data, cell, color, lead))
     return out
