@@ -77,8 +77,8 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     if the entries were independent draws. Per snapshot and feature the exponents of decay in n, and
     the verdict of :func:`hdica.analysis.laws.agreement`.
     """
-    simulations, limit_name, level = settings.simulation, settings.limit, settings.level
-    limits = group(tree, limit_name)
+    simulations, level = settings.simulation, settings.level
+    limits = group(tree, settings.limit)
     curves = controlled(companions(limits, "cdf", finished(limits, "cdf")), settings.control)
     groups = [group(tree, name) for name in simulations]
     tests = comparisons_in(groups, "cdf", "edge")
@@ -86,7 +86,7 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     out = over(parts, "simulation", simulations, ["count"])
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
-    out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
+    out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
     out.attrs |= {"level_each": level / tests, "control": settings.control}
     return described(out, LONG_NAMES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -127,18 +128,22 @@ def _compared(data: xr.Dataset, predicted: Array) -> tuple[Judgement, Array]:
 
 def _ours(tree: xr.DataTree, name: str, one: Place) -> dict[str, Any]:
     """Result, its standard error over seeds, the method's own error, and how many seeds."""
-    data = group(tree, one.method)
-    values = _chosen(finished(data, one.variable), name, one)
+    data, absent = group(tree, one.method), ""
+    values = _chosen(finished(data, one.variable), name, one.sel)
     samples = np.abs(values.values) if one.magnitude else values.values
     samples = samples[np.isfinite(samples)]
     many, seeded = int(samples.size), "seed" in values.dims
     se = float(samples.std(ddof=1) / np.sqrt(many)) if many > 1 else np.nan
+    if not many:
+        known = {key: value for key, value in one.sel.items() if key in data["status"].dims}
+        pending = bool((_chosen(data["status"], name, known) == PENDING).any())
+        absent = "pending" if pending else NO_RESULT
     return {
         "ours": float(samples.mean()) if many else np.nan,
         "se": se if seeded or not many else 0.0,
         "own_error": _own_error(data, values, name, one),
         "count": many if seeded else 0,
-        "absent": "" if many else _absent(data["status"], name, one),
+        "absent": absent,
     }
 
 
@@ -146,25 +151,17 @@ def _own_error(data: xr.Dataset, values: xr.DataArray, name: str, one: Place) ->
     """What a method without seeds says of its own error, 0 if it says nothing."""
     own = set(data[one.variable].dims)
     for key in (f"{one.variable}_error", "error"):
-        if key not in data or "seed" in data[key].dims or not set(data[key].dims) <= own:
-            continue
-        error = float(np.nan_to_num(_chosen(finished(data, key), name, one).item()))
-        relative = "relative" in str(data[key].attrs.get("long_name", ""))
-        return error * float(np.abs(values).max()) if relative else error
+        if key in data and "seed" not in data[key].dims and set(data[key].dims) <= own:
+            error = float(np.nan_to_num(_chosen(finished(data, key), name, one.sel).item()))
+            relative = "relative" in str(data[key].attrs.get("long_name", ""))
+            return error * float(np.abs(values).max()) if relative else error
     return 0.0
 
 
-def _absent(status: xr.DataArray, name: str, one: Place) -> str:
-    """Why there is no result: points are pending, or all of them ended without one."""
-    selected = {key: value for key, value in one.sel.items() if key in status.dims}
-    chosen = _chosen(status, name, one.model_copy(update={"sel": selected}))
-    return "pending" if bool((chosen == PENDING).any()) else NO_RESULT
-
-
-def _chosen(values: xr.DataArray, name: str, one: Place) -> xr.DataArray:
+def _chosen(values: xr.DataArray, name: str, sel: Mapping[str, Any]) -> xr.DataArray:
     """What is selected of an output, over seeds at most."""
     where = f"analysis.printed.numbers.{name}.sel"
-    for key, wanted in one.sel.items():
+    for key, wanted in sel.items():
         if key in values.dims:
             values = values.isel({key: _place_of(values, key, wanted, where)}, drop=True)
         elif key not in values.coords and key not in ("n", "time", "seed"):
@@ -262,10 +259,9 @@ def _quantity(here: xr.Dataset) -> tuple[Text, dict[str, float]]:
 
 def _theory(here: xr.Dataset) -> Text:
     """Who has a number: the paper, its correction, or whoever found it apart from this code."""
-    origin = str(here["origin"].item())
+    origin, corrected = str(here["origin"].item()), bool(np.isfinite(here["corrected"]))
     if origin in APART:
         return words(f"{APART[origin]} independent of this code")
-    corrected = bool(np.isfinite(here["corrected"]))
     return words(cited(str(here.attrs["paper"])) + (" as corrected" if corrected else ""))
 
 

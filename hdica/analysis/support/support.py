@@ -59,8 +59,8 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     limit's curve of true against false positives, and the verdict of
     :func:`hdica.analysis.laws.agreement` on both rates together.
     """
-    simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
-    limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]
+    simulations, level = names(settings.simulation), settings.level
+    limits, groups = group(tree, settings.limit), [group(tree, name) for name in simulations]
     curves = {
         rate: controlled(companions(limits, rate, finished(limits, rate)), settings.control)
         for rate in RATES
@@ -73,7 +73,7 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     for rate in RATES:
         out[f"{rate}_limit"] = curves[rate]["limit"].reset_coords(drop=True)
     out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
-    out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
+    out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
     out.attrs |= {"level_each": level / tests, "control": settings.control}
     return described(out, LONG_NAMES)
 
