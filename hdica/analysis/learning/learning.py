@@ -55,20 +55,18 @@ def _of(tree: xr.DataTree, name: str) -> tuple[str, str, int, int, str] | None:
         size = values.max([d for d in values.dims if d in entries()])
         still, end = size.max("time") <= ZERO, size.isel(time=-1)
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
-        kinds = {"still": still, "lost": end.notnull() if lost else still & False}
+        what, where = ("lost", end.notnull() & lost) if not still.any() else ("still", still)
     else:
         found = _known(data)
         if found is None:
             return None
-        nothing = (data["status"] == DONE) & ~found if not bool(found.any()) else found & False
-        kinds = {"none": nothing}
-    done = int((data["status"] == DONE).sum())
-    for what, where in kinds.items():
-        if bool(where.any()):
-            pairs = zip(where.dims, np.argwhere(where.values)[0].tolist(), strict=True)
-            first = {str(d): where[d][i].item() for d, i in pairs if d not in padded()}
-            return name, what, int(where.sum()), done, _note(tree, data, overlap, first)
-    return None
+        what, where = "none", (data["status"] == DONE) & ~found.any()
+    if not where.any():
+        return None
+    pairs = zip(where.dims, np.argwhere(where.values)[0].tolist(), strict=True)
+    first = {str(d): where[d][i].item() for d, i in pairs if d not in padded()}
+    many, done = int(where.sum()), int((data["status"] == DONE).sum())
+    return name, what, many, done, _note(tree, data, overlap, first)
 
 
 def _known(data: xr.Dataset) -> xr.DataArray | None:
@@ -83,7 +81,8 @@ def _known(data: xr.Dataset) -> xr.DataArray | None:
 
 def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:
     """Why a point learns nothing; empty if its system cannot be built from the store."""
-    if (record := system_of(tree)) is None:
+    record = system_of(tree)
+    if record is None:
         return ""
     try:
         grid = space(tree, record)
