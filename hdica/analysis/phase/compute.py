@@ -43,6 +43,7 @@ LONG_NAMES = {
     "threshold_se": "standard error of the start with even odds",
     "critical_value": "critical value",
     "critical_overlap": "overlap at the critical value",
+    "critical_error": "error of the critical value",
     "odds": "predicted probability that a run succeeds",
     "odds_p": "p-value of the share of runs beside the predicted probability",
     "odds_chance": "chance that this p-value is below 0.05 if the prediction is right",

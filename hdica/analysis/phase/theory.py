@@ -96,7 +96,7 @@ def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     if transitions is not None:
         found = group(tree, transitions)
         found = found.where(found["kind"] == FOLD)  # where informative states appear or vanish
-        pairs = {"critical_value": "value", "critical_overlap": variable}
+        pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
         out |= {name: found[own] for name, own in pairs.items() if own in found}
     return xr.Dataset(out).reset_coords(drop=True)
 
