@@ -88,7 +88,7 @@ def test_every_kind_is_counted_and_the_indices_are_judged(found):
     assert numbers(found, "critical points") == [8, 26, 80]
     for k, kind in enumerate(KINDS):
         assert numbers(found, kind) == [NUMBERS[d][k] for d in spheres.DIMENSIONS]
-    assert numbers(found, "listed minimisers off the coordinate axes") == [0, 0, 0]
+    assert numbers(found, "minimisers off the coordinate axes") == [0, 0, 0]
     sums = findings(found)[-3:]
     assert [one.place["dimension"] for one in sums] == spheres.DIMENSIONS
     assert [one.value for one in sums] == [one.predicted for one in sums] == [0, 2, 0]
@@ -111,7 +111,7 @@ def test_minimisers_off_the_axes_are_counted():
     lowest = np.flatnonzero(data["stable"].values[1, 0] == 1)[0]
     turned.values[1, :, lowest, :3] = [0.6, 0.8, 0.0]
     here = sphere(_changed("critical_points", v=turned), SETTINGS)
-    assert numbers(here, "listed minimisers off the coordinate axes") == [0, 1, 0]
+    assert numbers(here, "minimisers off the coordinate axes") == [0, 1, 0]
 
 
 def test_points_that_stand_for_several_are_counted_so():

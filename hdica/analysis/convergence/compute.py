@@ -291,7 +291,7 @@ def _scatter_predicted(data: xr.Dataset, dims: Sequence[str]) -> list[Finding]:
     """Measured scatter over that of the central limit theorem, at the largest n."""
     top = at_largest_n(data, data["rms_sd"].notnull().any(dims))
     ratio = top["rms_sd"] / top["rms_sd_predicted"]
-    name = words("the standard deviation over that of the central limit theorem")
+    name = words("the ratio of the standard deviation to that of the central limit theorem")
     return [
         Finding(name, {**named(data, point), "n": int(top["n"])}, float(ratio.sel(point)), digits=3)
         for point in points(data, dims)

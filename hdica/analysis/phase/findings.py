@@ -65,7 +65,8 @@ def _separation(data: xr.Dataset) -> list[Finding]:
     if not many:
         return []
     needed = top["time_needed"].values[np.isfinite(top["time_needed"].values)]
-    why = "elsewhere most runs are closer to their start than to the state to which they go"
+    elsewhere = "" if many == total else "elsewhere "
+    why = f"{elsewhere}most runs are still closer to their start than to the state to which they go"
     if needed.size:
         why += f"; most of them need about <i>t</i> = {rounded(float(np.median(needed)), 1)}"
     return [

@@ -110,7 +110,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     numbers = {
         "critical points": data["minimisers"] + data["maximisers"] + data["saddles"],
         **{name: data[name] for name in KINDS},
-        "listed minimisers off the coordinate axes": off.sum("fixed_point"),
+        "minimisers off the coordinate axes": off.sum("fixed_point"),
     }
     out = [
         Finding(words(f"the number of {name}"), at, float(values.sel(cell)))

@@ -42,7 +42,7 @@ def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
 def findings(data: xr.Dataset) -> list[Finding]:
     """Height and place of the barrier of every overlap at every grid point that has one."""
     named = {d for d in data["barrier"].dims if data.sizes[d] > 1}
-    barrier = words("the barrier of the trapping potential over the variance D of its noise")
+    barrier = words("the barrier of the trapping potential in units of the variance D of its noise")
     summit = words("the distance r of the top of the barrier from 0")
     return [
         Finding(name, {k: v for k, v in p.items() if k in named}, float(data[variable].sel(p)))
