@@ -262,7 +262,8 @@ def repair(results: Results) -> None:
     done = mend(results)
     for sentence in done:
         _note(sentence)
-    _say(f"{len(done)} repairs; hdica run restores the points" if done else "nothing is damaged")
+    many = f"{len(done)} repair{'' if len(done) == 1 else 's'}"
+    _say(f"{many}; hdica run restores the points" if done else "nothing is damaged")
 
 
 @app.command(epilog="Example: hdica query results/tiny.zarr --sel tau=0.05 --sel n=400 --to csv")

@@ -171,6 +171,16 @@ def test_shards_and_publish(study: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert call(["verify", out]) == 0
 
 
+def test_repair_says_whether_anything_was_damaged(
+    results: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(["repair", results]) == 0
+    assert capsys.readouterr().out == "nothing is damaged\n"
+    next(work_path(results).glob("line-*/Q/c/*/*")).write_bytes(b"")
+    assert call(["repair", results]) == 0
+    assert capsys.readouterr().out == "1 repair; hdica run restores the points\n"
+
+
 @pytest.mark.deep
 def test_damage_is_status_three_and_repair_brings_it_back(
     results: str, study: str, capsys: pytest.CaptureFixture[str]

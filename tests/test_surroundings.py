@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import py_compile
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from hdica.cli import call
 from hdica.errors import HdicaError
+from hdica.status import damaged_file
 from hdica.sweep.files.disk import SWITCH, syncing
 from hdica.sweep.files.paths import results_path
 from hdica.sweep.outcome.integrity import verify
@@ -255,3 +258,16 @@ asyncio.run(cell())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("[1]")
     assert "tau" in done.stdout
+
+
+def test_a_compiled_module_that_is_cut_is_named_and_no_other_error_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_rule.py").write_text("x = 1\n")
+    cut = Path(py_compile.compile(str(tmp_path / "a_rule.py")))
+    cut.write_bytes(cut.read_bytes()[:20])
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(EOFError) as raised:
+        importlib.import_module("a_rule")
+    assert damaged_file(raised.value) == str(cut)
+    assert damaged_file(ValueError("no import")) == damaged_file(KeyError("x")) == ""

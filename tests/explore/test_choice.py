@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 
 from hdica.analysis.points import means
+from hdica.analysis.points.space import Axis
 from hdica.explore.choice import chosen
 from hdica.explore.feed import Feed
 from hdica.explore.surfaces import Surfaces
@@ -104,3 +106,25 @@ def test_what_cannot_be_read_is_told_and_the_last_snapshot_stays(
     assert not feed.look()
     assert feed.now is before
     assert "study.json" in feed.trouble
+
+
+@pytest.mark.parametrize(
+    ("values", "ends", "second"),
+    [
+        ([0.1, 0.2, 0.3], (0.05, 0.35), (0.15, 0.25)),
+        ([1.0, 10.0, 100.0], (10**-0.5, 10**2.5), (10**0.5, 10**1.5)),
+        ([1.0, 2.0, 7.0], (-0.5, 2.5), (0.5, 1.5)),
+        ([3.0], (-0.5, 0.5), (-0.5, 0.5)),
+    ],
+    ids=["even", "even in the logarithm", "uneven", "single"],
+)
+def test_cells_of_a_side_lie_about_their_values(
+    values: list[float], ends: tuple[float, float], second: tuple[float, float]
+) -> None:
+    from hdica.explore.view.sides import Side
+
+    side = Side(Axis("tau", np.array(values)))
+    assert side.ends == pytest.approx(ends)
+    assert side.edges(1) == pytest.approx(second)
+    assert side.range().bounds == pytest.approx(ends)
+    assert [side.place(at) for at in side.centres] == list(range(len(values)))
