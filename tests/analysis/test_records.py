@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import hdica
 from hdica.analysis import manual, registry
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import summary
@@ -355,3 +356,10 @@ def test_a_store_of_a_system_that_is_not_known_is_reported_or_refused_in_one_sen
     assert render(found, panels(found))
     with pytest.raises(HdicaError, match="phase.variable is missing .*'Unknown' is not known"):
         aggregate(tree)
+
+
+def test_one_function_registers_a_system_and_an_analysis_of_ones_own() -> None:
+    for record in (systems()["OnlineICA"], analyses()["runs"]):
+        assert hdica.register(record) is record
+    with pytest.raises(HdicaError, match="register: a str is not allowed"):
+        hdica.register("OnlineICA")
