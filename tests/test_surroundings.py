@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hdica.cli import call
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, Stopped
 from hdica.status import damaged_file
 from hdica.sweep.files.disk import SWITCH, syncing
 from hdica.sweep.files.paths import results_path
@@ -271,3 +271,11 @@ def test_a_compiled_module_that_is_cut_is_named_and_no_other_error_is(
         importlib.import_module("a_rule")
     assert damaged_file(raised.value) == str(cut)
     assert damaged_file(ValueError("no import")) == damaged_file(KeyError("x")) == ""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_a_signal_stops_ends_with_the_status_of_a_shell(
+    number: int, status: int
+) -> None:
+    stopped = Stopped(number)
+    assert (stopped.status, str(stopped)) == (status, f"stopped by {signal.Signals(number).name}")
