@@ -134,13 +134,19 @@ def _points_done(aggregate: xr.DataTree) -> tuple[int, int]:
 
 
 def _opening(groups: Sequence[Group], verdict: str) -> list[Group]:
-    """The first group, and the first of the others that decides the verdict if it does not."""
+    """The first group, and the first of the others that decides the verdict if it does not.
+
+    Where that judges the one value that the first group states, it stands alone.
+    """
     if not groups:
         return []
     first = groups[0]
     if verdict_of(first) == verdict:
         return [first]
-    return [first, next(group for group in groups[1:] if verdict_of(group) == verdict)]
+    deciding = next(group for group in groups[1:] if verdict_of(group) == verdict)
+    # One value is not worth a sentence before the one that judges it.
+    same = first[0].quantity == deciding[0].quantity and len(first) == len(deciding) == 1
+    return [deciding] if same and not verdict_of(first) else [first, deciding]
 
 
 def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:

@@ -13,6 +13,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.show.choose import Point
+from hdica.show.terms import entries
 from hdica.show.words import EMPTY, Text, p_value, words
 from hdica.verdict.cells import CLEAR, DIFFERS, UNDECIDED, together
 from hdica.verdict.trajectory import WRONG_DRIFT
@@ -136,5 +137,6 @@ def judgement(data: xr.Dataset, point: Point) -> dict[str, Any]:
 
 
 def named(data: xr.Dataset, point: Point) -> Point:
-    """A point of the grid without the name of the only method of its kind."""
-    return {k: v for k, v in point.items() if k not in METHODS or data.sizes.get(k, 2) > 1}
+    """A point of the grid without the only method of its kind, or the only entry of a matrix."""
+    own = (*METHODS, *entries())
+    return {k: v for k, v in point.items() if k not in own or data.sizes.get(k, 2) > 1}

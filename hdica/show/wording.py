@@ -57,6 +57,13 @@ EXPECTED = {
     "": ", where {power} is expected",
 }
 """After a power that is measured, the one that is expected, by the verdict on the two."""
+EACH = {
+    AGREES: " (in agreement with {power})",
+    DIFFERS: " (differs from {power})",
+    UNDECIDED: " (undecided beside {power})",
+    "": " (expected: {power})",
+}
+"""The same after each of several."""
 LISTED = 2
 """So many values are listed; of more the least and the largest are."""
 POWERS = 3
@@ -137,6 +144,8 @@ def predicted(one: Finding) -> str:
     if one.error > 0 and 1e-3 <= abs(one.value) < 1e5:
         decimals = max(2 - int(np.floor(np.log10(one.error))), 0)
         return number(round(one.predicted, decimals), 9)
+    if abs(one.predicted) >= 1e5:
+        return measurement(one.predicted, np.nan)
     return number(one.predicted, max(one.digits, 4))
 
 
@@ -213,8 +222,11 @@ def _powers(group: Group) -> str:
     """As which powers a quantity goes, and which are expected: a few, or the range of more."""
     shared, quantity = _shared(group), group[0].quantity.html
     if len(group) <= POWERS:
-        values = listed([_power(one, shared) for one in group])
-        return _begun(shared, PATTERNS["power"].format(quantity=quantity, values=values))
+        endings = EXPECTED if len(group) == 1 else EACH
+        parts = [_power(one, shared, endings) for one in group]
+        if {part.partition(" ")[0] for part in parts[1:]} == {parts[0].partition(" ")[0]}:
+            parts[1:] = [part.partition(" ")[2] for part in parts[1:]]  # one verb is enough
+        return _begun(shared, PATTERNS["power"].format(quantity=quantity, values=listed(parts)))
     ordered = sorted(group, key=lambda one: one.value)
     low, high = (f"{_raised(one)}{_at(_own(one, shared))}" for one in (ordered[0], ordered[-1]))
     high += among()
@@ -226,16 +238,14 @@ def _raised(one: Finding) -> str:
     return f"{one.base.html}<sup>{_number(one.value, one.error, one.digits)}</sup>"
 
 
-def _power(one: Finding, shared: Mapping[str, Any]) -> str:
+def _power(one: Finding, shared: Mapping[str, Any], endings: Mapping[str, str]) -> str:
     """One power with the one that is expected, and the verdict on the two."""
     text = f"{'falls' if one.value < 0 else 'grows'} as {_raised(one)}{_at(_own(one, shared))}"
     if not np.isfinite(one.predicted):
         return text
     power = "−1/2" if one.predicted == -0.5 else number(one.predicted, 4)
-    ending = EXPECTED[one.verdict].format(
-        power=f"{one.base.html}<sup>{power}</sup>", needed=_needed([one])
-    )
-    return text + ending
+    power = f"{one.base.html}<sup>{power}</sup>"
+    return text + endings[one.verdict].format(power=power, needed=_needed([one]))
 
 
 def _single(one: Finding) -> str:

@@ -14,7 +14,7 @@ from hdica.verdict.odds import _crossing, even_odds
 from tests.analysis import powers, toy
 from tests.report.shown import of
 
-EVEN = f"{symbol('kappa').plain} with even odds of {symbol('tan2').plain} ≤ 1/3"
+EVEN = f"{symbol('kappa').plain} at which half of the runs have {symbol('tan2').plain} ≤ 1/3"
 LAWS = {"flat": 0.0, "right": powers.BOUNDARY, "<b>steep</b>": 1.0}
 
 success = toy.computed("success")

@@ -121,7 +121,15 @@ CASES = {
     ),
     "two powers at one place": (
         [power({"tau": 0.1, "n": n}, 0.5, 0.03) for n in (1, 2)],
-        "At τ = 0.1 the sd grows as n0.500 ± 0.030 at n = 1 and grows as n0.500 ± 0.030 at n = 2.",
+        "At τ = 0.1 the sd grows as n0.500 ± 0.030 at n = 1 and as n0.500 ± 0.030 at n = 2.",
+    ),
+    "two powers beside what is expected": (
+        [
+            power({"n": n}, v, 0.03, predicted=-0.5, verdict=verdict, seeds=90)
+            for n, v, verdict in ((1, -0.51, "agrees"), (2, -0.62, "undecided"))
+        ],
+        "The sd falls as n−0.510 ± 0.030 at n = 1 (in agreement with n−1/2) and as n−0.620 ± "
+        "0.030 at n = 2 (undecided beside n−1/2).",
     ),
     "many powers": (
         [power({"tau": k}, -k / 4, 0.03) for k in (1, 2, 3, 4)],

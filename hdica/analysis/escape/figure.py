@@ -26,6 +26,7 @@ from hdica.show.marks import (
     wide_range,
 )
 from hdica.show.panel import Array, Cells, Heat, Line, Panel, Points
+from hdica.show.wording import listed
 from hdica.show.words import EMPTY, method_name, of_n, place, symbol, titled, words
 
 Item = Line | Points
@@ -33,7 +34,6 @@ Item = Line | Points
 MAPS = 3
 ARROW = 1.6
 """The bar of a lower bound ends at so many times its value: the mean may lie anywhere above."""
-AT_N = "theory at that <i>n</i>"
 ABOVE = 30.0
 """Theory is drawn up to so many times what was measured; alone, over six decades."""
 
@@ -150,10 +150,10 @@ def _range(items: list[Item]) -> tuple[float, float]:
 def _caption(data: xr.Dataset, marks: bool) -> str:
     parts = []
     if marks:
-        names = " and ".join(method_name(m).html for m in methods(data))
+        runs = listed([method_name(m).html for m in methods(data)])
         first = data.attrs["event"] == "first"
         what = "time observed over escapes" if first else "means of all runs"
-        parts.append(f"Markers: {what}, with 95 % intervals ({names}).")
+        parts.append(f"Markers: {what}, with 95 % intervals ({runs}).")
         if bool(np.isinf(data["mean"]).any()):
             why = "no run" if first else "not every run"
             parts.append(f"Triangles: {why} escaped; the mean lies above, at 97.5 % confidence.")
@@ -161,8 +161,8 @@ def _caption(data: xr.Dataset, marks: bool) -> str:
         ("Thin lines: theory at that <i>n</i>", True),
         ("Thick line: theory for <i>n</i> → ∞", False),
     ):
-        names = " and ".join(method_name(m).html for m, finite in theories(data) if finite == kind)
-        parts += [f"{text} ({names})."] if names else []
+        names = [method_name(m).html for m, finite in theories(data) if finite == kind]
+        parts += [f"{text} ({listed(names)})."] if names else []
     if _drawn(data, "kramers"):
         parts.append("Kramers: the formula for the pair that escapes first.")
     if _drawn(data, "printed"):
@@ -184,7 +184,7 @@ def _survivals(data: xr.Dataset) -> list[Panel]:
             "time, " + steps(data),
             words("share not escaped"),
             tuple(items),
-            _survival_caption(items),
+            _survival_caption(data, items),
             log_x=True,
             y_range=SHARES,
         )
@@ -207,12 +207,12 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Line]:
     return known([*out, *_theories(data, "theory_survival", "elapsed", cell, DASHES[1:])])
 
 
-def _survival_caption(items: list[Line]) -> str:
-    sentences = {
-        "band": "Lines with bands: Kaplan and Meier's estimate, 95 % at each time.",
-        "dash": f"Dashed: {AT_N}.",
-        "dot": f"Dotted: {AT_N}.",
-    }
+def _survival_caption(data: xr.Dataset, items: list[Line]) -> str:
+    sentences = {"band": "Lines with bands: Kaplan and Meier's estimate, 95 % at each time."}
+    names = [method_name(m).html for m, finite in theories(data) if finite]
+    for k, (dash, word) in enumerate((("dash", "Dashed"), ("dot", "Dotted"))):
+        some = f" ({listed(names[k::2])})" if len(names) > 1 else ""
+        sentences[dash] = f"{word}: theory at that <i>n</i>{some}."
     parts = captioned(items, sentences)
     if any(item.color == "ink" for item in items):
         banded = any(item.low is not None for item in items)

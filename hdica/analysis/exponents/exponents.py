@@ -226,7 +226,7 @@ def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
     here = [data.sel(point).isel(parameter=k) for k in range(data.sizes["parameter"])]
     return [
         Finding(
-            f"the {data.attrs['statistic']} of " + symbol(str(data.attrs["variable"])),
+            f"the {data.attrs['statistic']} " + symbol(str(data.attrs["variable"])),
             named(data, point),
             float(one["exponent"]),
             float(one["exponent_error"]),
@@ -304,7 +304,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
 
 def _law(here: xr.Dataset, title: Text, tail: str) -> Panel:
     x, curves = _curves(here)
-    quantity = f"{here.attrs['statistic']} of " + symbol(str(here.attrs["variable"]))
+    quantity = f"{here.attrs['statistic']} " + symbol(str(here.attrs["variable"]))
     items: list[Line | Points] = []
     for k, curve in enumerate(curves):
         items += _curve(here.sel(curve), x, place(curve) or quantity, color_of(k, len(curves)))

@@ -294,15 +294,15 @@ def cited(paper: str) -> str:
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
-    """One panel of ratios, ours to the paper's, and none where too few can be divided by."""
+    """One panel of ratios to reference numbers, and none where too few can be divided by."""
     can = np.isfinite(data["ours"].values) & (data["printed"].values != 0)
     kept = evenly(np.flatnonzero(can).tolist(), MOST)
     if len(kept) < LEAST:
         return []
     here = data.isel(number=kept)
-    title, x = words("Beside known numbers"), words("numbers, named below")
+    title, x = words("Reference numbers"), words("numbers, named below")
     text, ends = _caption(here, data.sizes["number"]), (0.4, len(kept) + 0.6)
-    labels = title, x, words("ours / theirs")
+    labels = title, x, words("computed / reference")
     return [Panel("printed", *labels, _marks(here), text, x_range=ends, wide=True)]
 
 
@@ -311,9 +311,9 @@ def _marks(here: xr.Dataset) -> tuple[Points, ...]:
     at, unit = np.arange(1.0, here.sizes["number"] + 1), here["printed"].values
     out = []
     for label, name, errors, color, mark in (
-        ("theirs", "printed", ("printed_error", "rounding"), GREY, "square"),
+        ("reference", "printed", ("printed_error", "rounding"), GREY, "square"),
         ("corrected", "corrected", (), OKABE_ITO[2], "diamond"),
-        ("ours", "ours", ("se", "own_error"), OKABE_ITO[0], "circle"),
+        ("computed", "ours", ("se", "own_error"), OKABE_ITO[0], "circle"),
     ):
         y = here[name].values / unit
         ends: tuple[Array | None, Array | None] = (None, None)
@@ -333,7 +333,7 @@ def _caption(here: xr.Dataset, total: int) -> str:
     names = ", ".join(every) if drawn <= NAMED else "as they are numbered in the table"
     left = f" {total - drawn} of {total} are not drawn." if drawn < total else ""
     return (
-        f"Dots: ours, ± 2 standard errors over seeds and the method's own error; squares: those of "
+        f"Dots: computed here, ± 2 standard errors over seeds and the method's own error; squares: "
         f"{escape(here.attrs['paper'])}, with its error and rounding. From the left: "
         f"{escape(names)}.{left}"
     )

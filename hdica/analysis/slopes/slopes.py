@@ -12,6 +12,7 @@ from hdica.show.choose import at_last_n, shown
 from hdica.show.finding import Finding
 from hdica.show.marks import SYMBOLS, color_of
 from hdica.show.panel import Panel, Points
+from hdica.show.terms import entries
 from hdica.show.words import count, leading, method_name, number, of_n, symbol, words
 from hdica.verdict.cells import CONFIDENCE
 from hdica.verdict.resample import shares_noise
@@ -58,7 +59,8 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     for data in groups:
         ends, part = at_end(data, variable), xr.Dataset()
         for p in swept(ends):
-            if ends.sizes[p] > 1 and ends[p].dtype.kind in "fiu":
+            number = p not in entries() and ends[p].dtype.kind in "fiu"
+            if number and ends.sizes[p] > 1:
                 part = part.assign(paired_slope(ends, p))
         parts.append(part)
     counts = dict.fromkeys(str(k) for part in parts for k in part if str(k).endswith("_count"))

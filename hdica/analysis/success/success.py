@@ -188,7 +188,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 
 def _even_odds(data: xr.Dataset) -> Text:
-    return symbol(data.attrs["y"]) + words(" with even odds of ") + event(data)
+    return symbol(data.attrs["y"]) + words(" at which half of the runs have ") + event(data)
 
 
 def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
