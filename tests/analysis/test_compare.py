@@ -86,3 +86,18 @@ def test_what_stands_side_by_side_is_judged_by_another_analysis(error: float, ve
     found = summary(both)
     assert found.headline.startswith(f"{alone.headline.removesuffix('.')}; ")
     assert found.verdict == verdict
+
+
+def test_one_value_is_not_stated_twice_before_it_is_judged() -> None:
+    shown = {"curves": ["chain", "ode"], "variable": "Q"}
+    point = {"tau": [0], "Q0": [0]}
+    groups = {
+        k: v.to_dataset().isel(point, missing_dims="ignore")
+        for k, v in toy.store(0.2).children.items()
+    }
+    both = toy.tree(groups, {"compare": shown, "convergence": toy.CONVERGENCE})
+    study = json.loads(both.attrs["study_yaml"])
+    both.attrs["study_yaml"] = json.dumps({**study, "question": {"analysis": "compare"}})
+    headline = summary(aggregate(both)).headline
+    assert headline.count("ean <i>Q</i>") == 1
+    assert "differs from the limit" in headline

@@ -121,6 +121,18 @@ def test_slopes_use_seeds_that_are_finished_on_both_sides(tree: xr.DataTree) -> 
     assert np.isnan(lonely["slope_tau_se"].values).all()
 
 
+def test_a_change_is_along_parameters_and_not_along_entries_of_a_matrix() -> None:
+    data = shared.chain(np.random.default_rng(0), 1, 4)
+    matrix = data["Q"].expand_dims(source=[0, 1], axis=-1)
+    found = slopes(toy.tree({"chain": data.assign(R=matrix)}, {}))
+    assert found is not None
+    assert {name for name in found if str(name).endswith("_count")} == {
+        "slope_tau_count",
+        "slope_Q0_count",
+    }
+    assert found["slope_tau"].sizes["source"] == 2
+
+
 def test_slopes_only_where_noise_is_shared(tree: xr.DataTree) -> None:
     assert slopes(as_if_independent(tree)) is None
     small = shared.store(1, 4)

@@ -128,3 +128,11 @@ def test_cells_of_a_side_lie_about_their_values(
     assert side.edges(1) == pytest.approx(second)
     assert side.range().bounds == pytest.approx(ends)
     assert [side.place(at) for at in side.centres] == list(range(len(values)))
+
+
+def test_bins_of_runs_reach_from_the_least_to_the_largest() -> None:
+    from hdica.explore.view.figures import bins
+
+    edges = bins(np.linspace(-1.0, 3.0, 100))
+    assert (edges[0], edges[-1], edges.size) == (-1.0, 3.0, 16)
+    assert bins(np.full(5, 2.0)) == pytest.approx([1.9, 1.9667, 2.0333, 2.1], abs=1e-4)

@@ -213,7 +213,6 @@ def test_a_signal_leaves_nothing_behind(tmp_path, number):
     assert not list(folder.glob("hdica-*"))
 
 
-@pytest.mark.deep
 def test_points_that_diverge_or_fail_are_told_and_the_rest_is_there(out):
     study = hdica.Study.from_mapping(toy.study(grid={"tau": [0.1, 0.13, 0.17], "Q0": [0.5]}))
     with warnings.catch_warnings(record=True) as told:

@@ -191,7 +191,6 @@ def test_what_is_wrong_is_one_sentence_and_writes_nothing(
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.deep
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

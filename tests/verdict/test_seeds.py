@@ -74,7 +74,9 @@ def test_a_rejection_near_the_level_says_so_and_what_would_settle_it():
 def test_more_seeds_never_need_more_seeds_than_the_scatter_says():
     runs = Law().draw(np.random.default_rng(3), N, 8)
     test = contrast(runs, np.array([0.0, 0.0, 1.0]), LIMIT, NO_ERROR)
-    needed, _ = seeds_that_decide(test, 0.01 * PROFILE, LEVEL, 8)
+    needed, spread = seeds_that_decide(test, 0.01 * PROFILE, LEVEL, 8)
+    # A variance of so many degrees of freedom, at one of the times.
+    assert np.abs(spread / needed - np.sqrt(2 / test.dof)).min() < 1e-12
     error, dof = test.error * (8 / needed) ** 0.5, test.dof * (needed - 1) / 7
     then = replace(test, error=error, dof=dof)
     assert then.power(0.01 * PROFILE, LEVEL) == pytest.approx(0.95, abs=1e-3)

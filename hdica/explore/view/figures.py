@@ -198,7 +198,7 @@ class SeedsFigure:
     def show(self, now: Snapshot, choice: Choice, surfaces: Surfaces) -> None:
         """Draw the histogram at a choice."""
         values = means.runs(now.tree, choice.shown, choice.point)
-        count, edges = np.histogram(values, bins=_bins(values)) if values.size else _NOTHING
+        count, edges = np.histogram(values, bins=bins(values)) if values.size else _NOTHING
         self.bars.data = {"left": edges[:-1], "right": edges[1:], "count": count}
         at = [np.zeros(0)]
         for mark, one in zip(self.marks, self.limits, strict=True):
@@ -216,7 +216,7 @@ _NOTHING = (np.zeros(0), np.zeros(1))
 """A histogram without bins."""
 
 
-def _bins(values: np.ndarray) -> np.ndarray:
+def bins(values: np.ndarray) -> np.ndarray:
     """Edges of bins, of a width that suits equal values too."""
     low, high = float(values.min()), float(values.max())
     if not high > low:
