@@ -1,6 +1,7 @@
 """Bands of densities' limits: closed cases, numbers found otherwise, and what has none."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -125,3 +126,23 @@ def test_what_has_no_bands_says_so() -> None:
         hdica.limit(moving, times=[1], bands=True)
     with pytest.raises(hdica.HdicaError, match="bands = 2 is not allowed"):
         hdica.limit(OIST, times=[1], bands=2)
+
+
+def test_the_transposed_stage_is_solved_like_a_full_matrix():
+    from hdica.limits.bands import kernels
+
+    rng, offsets = np.random.default_rng(0), np.array([0, 5, 6, 13])
+    right, left = rng.uniform(0.1, 2.0, (2, 13))
+    matrix = np.zeros((13, 13))
+    for first, end in pairwise(offsets):
+        for i in range(first + 1, end):
+            matrix[[i - 1, i], i - 1] += [-right[i], right[i]]
+            matrix[[i - 1, i], i] += [left[i], -left[i]]
+    mass, out = rng.uniform(size=13), np.zeros(13)
+    kernels.answer(out, mass, right, left, offsets, 0.5)
+    assert out == pytest.approx(0.5 * matrix @ mass, abs=1e-14)
+    factors, values = np.zeros((3, 13)), rng.standard_normal((13, 2))
+    solved = np.linalg.solve((np.eye(13) - matrix).T, values)
+    kernels.eliminated(factors, right, left, offsets)
+    kernels.transposed(values, factors, offsets)
+    assert values == pytest.approx(solved, abs=1e-13)
