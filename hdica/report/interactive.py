@@ -227,6 +227,8 @@ def _layout(panel: Panel) -> dict[str, Any]:
         axis["ticklabeloverflow"] = "allow"
         if limits:
             axis["range"] = [float(np.log10(v)) if log else v for v in limits]
+    if panel.counts and panel.x_range:
+        x |= {"tick0": 1, "dtick": max(1, round((panel.x_range[1] - panel.x_range[0]) / 10))}
     if panel.equal:
         y |= {"scaleanchor": "x", "scaleratio": 1}
     heat = any(isinstance(i, Heat) for i in panel.items)

@@ -13,7 +13,7 @@ from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullFormatter
 
 from hdica.report.marks import TITLE
 from hdica.report.mosaic import mosaic
@@ -211,6 +211,8 @@ def _frame(axes: Axes, panel: Panel) -> None:
     for log, axis, level in ((panel.log_x, axes.xaxis, True), (panel.log_y, axes.yaxis, False)):
         if log:
             _log_ticks(axis, level)
+    if panel.counts:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.equal:
         axes.set_aspect("equal", adjustable="box")
     pad = rcParams["axes.titlepad"] + ROW * _rows(panel)

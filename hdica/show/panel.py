@@ -217,6 +217,8 @@ class Panel:
         What is drawn, in this order.
     x_range, y_range
         Limits, in data units; None for automatic.
+    counts
+        Whether x is a whole number: ticks are at such alone.
     wide
         Whether it takes the page's whole width.
     columns
@@ -239,6 +241,7 @@ class Panel:
     log_y: bool = False
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
+    counts: bool = False
     wide: bool = False
     columns: int = 0
     equal: bool = False

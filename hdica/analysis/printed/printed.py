@@ -61,6 +61,8 @@ LEAST, MOST = 3, 40
 """Of fewer numbers there is no figure, and at most so many are drawn."""
 NAMED = 8
 """So many numbers are named below the figure."""
+CLOSE = 1e-3
+"""No axis of ratios is shorter than this to either side of 1: what it would show is rounding."""
 
 
 def printed(tree: xr.DataTree, settings: Printed) -> xr.Dataset:
@@ -303,7 +305,12 @@ def panels(data: xr.Dataset) -> list[Panel]:
     title, x = words("Reference numbers"), words("numbers, named below")
     text, ends = _caption(here, data.sizes["number"]), (0.4, len(kept) + 0.6)
     labels = title, x, words("computed / reference")
-    return [Panel("printed", *labels, _marks(here), text, x_range=ends, wide=True)]
+    marks = _marks(here)
+    drawn = [end for mark in marks for end in (mark.y, mark.low, mark.high) if end is not None]
+    close = bool((np.abs(np.concatenate(drawn) - 1) < CLOSE).all())
+    height = (1 - CLOSE, 1 + CLOSE) if close else None
+    look: dict[str, Any] = {"x_range": ends, "y_range": height, "counts": True, "wide": True}
+    return [Panel("printed", *labels, marks, text, **look)]
 
 
 def _marks(here: xr.Dataset) -> tuple[Points, ...]:
