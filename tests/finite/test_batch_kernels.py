@@ -200,3 +200,14 @@ def test_an_estimate_that_is_the_feature_moves_on(run):
     assert diverged == ""
     assert values["Q"][0] == pytest.approx(1.0)
     assert 0.3 < values["Q"][1] < 1.0
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_an_amplitude_multiplies_the_samples_of_step_k_by_its_value_at_k_over_n(m):
+    def ones(rng):
+        return lambda size: np.ones(size)
+
+    amplitude = make_signal("2 + t")
+    draw = samples(ones, m, streams(10, 0), amplitude, 10)
+    c = np.concatenate([draw(4).reshape(4, -1)[:, :m], draw(3).reshape(3, -1)[:, :m]])
+    assert c == pytest.approx(np.tile(2 + np.arange(7)[:, None] / 10, m))
