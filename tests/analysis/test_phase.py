@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -96,3 +98,14 @@ def test_only_folds_bound_learning(tree):
     kinds["critical"] = critical.assign(kind=("transition", [0.0, 2.0, np.nan, np.nan]))
     values = phase(kinds, toy.PHASE)["critical_value"].values
     assert values[np.isfinite(values)].tolist() == [toy.TAU_C]
+
+
+def test_where_theory_cannot_be_computed_the_diagram_has_none(tree):
+    bare = tree.drop_nodes([name for name in tree.children if name not in ("chain", "ode")])
+    content = {**json.loads(bare.attrs["study_yaml"]), "system": "OnlineICA"}
+    content |= {"parameters": {"nothing_of_this_name": 1}, "grid": {"tau": TAUS, "Q0": STARTS}}
+    bare.attrs |= {"system": "OnlineICA", "study_yaml": json.dumps(content)}
+    found = phase(bare, toy.PHASE)
+    assert "boundary" not in found
+    assert "critical_value" not in found
+    assert found["trials"].sum() == tree["chain"]["Q"].isel(time=-1).size

@@ -47,11 +47,16 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
         return out
     if x not in [one.name for one in record.controls]:
         return out
-    points = space(tree, record)
-    others = {axis.path[0] for axis in points.axes if axis.dim != x}
     few = tree[simulation].sizes[x] <= MOST
     lacking = [Role.TRANSITIONS] if transitions_in(tree, x) is None else []
     lacking += [Role.STEADY_STATES] if steady_states(tree) is None and few else []
+    if not lacking:
+        return out
+    try:
+        points = space(tree, record)
+    except HdicaError:  # the diagram is drawn all the same
+        return out
+    others = {axis.path[0] for axis in points.axes if axis.dim != x}
     for role in lacking:
         along = x if role is Role.STEADY_STATES else ""
         for method in record.with_role(role):
@@ -60,7 +65,7 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
                 and (along or method.varies == x)
                 and others <= method.ignores
             ):
-                with suppress(HdicaError):  # without it the diagram is drawn all the same
+                with suppress(HdicaError):  # here, too
                     out[method.name] = xr.DataTree(_computed(record, points, method, along))
                 break
     return out
