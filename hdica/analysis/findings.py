@@ -45,7 +45,9 @@ class Summary:
     notes
         What has no number, by the heading of its analysis.
     account
-        How many points are done, and why others are not; ``whole`` if all are.
+        How many points are done, and why others are not.
+    whole
+        Whether all points are done.
     findings
         Every finding by its analysis, in the order of the page.
     """

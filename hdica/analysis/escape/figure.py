@@ -210,8 +210,9 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Line]:
 def _survival_caption(data: xr.Dataset, items: list[Line]) -> str:
     sentences = {"band": "Lines with bands: Kaplan and Meier's estimate, 95 % at each time."}
     names = [method_name(m).html for m, finite in theories(data) if finite]
-    for k, (dash, word) in enumerate((("dash", "Dashed"), ("dot", "Dotted"))):
-        some = f" ({listed(names[k::2])})" if len(names) > 1 else ""
+    dashes = DASHES[1:]
+    for k, (dash, word) in enumerate(zip(dashes, ("Dashed", "Dotted"), strict=True)):
+        some = f" ({listed(names[k :: len(dashes)])})" if len(names) > 1 else ""
         sentences[dash] = f"{word}: theory at that <i>n</i>{some}."
     parts = captioned(items, sentences)
     if any(item.color == "ink" for item in items):

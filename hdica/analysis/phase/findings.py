@@ -85,7 +85,7 @@ def _separation(data: xr.Dataset) -> list[Finding]:
 def _gap(data: xr.Dataset) -> list[Finding]:
     """The measured less the theoretical boundary, over the values of x at which both are known.
 
-    None where fewer than two are. The verdict compares them with a boundary that is off by
+    Nothing where fewer than two are. The verdict compares them with a boundary that is off by
     :data:`CONTROL`.
     """
     divides = data.attrs["y"] in starts() and data.attrs["divides"]
