@@ -4,7 +4,7 @@
 # make test-deep  build .venv, then all tests (DEEP=rest leaves out those of make test)
 # make lint   build .venv, then formatters, linters, types and import contracts
 # make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md and README.md
-# make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake and dask-jobqueue in it
+# make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake in it
 # make lock   resolve pyproject.toml anew into requirements.lock, requirements-test.lock and requirements-slurm.lock (needs uv)
 
 # What is installed is compiled as it is first imported, which every process would do anew.

@@ -29,8 +29,8 @@ import psutil
 
 import hdica
 from benchmarks.rivals.bare_points import Bare
-from hdica.sweep.run.plan import plan
-from hdica.sweep.study.study import point_count, study_from
+from hdica.run.plan import plan
+from hdica.study.study import point_count, study_from
 
 N, LAST = 1000, 30.0
 """Dimension of the vectors and their last time: about 20 ms a point."""

@@ -175,14 +175,14 @@ class Clock:
 
 def decided(folder: Path) -> dict[str, Cost]:
     """Until a run knows what it has to compute: the study is read, placed and looked up."""
-    from hdica.sweep.run.plan import prepare
-    from hdica.sweep.run.runner import tasks
-    from hdica.sweep.study.study import load_study
+    from hdica.run.plan import tasks
+    from hdica.store.working import place
+    from hdica.study.study import load_study
 
     clock = Clock()
     study = load_study(folder / "many.yaml")
     clock("load")
-    tasks(prepare(study, folder / "many.zarr", 2))
+    tasks(place(study, folder / "many.zarr"))
     clock("decide")
     return clock.costs
 
@@ -190,7 +190,7 @@ def decided(folder: Path) -> dict[str, Cost]:
 def asked(folder: Path) -> dict[str, Cost]:
     """To open the results, and to open them and load one slice along each of the parameters."""
     import hdica
-    from hdica.sweep.outcome.query import query
+    from hdica.store.query import query
 
     clock, out = Clock(), folder / "many.zarr"
     tree = hdica.open_results(out)
@@ -227,7 +227,7 @@ STAGES = {
 
 def shape(given: dict[str, Any], computed: bool) -> dict[str, Any]:
     """Every cost of one study, and the sizes of its stores."""
-    from hdica.sweep.study.study import point_count, study_from
+    from hdica.study.study import point_count, study_from
 
     found: dict[str, Any] = {"points": point_count(study_from(given))}
     with tempfile.TemporaryDirectory() as name:

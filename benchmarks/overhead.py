@@ -30,10 +30,10 @@ import hdica
 from benchmarks.harness import Contestant, Row, race
 from benchmarks.rivals.bare_points import Bare, overlap_sum
 from benchmarks.table import plain
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.segment import segments_of
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.study.segment import segments_of
+from hdica.study.study import study_from
 
 NAME = "overhead"
 WORKERS = 2

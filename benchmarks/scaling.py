@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -34,11 +34,14 @@ from benchmarks.simulated import planned_seconds, sleepers, wall
 from benchmarks.stages import STAGES, content, peak_mib, timed
 from benchmarks.table import plain
 from hdica.ingredients.save import NOTHING
-from hdica.sweep.run.plan import prepare
-from hdica.sweep.run.runner import tasks
-from hdica.sweep.run.spread import spread
-from hdica.sweep.study.study import study_from
-from hdica.sweep.workers.cluster import cluster_settings, connect
+from hdica.run.block import Block, block_of
+from hdica.run.cluster import connect
+from hdica.run.plan import tasks
+from hdica.run.settings import cluster_settings
+from hdica.run.spread import Patience, spread
+from hdica.run.worker import Care
+from hdica.store.working import place
+from hdica.study.study import study_from
 from hdica.systems.registry import methods_of
 
 NAME = "scaling"
@@ -112,17 +115,25 @@ def against_points(small: bool, points: Sequence[int], repeats: int) -> list[Law
     return [*seconds, law("sweep, peak memory", "driver_mib", "MiB")]
 
 
+def _blocks(points: int, out: Path, size: int | None = None) -> Iterator[Block]:
+    """Blocks of some short chains, in folders that exist."""
+    placed = place(study_from(content(points)), out)
+    for each in placed:
+        each.path.mkdir(parents=True)
+    return (block_of(task.placed, task.points) for task in tasks(placed, block=size))
+
+
 def sweep_seconds(points: int, workers: int) -> float:
     """Seconds of some short chains through the scheduler, on processes that are ready."""
     with (
         tempfile.TemporaryDirectory() as folder,
         connect(cluster_settings({"mode": "local", "workers": workers})) as client,
     ):
-        small = tasks(prepare(study_from(content(90)), Path(folder) / "small.zarr", 1, 9))
-        list(spread(client, small))
-        todo = tasks(prepare(study_from(content(points)), Path(folder) / "all.zarr", workers))
+        list(spread(client, _blocks(90, Path(folder) / "small.zarr", 9), Care(), Patience()))
+        todo = _blocks(points, Path(folder) / "all.zarr")
         started = time.perf_counter()
-        failures = [failure for _, failure in spread(client, todo) if failure is not None]
+        ended = spread(client, todo, Care(), Patience())
+        failures = [failure for _, failure in ended if failure is not None]
         seconds = time.perf_counter() - started
     if failures:
         raise failures[0]

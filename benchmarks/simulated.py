@@ -11,23 +11,29 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from hdica.process.private import scratch
-from hdica.sweep.run.plan import DRIVEN_SECONDS, MOST_SECONDS
-from hdica.sweep.run.spread import Task, spread
-from hdica.sweep.workers.care import Care
-from hdica.sweep.workers.folder import own_folder
-from hdica.sweep.workers.local import CALM
+from hdica.run.plan import DRIVEN_SECONDS, MOST_SECONDS
+from hdica.run.processes import own_dask
+from hdica.run.spread import Patience, spread
+from hdica.run.worker import Care
 
 THREADS = 50
 """Simulated workers that share a connection to the scheduler, at most; it divides their number."""
 
 
-async def _nap(path: Path, block: int, care: Care, seconds: float) -> None:
-    await asyncio.sleep(seconds)
+@dataclass(frozen=True)
+class _Nap:
+    """A block that sleeps: what the window looks at of a block."""
+
+    seconds: float
+    size: int = 1
+    label: str = "a nap"
+
+
+async def _nap(block: _Nap, care: Care) -> None:
+    await asyncio.sleep(block.seconds)
 
 
 @contextmanager
@@ -48,8 +54,8 @@ def sleepers(workers: int, threads: int = THREADS) -> Iterator[Any]:
     more: dict[str, Any] = {"distributed.scheduler.worker-saturation": 1.0}
     size = min(workers, threads)
     with (
-        own_folder(scratch()),
-        dask.config.set({**CALM, **more}),
+        own_dask(),
+        dask.config.set(more),
         LocalCluster(
             n_workers=-(-workers // size),
             threads_per_worker=size,
@@ -66,9 +72,9 @@ def sleepers(workers: int, threads: int = THREADS) -> Iterator[Any]:
 
 def wall(client: Any, blocks: int, seconds: float) -> float:
     """Seconds until so many blocks are done, each of which sleeps for ``seconds``."""
-    todo = [Task(Path(), number, 1, seconds) for number in range(blocks)]
+    todo: Any = iter([_Nap(seconds)] * blocks)
     started = time.perf_counter()
-    for _, failure in spread(client, todo, partial(_nap, seconds=seconds)):
+    for _, failure in spread(client, todo, Care(), Patience(), _nap):
         if failure is not None:
             raise failure
     return time.perf_counter() - started

@@ -20,12 +20,13 @@ import psutil
 
 import hdica
 from hdica.analysis.aggregate import aggregate
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.query import query
-from hdica.sweep.run.plan import plan, prepare
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.plan import plan, tasks
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.query import query
+from hdica.store.verify import verify
+from hdica.store.working import place
+from hdica.study.study import study_from
 
 STAGES = ("validate", "plan", "place", "run", "publish", "open", "query", "aggregate", "verify")
 N, SEEDS = 50, 10
@@ -72,8 +73,8 @@ def timed(points: int, folder: Path, workers: int) -> dict[str, float]:
         return found
 
     study, out = clocked("validate", lambda: study_from(given)), folder / "short.zarr"
-    planned = clocked("plan", lambda: plan(study, out, workers))
-    clocked("place", lambda: prepare(study, out, workers))
+    planned = clocked("plan", lambda: plan(study, out))
+    clocked("place", lambda: tasks(place(study, out)))
     cluster = {"mode": "local" if workers > 1 else "serial", "workers": workers}
     clocked("run", lambda: run(study, out, cluster=cluster, progress=False))
     clocked("publish", lambda: publish(study, out))

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals.point import TIMES, WORKERS, Grid, N, grid, overlap
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.study.study import Study, study_from
 
 NAME = "sweep"
 POINTS, FEW = 10_000, 200

@@ -2,10 +2,10 @@
 
 Every study is planned and then run in a process of its own, as a user would run it. Printed are the
 seconds that the plan said, those that came from the start of the command to its end, and for every
-method the time of the processor that its points took over what its cost model says. With ``--cold``
-nothing is compiled before: numba begins with an empty cache, for each study anew.
+method the time of the processor that its points took over what its cost model says. Of functions
+that are not compiled yet a plan knows nothing: the second call measures what it says.
 
-Run: python -m benchmarks.waiting [STUDY ...] [--workers N] [--cold]
+Run: python -m benchmarks.waiting [STUDY ...] [--workers N]
      (the studies of config/config.yaml by default: three minutes on two cores)
 """
 
@@ -40,8 +40,6 @@ class Waited:
         Its name.
     said, came
         Seconds.
-    compiling
-        Seconds of what was said that functions take to compile.
     methods
         By method and n: seconds of the processor that the cost model says of all its points, and
         that they took.
@@ -50,23 +48,20 @@ class Waited:
     study: str
     said: float
     came: float
-    compiling: float
     methods: dict[str, tuple[float, float]]
 
 
-def waited(study: Path, workers: int, cold: bool) -> Waited:
+def waited(study: Path, workers: int) -> Waited:
     """Plan and run one study in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "HDICA_DATA": str(ROOT / "data")}
-        if cold:
-            environment["NUMBA_CACHE_DIR"] = str(Path(folder, "compiled"))
         out = Path(folder, "out.zarr")
         asked = (str(study), "--out", str(out), "--workers", str(workers))
         plan = json.loads(_called("plan", *asked, "--json", environment=environment))
         began = time.perf_counter()
         _called("run", *asked, "--quiet", environment=environment)
         came = time.perf_counter() - began
-        return Waited(study.stem, plan["wait"], came, plan["compiling"], _methods(plan, out))
+        return Waited(study.stem, plan["wait"], came, _methods(plan, out))
 
 
 def _called(command: str, *given: str, environment: dict[str, str]) -> str:
@@ -99,8 +94,8 @@ def _methods(plan: dict[str, object], out: Path) -> dict[str, tuple[float, float
 def shown(one: Waited) -> str:
     """What was measured, a line a method."""
     lines = [
-        f"{one.study}: said {one.said:.1f} s ({one.compiling:.1f} s to compile), "
-        f"came {one.came:.1f} s, ratio {one.came / one.said:.2f}"
+        f"{one.study}: said {one.said:.1f} s, came {one.came:.1f} s, "
+        f"ratio {one.came / one.said:.2f}"
     ]
     for name, (said, took) in one.methods.items():
         lines.append(f"  {name}: cost {said:.3g} s, took {took:.3g} s, ratio {took / said:.2f}")
@@ -112,12 +107,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("studies", nargs="*", type=Path)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--cold", action="store_true", help="with nothing compiled before")
     given = parser.parse_args()
     named = yaml.safe_load((ROOT / "config/config.yaml").read_text())["studies"]
     print(on(machine()))
     for study in given.studies or [ROOT / f"config/studies/{name}.yaml" for name in named]:
-        print(shown(waited(study, given.workers, given.cold)), flush=True)
+        print(shown(waited(study, given.workers)), flush=True)
 
 
 if __name__ == "__main__":

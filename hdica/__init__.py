@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hdica.plots.register import registered as _registered
-from hdica.process.cache_folders import close_caches as _close_caches
-from hdica.process.compile_cache import drop_stale as _drop_stale
+from hdica.process.compile_cache import close_caches as _close_caches
 from hdica.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -31,16 +30,14 @@ if TYPE_CHECKING:
     from hdica.errors import HdicaError as HdicaError
     from hdica.errors import OutOfTime as OutOfTime
     from hdica.plug_in import register as register
-    from hdica.study import Study as Study
-    from hdica.sweep.outcome.cite import cite as cite
-    from hdica.sweep.outcome.results import open_results as open_results
-    from hdica.sweep.outcome.results import version_path as version_path
+    from hdica.store.cite import cite as cite
+    from hdica.store.results import open_results as open_results
+    from hdica.sweep import Study as Study
     from hdica.systems.built_in import *  # noqa: F403
     from hdica.systems.system import System as System
 
 
 _close_caches()
-_drop_stale()
 _registered()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.
@@ -48,21 +45,20 @@ _HOME = {
     "Analysis": "hdica.analysis.record",
     "HdicaError": "hdica.errors",
     "OutOfTime": "hdica.errors",
-    "Study": "hdica.study",
+    "Study": "hdica.sweep",
     "System": "hdica.systems.system",
     "best": "hdica.api.best",
-    "cite": "hdica.sweep.outcome.cite",
+    "cite": "hdica.store.cite",
     "critical": "hdica.api.steady",
     "critical_curve": "hdica.api.curve",
     "effective_potential": "hdica.api.curve",
     "escape_time": "hdica.api.escape_time",
     "fixed_points": "hdica.api.steady",
     "limit": "hdica.api.limit",
-    "open_results": "hdica.sweep.outcome.results",
+    "open_results": "hdica.store.results",
     "register": "hdica.plug_in",
     "sensitivity": "hdica.api.sensitivity",
     "simulate": "hdica.api.simulate",
-    "version_path": "hdica.sweep.outcome.results",
     "whiten": "hdica.api.whiten",
 }
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hdica import __version__
-from hdica.cli_cluster import cluster_app, settings_of
 from hdica.cli_data import data_app
 from hdica.cli_new import new
 from hdica.errors import HdicaError, Incomplete, printable
@@ -22,8 +21,8 @@ from hdica.process.memory import LEAST, allowed
 from hdica.process.standard_streams import open_streams
 
 if TYPE_CHECKING:
-    from hdica.sweep.outcome.computed import Published
-    from hdica.sweep.study.study import Study
+    from hdica.run.computed import Published
+    from hdica.study.study import Study
 
 USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
 # The public names of these exceptions moved between releases of typer; what they are did not.
@@ -43,9 +42,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.add_typer(cluster_app)
 app.add_typer(data_app)
-app.command(epilog="Example: hdica new first.yaml --system OnlineICA --ask phase")(new)
+app.command(epilog="Example: hdica new first.yaml --system OnlineICA")(new)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.yaml.")]
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]
@@ -78,8 +76,8 @@ def _json(content: Any) -> None:
 
 
 def _load(path: Path, out: Path | None) -> tuple[Study, Path]:
-    from hdica.sweep.files.paths import results_path
-    from hdica.sweep.study.study import load_study
+    from hdica.store.paths import results_path
+    from hdica.study.study import load_study
 
     study = load_study(path)
     return study, results_path(out or Path("results") / f"{study.study}.zarr")
@@ -106,7 +104,7 @@ def _root(
 @app.command(epilog="Example: hdica validate config/studies/tiny.yaml")
 def validate(study: StudyFile) -> None:
     """Check a study file without running anything."""
-    from hdica.sweep.study.study import kept_in, load_study, point_count
+    from hdica.study.study import kept_in, load_study, point_count
 
     found = load_study(study)
     methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"
@@ -119,11 +117,11 @@ def validate(study: StudyFile) -> None:
 @app.command(epilog="Example: hdica plan config/studies/tiny.yaml --workers 2")
 def plan(study: StudyFile, out: Out = None, workers: Workers = 1, as_json: Json = False) -> None:
     """Show points, cost and size before anything runs."""
-    from hdica.sweep.outcome.tables import plan_table
-    from hdica.sweep.run.plan import plan as make_plan
+    from hdica.cli_tables import plan_table
+    from hdica.run.plan import plan as make_plan
 
     loaded, target = _load(study, out)
-    made = make_plan(loaded, target, workers)
+    made = make_plan(loaded, target)
     if as_json:
         _json(made.as_dict(workers))
     else:
@@ -157,7 +155,7 @@ def run(
     address: Annotated[str, typer.Option(help="Address of a running Dask scheduler.")] = "",
     scheduler_file: Annotated[str, typer.Option(help="File that a Dask scheduler wrote.")] = "",
     tls: Annotated[
-        str, typer.Option(metavar="DIR", help="Certificates, from hdica cluster certs.")
+        str, typer.Option(metavar="DIR", help="Folder with ca.pem, cert.pem and key.pem.")
     ] = "",
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Without certificates, everywhere.")
@@ -179,7 +177,8 @@ def run(
 
     It may be killed at any moment: the next call goes on.
     """
-    from hdica.sweep.outcome.computed import compute
+    from hdica.run.computed import compute
+    from hdica.run.settings import settings_of
 
     part = _shard(shard)
     loaded, target = _load(study, out)
@@ -197,7 +196,6 @@ def run(
         progress=False if quiet else None,
         retry_failed=retry_failed,
         replace=replace,
-        own=True,
         tell=_note,
         done=(lambda found: None) if quiet else _published,
     )
@@ -216,18 +214,18 @@ def _published(found: Published) -> None:
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
 def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None:
     """Publish what is computed, computing nothing."""
-    from hdica.sweep.outcome.computed import published
-    from hdica.sweep.outcome.torn import going_on
+    from hdica.run.computed import published
+    from hdica.store.repair import mending
 
     loaded, target = _load(study, out)
-    going_on(target, lambda: _published(published(loaded, target, replace)), _note)
+    mending(target, lambda: _published(published(loaded, target, replace)), _note)
 
 
 @app.command(epilog="Example: hdica status results/tiny.zarr")
 def status(results: Results, as_json: Json = False) -> None:
     """Show what is there, also while a run goes on."""
-    from hdica.sweep.outcome.status import status as find_status
-    from hdica.sweep.outcome.tables import status_table
+    from hdica.cli_tables import status_table
+    from hdica.store.status import status as find_status
 
     found = find_status(results)
     if as_json:
@@ -242,7 +240,7 @@ def verify(results: Results, as_json: Json = False) -> None:
 
     Exit status 0: whole, 1: incomplete, 3: damaged.
     """
-    from hdica.sweep.outcome.integrity import verify as check
+    from hdica.store.verify import verify as check
 
     verdict = check(results)
     if as_json:
@@ -257,7 +255,7 @@ def verify(results: Results, as_json: Json = False) -> None:
 @app.command(epilog="Example: hdica repair results/tiny.zarr")
 def repair(results: Results) -> None:
     """Make damaged points pending; the next run restores them."""
-    from hdica.sweep.outcome.repair import repair as mend
+    from hdica.store.repair import repair as mend
 
     done = mend(results)
     for sentence in done:
@@ -291,15 +289,19 @@ def query(
 
     A table averages over seeds; all else holds every seed. --sel seed=0: shows all.
     """
-    from hdica.sweep.outcome.answer import answer
-    from hdica.sweep.outcome.export import check_export, export
-    from hdica.sweep.outcome.query import parse_selection
+    from hdica.store.export import check_export, export
+    from hdica.store.query import answer, parse_selection, table
 
     check_export(to, out)
-    asked = parse_selection(sel or [])
-    found = answer(results, asked, method, var or (), mean or (), nearest, to == "-")
-    export(found.data, to, out, found.order, found.title, found.over)
-    for note in found.notes:
+    selection = parse_selection(sel or [])
+    reply = answer(results, selection, method, var or (), mean or (), nearest, to == "-")
+    if to == "-" and out is None and sys.stdout.isatty():
+        from hdica.cli_tables import answer_table
+
+        answer_table(table(reply.data, reply.order), reply.title)
+    else:
+        export(reply.data, to, out, reply.order)
+    for note in reply.notes:
         _note(note)
 
 
@@ -310,7 +312,7 @@ def cite(
     ],
 ) -> None:
     """Print BibTeX of the papers and methods behind results."""
-    from hdica.sweep.outcome.cite import cite as entries
+    from hdica.store.cite import cite as entries
 
     _say(entries(results).rstrip("\n"))
 
@@ -385,8 +387,8 @@ def call(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
         needed = f"{limit / 1e9:.2g} GB of memory are too little ({LEAST / 1e9:.2g} are needed)"
         return _sentence(f"ulimit -v: {needed}", USAGE)
     try:
-        from hdica.sweep.run.holder import acting, command_line
-        from hdica.sweep.run.signals import heeding
+        from hdica.run.signals import heeding
+        from hdica.store.lock import acting, command_line
     except HdicaError as exc:  # python -O
         return _sentence(str(exc), USAGE)
     begin()
@@ -434,7 +436,7 @@ def _plain(text: str) -> str:
 
 
 def _is_damage(exc: HdicaError) -> bool:
-    from hdica.sweep.files.paths import DamageError
+    from hdica.store.files import DamageError
 
     return isinstance(exc, DamageError)
 

@@ -59,7 +59,7 @@ def write(
 ) -> None:
     """List what lies in a folder now in its MANIFEST.sha256, as sha256sum does."""
     from hdica.inputs.manifest import read_manifest, write_manifest
-    from hdica.sweep.files.paths import refuse_own
+    from hdica.store.paths import refuse_own
 
     folder = _folder(path)
     refuse_own(folder)
@@ -75,7 +75,7 @@ def verify(path: Folder = "") -> None:
     """
     from hdica.inputs.manifest import differences
     from hdica.inputs.place import NOT_LISTED
-    from hdica.sweep.files.paths import DamageError
+    from hdica.store.files import DamageError
 
     bad: list[str] = []
     folders = list(_listed(_folder(path)))

@@ -1,10 +1,11 @@
-"""``hdica new``: a first study, of flags or of a few questions."""
+"""``hdica new``: a first study, from the commented file ``first.yaml`` beside a system."""
 
 from __future__ import annotations
 
+import inspect
 import re
+import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,85 +14,62 @@ import typer
 from hdica.errors import HdicaError, printable
 
 if TYPE_CHECKING:
-    from hdica.sweep.study.sketch import Sizes
+    from hdica.systems.system import System
 
+TEMPLATE = "first.yaml"
+"""A valid study named ``first``, in the folder of the module that defines the system."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def new(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Study file; default: <system>_<ask>.yaml."),
+        typer.Argument(metavar="FILE", help="Study file; default: online_ica.yaml for OnlineICA."),
     ] = None,
     system: Annotated[str, typer.Option(help="The problem, as OnlineICA.")] = "",
-    ask: Annotated[
-        str, typer.Option(help="An analysis, as phase; default: what suits the system.")
-    ] = "",
-    n: Annotated[str, typer.Option("--n", metavar="N,N", help="Dimensions of the data.")] = "",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of a simulation.")] = None,
-    points: Annotated[
-        int | None, typer.Option(min=2, help="Values of each swept parameter.")
-    ] = None,
-    until: Annotated[float | None, typer.Option(help="The last output time.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Write over a file.")] = False,
 ) -> None:
-    """Write a study with a comment on each of its lines.
+    """Write a first study of a system, with a comment on each of its lines.
 
-    On a terminal what is not given is asked for. Sizes that are not given are chosen so that it
-    takes seconds.
+    It runs in seconds as it stands. On a terminal the system is asked for if it is not given.
     """
-    from hdica.sweep.files.folder import check_file, write_file
-    from hdica.sweep.study.sketch import questions, seconds_of, sketch
-    from hdica.sweep.study.sketch_text import commented
-    from hdica.sweep.study.study import study_from
-    from hdica.systems.registry import snake, system_named, systems
+    from hdica.run.plan import duration, plan
+    from hdica.store.paths import check_file, write_file
+    from hdica.study.study import load_study
+    from hdica.systems.registry import snake, system_named
 
-    asking = sys.stdin.isatty() and sys.stderr.isatty()
-    titles = {name: record.title for name, record in systems().items()}
-    record = system_named(_chosen("--system", "System", system, titles, asking))
-    known = questions(record)
-    first = next(iter(known))
-    asked = ask or (_chosen("--ask", "What is asked", "", known, True) if asking else first)
-    target = _target(file, f"{snake(record.name)}_{asked}")
+    record = system_named(system or _chosen())
+    target = _target(file, snake(record.name))
+    template = _template(record)
     if target.exists() and not replace:
         raise HdicaError(f"{target} is there already (--replace writes over it)")
     check_file(target)
-    content = sketch(record, asked, target.stem, _sizes(n, seeds, points, until))
-    write_file(target, commented(record, content, str(target)).encode())
-    _told(target, seconds_of(study_from(content)))
+    study = load_study(template)
+    if study.system != record.name:
+        raise HdicaError(f"{template} is a study of {study.system}, not of {record.name}")
+    planned = plan(study)
+    text = template.read_text(encoding="utf-8")
+    write_file(target, _renamed(text, target).encode())
+    cost = f"{planned.points} points, about {duration(planned.wait())}"
+    typer.echo(printable(f"{target}: {cost}; hdica run {shlex.quote(str(target))} computes them"))
 
 
-def _told(target: Path, seconds: float) -> None:
-    from hdica.sweep.run.asked import duration
+def _chosen() -> str:
+    """The name of a system, chosen from a numbered list on a terminal."""
+    from hdica.systems.registry import systems
 
-    cost = f"about {duration(seconds)} on one core" if seconds >= 1 else "less than a second"
-    typer.echo(printable(f"{target}: {cost}; hdica run {target} computes it"))
-
-
-def _chosen(flag: str, what: str, given: str, allowed: Mapping[str, str], asking: bool) -> str:
-    """What is given, or what is chosen from a numbered list on a terminal."""
-    if given:
-        return given
-    names = list(allowed)
-    if not asking:
-        raise HdicaError(f"{flag} is missing (allowed: {', '.join(names)})")
-    for place, (name, about) in enumerate(allowed.items(), 1):
-        typer.echo(printable(f"  {place:>2}  {name}: {about}"), err=True)
+    names = list(systems())
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise HdicaError(f"--system is missing (allowed: {', '.join(names)})")
+    for place, name in enumerate(names, 1):
+        typer.echo(printable(f"  {place:>2}  {name}: {systems()[name].title}"), err=True)
     while True:
-        answer = str(typer.prompt(f"{what}, a number or a name", default=names[0], err=True))
+        answer = str(typer.prompt("System, a number or a name", default=names[0], err=True))
         if answer.isdecimal() and 1 <= int(answer) <= len(names):
             return names[int(answer) - 1]
-        if answer in allowed:
+        if answer in names:
             return answer
         typer.echo(printable(f"{answer} is none of these"), err=True)
-
-
-def _sizes(n: str, seeds: int | None, points: int | None, until: float | None) -> Sizes:
-    from hdica.sweep.study.sketch import Sizes
-
-    if n and not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", n):
-        raise HdicaError(f"--n {n!r} is not allowed (whole numbers, for example 100,400)")
-    return Sizes(tuple(map(int, n.split(","))) if n else None, seeds, points, until)
 
 
 def _target(file: Path | None, name: str) -> Path:
@@ -102,3 +80,23 @@ def _target(file: Path | None, name: str) -> Path:
             f"FILE = {str(target)!r} is not allowed (lower case letters, digits and _, then .yaml)"
         )
     return target
+
+
+def _template(record: System) -> Path:
+    """The first study of a system."""
+    path = Path(inspect.getfile(record.parameters)).with_name(TEMPLATE)
+    if not path.is_file():
+        raise HdicaError(
+            f"{record.name} has no first study (it would be {path}): write one of your own, as "
+            "config/README.md says"
+        )
+    return path
+
+
+def _renamed(text: str, target: Path) -> str:
+    """A first study under the name of another file, also in the commands of its comments."""
+    name, command = target.stem, printable(shlex.quote(str(target)))
+    text = re.sub(r"^study: first\b", f"study: {name}", text, flags=re.MULTILINE)
+    text = text.replace("results/first", f"results/{name}")
+    # Last, since a path may hold what is replaced above.
+    return text.replace(TEMPLATE, command)

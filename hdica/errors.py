@@ -10,9 +10,10 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 MOST_LETTERS = 600
 """Longest sentence: of a longer one the middle, a value that somebody wrote, is left out."""
@@ -57,7 +58,11 @@ def no_room(what: str) -> HdicaError:
 
 
 class OutOfTime(HdicaError):
-    """A call that has taken longer than its ``timeout`` allows."""
+    """A call that has taken longer than its ``timeout`` allows.
+
+    It is raised between two steps of a loop: a single call of a library, the compilation of one
+    function or a Python function that somebody else wrote is waited for.
+    """
 
 
 class Incomplete(HdicaError):

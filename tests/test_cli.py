@@ -15,8 +15,9 @@ import pytest
 import xarray as xr
 
 from hdica.cli import app, call
-from hdica.sweep.files.paths import discard, work_path
-from hdica.sweep.run.runner import RunSummary
+from hdica.run.runner import RunSummary
+from hdica.store.files import discard
+from hdica.store.paths import work_path
 from tests.sweep import toy
 
 ROOT = Path(__file__).parents[1]
@@ -176,7 +177,7 @@ def test_repair_says_whether_anything_was_damaged(
 ) -> None:
     assert call(["repair", results]) == 0
     assert capsys.readouterr().out == "nothing is damaged\n"
-    next(work_path(results).glob("line-*/Q/c/*/*")).write_bytes(b"")
+    next(work_path(results).glob("line-*/*.block")).write_bytes(b"")
     assert call(["repair", results]) == 0
     assert capsys.readouterr().out == "1 repair; hdica run restores the points\n"
 
@@ -206,11 +207,11 @@ def test_a_missing_chunk_stops_a_query_and_is_computed_again_by_a_run(
     (Path(results) / "line" / "Q" / "c" / "0" / "0" / "0").unlink()
     assert call(["query", results]) == 3
     assert "line/Q/c/0/0/0 is missing" in refused(capsys, 3)
-    for chunk in work_path(results).glob("line-*/Q/c/*/*"):
-        chunk.unlink()
+    for block in work_path(results).glob("line-*/*.block"):
+        block.write_bytes(block.read_bytes()[:-1])
     assert call(["run", study, "--out", results, "--quiet"]) == 0
     said = capsys.readouterr().err
-    assert "is missing though its status is done (6 points: " in said
+    assert "is damaged, its length is wrong" in said
     assert "its points are pending" in said
     assert call(["query", results]) == 0
 
@@ -234,7 +235,7 @@ def test_lost_blocks_are_status_one(
     def lose(*_: object, **__: object) -> RunSummary:
         return RunSummary(pending=5, lost=["block 3 of walk: its workers were killed"])
 
-    monkeypatch.setattr("hdica.sweep.run.runner.run", lose)
+    monkeypatch.setattr("hdica.run.runner.run", lose)
     assert call(["run", study, "--out", str(tmp_path / "toy.zarr"), "--quiet"]) == 1
     assert "5 points are pending; a rerun computes them (block 3 of walk" in refused(capsys)
 
@@ -337,6 +338,8 @@ def test_a_query_reads_a_number_as_a_grid_writes_it(
         call(["query", results, "--method", "line", "--sel", "tau=1/10,3/10", "--to", "csv"]) == 0
     )
     assert {row["tau"] for row in rows(capsys.readouterr().out)} == {"0.1", "0.3"}
+    assert call(["query", results, "--method", "walk", "--sel", "n=20/2", "--to", "csv"]) == 0
+    assert {row["n"] for row in rows(capsys.readouterr().out)} == {"10"}
 
 
 @pytest.mark.parametrize(
@@ -564,6 +567,6 @@ def test_a_limit_on_memory_is_named(
     monkeypatch.setattr("resource.getrlimit", lambda which: (10**9, 10**9))
     assert call(["run", str(TINY), "--out", f"{results[:-5]}2.zarr", "--quiet"]) == 2
     assert "a run of tiny is not allowed with ulimit -v at 1 GB" in capsys.readouterr().err
-    monkeypatch.setattr("hdica.sweep.outcome.status.status", full)
+    monkeypatch.setattr("hdica.store.status.status", full)
     assert call(["status", results]) == 2
     assert "out of memory, of which ulimit -v allows 1 GB (select" in capsys.readouterr().err

@@ -1,8 +1,7 @@
-"""``hdica cluster``, and the options of ``hdica run`` that say where."""
+"""The options of ``hdica run`` that say where, and its configuration."""
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any
 import pytest
 
 from hdica.cli import call
-from hdica.cli_cluster import settings_of
 from hdica.errors import HdicaError
-from hdica.sweep.workers.slurm import NODE
+from hdica.run.settings import settings_of
 
 ROOT = Path(__file__).parents[1]
 TINY = ROOT / "config/studies/tiny.yaml"
@@ -26,38 +24,9 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return found.err
 
 
-def test_certs_writes_three_files_and_says_how_to_use_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("cryptography", reason="needs the library cryptography")
-    monkeypatch.chdir(tmp_path)
-    assert call(["cluster", "certs", "my certs", "--days", "7", "--name", "node7"]) == 0
-    out = capsys.readouterr().out
-    assert sorted(path.name for path in (tmp_path / "my certs").iterdir()) == [
-        "ca.pem", "cert.pem", "key.pem",
-    ]  # fmt: skip
-    assert "PRIVATE" not in out
-    lines = [shlex.split(line) for line in out.splitlines() if line.startswith("python -P -m ")]
-    assert [line[3:5] for line in lines] == [[NODE, "scheduler"], [NODE, "worker"]]
-    for line in lines:
-        assert line[line.index("--tls-key") + 1] == str(tmp_path / "my certs/key.pem")
-    from ruamel.yaml import YAML
-
-    section = YAML(typ="safe", pure=True).load(out[out.index("cluster:") :])["cluster"]
-    assert section == {"scheduler_file": "scheduler.json", "tls": "my certs"}
-    assert call(["cluster", "certs", "my certs"]) == 2
-    assert "my certs/ca.pem exists (choose another folder, or --replace it)" in said(capsys)
-    assert call(["cluster", "certs", "my certs", "--replace"]) == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cluster"], "Missing command"),
-        (["cluster", "fly"], "No such command 'fly'"),
-        (["cluster", "certs"], "Missing argument 'DIR'"),
-        (["cluster", "certs", "x", "--days", "0"], "days = 0 is not allowed (1 to 3650)"),
-        (["cluster", "certs", "x", "--name", "a b"], "name 'a b' is not allowed"),
         (["run", str(TINY), "--memory", "2"], "cluster: memory = '2' is not allowed"),
         (["run", str(TINY), "--address", "tcp://10.0.0.7:1"], "is not allowed (over plain tcp"),
         (["run", str(TINY), "--address", "tls://10.0.0.7:1"], "needs tls (the folder with"),
@@ -76,13 +45,6 @@ def test_wrong_usage_is_one_sentence_and_nothing_is_written(
     assert call(arguments) == 2
     assert message in said(capsys)
     assert not list(tmp_path.iterdir())
-
-
-def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(["cluster", "--help"]) == 0
-    assert "certs" in capsys.readouterr().out
-    assert call(["cluster", "certs", "--help"]) == 0
-    assert "Example: hdica cluster certs certs" in capsys.readouterr().out
 
 
 CONFIG = "studies: [tiny]\ncluster: {mode: local, workers: 3, memory: 1GiB, tls: certs}\n"

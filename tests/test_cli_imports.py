@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica.sweep.study.study import study_from
+from hdica.study.study import study_from
 from hdica.systems import built_in
 from hdica.systems.registry import lookup
 from tests.sweep import toy
@@ -61,9 +61,20 @@ def test_a_query_loads_what_reads_and_nothing_that_computes(
     assert not found & (NEVER | NUMERICAL | SYSTEMS | {"dask.array"})
 
 
+def test_means_load_nothing_that_computes_either(results: Path) -> None:
+    found = loaded("query", str(results), "--to", "csv", "--mean", "seed", "--mean", "time")
+    assert not found & (NEVER | NUMERICAL | SYSTEMS | {"dask.array"})
+
+
 @pytest.mark.parametrize("command", ["--help", "--version"])
 def test_help_loads_neither_numbers_nor_stores(command: str) -> None:
     assert not loaded(command) & (NEVER | NUMERICAL | SYSTEMS | {"numpy", "zarr", "xarray"})
+
+
+def test_importing_hdica_loads_no_library() -> None:
+    code = "import hdica, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"numpy", "pydantic", "xarray", "rich", "typer"}
 
 
 def test_a_study_loads_its_own_system_alone() -> None:
@@ -93,7 +104,7 @@ def test_a_name_beside_the_systems_is_none_of_them(name: str) -> None:
 
 
 @pytest.mark.deep
-def test_a_study_is_checked_planned_cited_and_sketched_without_stores_or_pages(
+def test_a_study_is_checked_planned_cited_and_begun_without_stores_or_pages(
     tmp_path: Path,
 ) -> None:
     tiny = str(ROOT / "config" / "studies" / "tiny.yaml")
@@ -101,7 +112,7 @@ def test_a_study_is_checked_planned_cited_and_sketched_without_stores_or_pages(
     assert not loaded("validate", tiny) & pages
     assert not loaded("plan", tiny, "--out", str(tmp_path / "tiny.zarr")) & pages
     file = str(tmp_path / "probe.yaml")
-    found = loaded("new", file, "--system", "OnlineICA", "--ask", "phase")
+    found = loaded("new", file, "--system", "OnlineICA")
     assert not found & pages
 
 

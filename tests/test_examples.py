@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import hdica
+from hdica.process.compile_cache import PLACE, set_cache_folder
 from tests.workflow.conftest import ROOT
 
 OWN = ROOT / "examples/own_system"
@@ -37,6 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (packages / "beside.pth").write_text(f"import site; site.addsitedir({others!r})\n{ROOT}\n")
     shutil.copytree(OWN, home / "own_system", ignore=shutil.ignore_patterns("build", "*.egg-info"))
     environment = {"PATH": f"{home}/venv/bin:{os.defpath}", "HOME": str(home)}
+    environment[PLACE] = str(set_cache_folder())  # or kernels would be compiled again
 
     def program(*arguments: str, cwd: Path | None = None, code: int = 0) -> str:
         done = subprocess.run(
@@ -76,6 +78,22 @@ def test_a_study_of_it_is_swept_by_two_processes_and_reported(run: Run, tmp_path
     page = (tmp_path / "robust/report.html").read_text()
     assert "Crossing times" in page
     assert "the mean time at which runs cross 0.5" in page
+
+
+@pytest.mark.deep
+def test_its_first_study_comes_with_it_and_has_an_answer(run: Run, tmp_path: Path) -> None:
+    run("-m", "hdica.cli", "new", "--system", "RobustRegression", cwd=tmp_path)
+    for command in ("validate", "plan", "run"):
+        run("-m", "hdica.cli", command, "robust_regression.yaml", cwd=tmp_path)
+    run("-m", "hdica.cli", "report", "results/robust_regression.zarr", cwd=tmp_path)
+    page = (tmp_path / "results/robust_regression/report.html").read_text()
+    assert "the mean time at which runs cross 0.5" in page
+    study = (tmp_path / "robust_regression.yaml").read_text()
+    assert study == (OWN / "own_system/first.yaml").read_text().replace(
+        "first.yaml", "robust_regression.yaml"
+    ).replace("results/first", "results/robust_regression").replace(
+        "study: first", "study: robust_regression"
+    )
 
 
 @pytest.mark.deep

@@ -110,7 +110,7 @@ def test_console_script_is_the_documented_one() -> None:
 
 
 @pytest.mark.deep
-def test_wheel_carries_templates_and_types(tmp_path: Path) -> None:
+def test_wheel_carries_templates_first_studies_and_types(tmp_path: Path) -> None:
     # Built from a copy: setuptools leaves a build folder behind.
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
@@ -129,4 +129,7 @@ def test_wheel_carries_templates_and_types(tmp_path: Path) -> None:
     assert templates
     needed = {p.relative_to(ROOT).as_posix() for p in templates} | {"hdica/py.typed"}
     needed |= {p.relative_to(ROOT).as_posix() for p in (ROOT / "hdica").rglob("*.py")}
+    firsts = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("hdica/systems/*/first.yaml")}
+    assert firsts
+    needed |= firsts
     assert needed <= carried

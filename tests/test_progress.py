@@ -20,7 +20,7 @@ def inner():
 @progress.shown
 def slow():
     for k in range(4):
-        time.sleep(0.1)
+        time.sleep(0.5)  # rich is loaded meanwhile
         progress.tell(lambda: f"step {{k}} of [4]")
     inner()
     return "done"

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 import hdica
 from hdica.ingredients import sources
-from hdica.sweep.study.study import Study
+from hdica.study.study import Study
 from hdica.systems.projected import steady as steady_methods
 
 ROOT = Path(__file__).parents[1]

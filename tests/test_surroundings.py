@@ -16,9 +16,9 @@ import pytest
 from hdica.cli import call
 from hdica.errors import HdicaError, Stopped
 from hdica.status import damaged_file
-from hdica.sweep.files.disk import SWITCH, syncing
-from hdica.sweep.files.paths import results_path
-from hdica.sweep.outcome.integrity import verify
+from hdica.store.files import SYNC, syncing
+from hdica.store.paths import results_path
+from hdica.store.verify import verify
 
 ROOT = Path(__file__).parents[1]
 HDICA = str(Path(sys.executable).parent / "hdica")
@@ -75,17 +75,17 @@ def test_an_interpreter_without_assertions_is_refused(
 def test_a_switch_is_on_or_off(
     small: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str
 ) -> None:
-    monkeypatch.setenv(SWITCH, said)
+    monkeypatch.setenv(SYNC, said)
     assert call([*small, "--quiet"]) == 2
-    assert capsys.readouterr().err == f"hdica: {SWITCH} = {said!r} is not allowed (on or off)\n"
+    assert capsys.readouterr().err == f"hdica: {SYNC} = {said!r} is not allowed (on or off)\n"
     assert not Path(small[-1]).exists()
 
 
 def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     for said, found in {"": True, "on": True, " 1": True, "OFF": False, "0": False}.items():
-        monkeypatch.setenv(SWITCH, said)
+        monkeypatch.setenv(SYNC, said)
         assert syncing() == found
-    monkeypatch.delenv(SWITCH)
+    monkeypatch.delenv(SYNC)
     assert syncing()
 
 
@@ -155,7 +155,7 @@ def test_what_workers_are_forked_from_says_nothing_of_ctrl_c() -> None:
     """It goes to every process of a terminal, while they load their libraries, too."""
     program = """
 import os, signal, time
-from hdica.sweep.workers.local import start_loading
+from hdica.run.local import start_loading
 signal.signal(signal.SIGINT, lambda *told: None)
 start_loading()
 for _ in range(10):
@@ -191,7 +191,7 @@ main()
     [
         ("hdica.cli", "", 130, "hdica: interrupted\n"),
         ("typer", "", 130, "hdica: interrupted\n"),
-        ("hdica.sweep.run.signals", "", 130, "hdica: interrupted\n"),
+        ("hdica.run.signals", "", 130, "hdica: interrupted\n"),
         ("end", "", -signal.SIGINT, ""),
         ("typer", "yes", 0, ""),
     ],

@@ -1,19 +1,19 @@
-"""Calls that take longer than they may, whatever they are at and in whichever thread."""
+"""Calls that take longer than they may, whatever they compute and in whichever thread."""
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import inspect
-import os
+import math
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import FunctionType
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError, OutOfTime
-from hdica.process.interrupt import Beside, Late
+from hdica.process.progress import check_deadline, tell
 from hdica.process.timeout import USUAL, within
-from tests.faults import trouble
 
 LONGEST = 20.0
 """Seconds that anything here may take on a busy machine; without a limit it would be far more."""
@@ -46,10 +45,9 @@ LIMITED = (
 
 
 def elsewhere(function: Callable[[], Any]) -> Any:
-    """What a function gives or raises in a thread of the caller's own."""
-    call = Beside(function)
-    assert call.wait(LONGEST)
-    return call.result()
+    """What a function returns or raises in a thread of the caller's own."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result(LONGEST)
 
 
 def here(function: Callable[[], Any]) -> Any:
@@ -111,47 +109,107 @@ def test_a_simulation_ends_in_time_and_leaves_no_thread() -> None:
     assert set(threading.enumerate()) <= before
 
 
-@pytest.mark.parametrize("kind", ["loop", "integrate", "spin", "hang"])
+def loop() -> None:
+    while True:
+        check_deadline()
+
+
+def swallow() -> None:
+    """A search that takes errors for those of a trial, and goes on with the next one."""
+    while True:
+        try:
+            tell("this trial")
+        except Exception as exc:  # never: the test would not end
+            raise AssertionError("a trial has failed") from exc
+
+
+def fortran() -> None:
+    """A solver in Fortran that calls back for ever."""
+    from scipy.integrate import odeint
+
+    def rate(y: Any, t: float) -> Any:
+        check_deadline()
+        return -1e7 * (y - math.cos(1e9 * t))
+
+    odeint(rate, [0.0], [0.0, 1e9], mxstep=10**9)
+
+
+def compiled() -> None:
+    """A solver in C that calls back for ever."""
+    from scipy.optimize import root
+
+    def slow(x: Any) -> Any:
+        while True:
+            check_deadline()
+
+    root(slow, [1.0], method="hybr")
+
+
+@pytest.mark.parametrize("compute", [loop, swallow, fortran, compiled])
 @pytest.mark.parametrize("where", [here, elsewhere])
-def test_nothing_that_lets_go_of_python_goes_on_for_ever(
-    where: Callable[..., Any], kind: str, monkeypatch: pytest.MonkeyPatch
+def test_a_check_ends_whatever_makes_it(
+    where: Callable[..., Any], compute: Callable[[], None]
 ) -> None:
-    from tests.faults import kernels  # compiled before the clock runs
-
-    assert kernels.spin.nopython_signatures
-    monkeypatch.setattr("hdica.process.timeout.GRACE", 0.3)
-    compute = rest if kind == "hang" else trouble.KINDS[kind]
-    try:
-        said = late(lambda: where(lambda: within(0.2, "this", compute)))
-    finally:
-        trouble.release()
-    assert said.startswith("this took longer than timeout = 0.2 s: ")
+    said = late(lambda: where(lambda: within(0.2, "this", compute)))
+    at = ", at this trial" if compute is swallow else ""
+    assert said.startswith(f"this took longer than timeout = 0.2 s{at}: ")
+    check_deadline()  # the deadline ends with the call
 
 
-def rest() -> None:
-    """Wait in the system's code, for a time that these tests may take."""
-    ctypes.CDLL(None).sleep(5)
+PARTS = {
+    "steps of a kernel": "hdica.finite.record.AT_ONCE",
+    "steps of a density": "hdica.limits.mean_field.density.march._NUMBERS",
+    "rows of an average": "hdica.limits.mean_field.steady.wells._AT_ONCE",
+    "iterations of FastICA": "hdica.finite.fastica.one_unit._AT_ONCE",
+}
 
 
-def test_a_kernel_that_does_not_return_is_left_behind_with_least_priority() -> None:
-    call = Beside(trouble.spin)
-    try:
-        assert not call.end(0.5)
-        number = call._thread.native_id
-        assert number is not None
-        if sys.platform == "linux":
-            assert within(LONGEST, "its priority", lambda: _falls_to(number, 19))
-    finally:
-        trouble.release()
-    assert call.wait(LONGEST)
-    with pytest.raises(Late):
-        call.result()
+def bits(found: Any) -> bytes:
+    """Every number of a dataset."""
+    return b"".join(v.values.tobytes() for v in found.data_vars.values() if v.dtype.kind != "O")
 
 
-def _falls_to(number: int, least: int) -> bool:
-    while os.getpriority(os.PRIO_PROCESS, number) != least:
-        time.sleep(0.01)
-    return True
+def _in_parts(which: str) -> bytes:
+    """The bits of a result that is computed in parts."""
+    if which == "rows of an average":
+        steady = hdica.SparsePCA(tau=0.1, prior={"sparse": 0.1}, regularizer="0.1*tanh(4*x)")
+        return bits(hdica.fixed_points(steady))
+    if which == "iterations of FastICA":
+        from hdica.finite.fastica.one_unit import fastica
+        from hdica.ingredients.contrasts import make_contrast
+
+        rng = np.random.default_rng(1)
+        y, starts = rng.laplace(size=(300, 4)), rng.normal(size=(3, 4))
+        found = fastica(y, starts, make_contrast("logcosh"), path=True)
+        assert found.path is not None
+        several = (found.w, found.iterations, found.converged, found.score, found.path)
+        return b"".join(one.tobytes() for one in several)
+    pca = hdica.SparsePCA(tau=0.1, prior={"sparse": 0.2}, regularizer="0.1*sign(x)")
+    if which == "steps of a density":
+        return bits(hdica.limit(pca, times=[0, 0.5, 2]))
+    ica = hdica.OnlineICA(tau=0.05)
+    rules = [
+        (pca, "vector"),
+        (pca.model_copy(update={"motion": {"exchange": 0.5}}), "vector"),
+        (ica, "vector"),
+        (hdica.HebbianICA(mu=0.1), "vector"),
+        (hdica.HebbianICA(mu=0.1, batch=3), "vector"),
+        (hdica.SeveralICA(tau=0.05), "vector"),
+    ]
+    found = [hdica.simulate(one, n=30, times=[0, 1, 20], method=how) for one, how in rules]
+    return b"".join(map(bits, found))
+
+
+@pytest.mark.parametrize("which", PARTS)
+def test_how_often_the_deadline_is_checked_changes_no_bit(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, checks = _in_parts(which), []
+    home = PARTS[which].rpartition(".")[0]
+    monkeypatch.setattr(PARTS[which], 1)
+    monkeypatch.setattr(f"{home}.check_deadline", lambda: checks.append(1))
+    assert _in_parts(which) == whole
+    assert len(checks) > 10
 
 
 @pytest.mark.deep
@@ -213,7 +271,8 @@ def test_whatever_may_take_long_has_a_limit_and_says_so() -> None:
 def _at_once(name: str) -> None:
     """A call with the usual limit, which is over at once."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("hdica.process.timeout.Beside.wait", lambda self, seconds=None: False)
+        clock = SimpleNamespace(monotonic=lambda: math.inf)
+        patched.setattr("hdica.process.progress.time", clock)
         getattr(hdica, name)(hdica.OnlineICA(**FAR_OUT), times=[0, 1])
 
 
@@ -248,65 +307,62 @@ def test_a_keyboard_is_heeded_while_something_is_computed() -> None:
 
 
 SLOW_MODULE = """
-import threading, time
-begun.set()
-for _ in range(100):
+import time
+for _ in range(30):
     time.sleep(0.01)
 whole = True
 """
 
 
-@pytest.mark.parametrize("guarded", [True, False])
-def test_an_import_is_not_cut_short(
-    guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not guarded:  # what it would be otherwise
-        monkeypatch.setattr("hdica.process.interrupt.GUARDED", frozenset())
-    begun = threading.Event()
-    monkeypatch.setattr("builtins.begun", begun, raising=False)
+def test_an_import_is_not_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "slow_module.py").write_text(SLOW_MODULE)
 
-    def forever() -> None:
+    def imports() -> None:
         importlib.import_module("slow_module")
-        while True:
-            time.sleep(0.01)
+        loop()
 
-    call = Beside(forever)
     try:
-        assert begun.wait(LONGEST)
-        assert call.end(LONGEST)
-        assert isinstance(call.raised, Late)
-        assert hasattr(sys.modules.get("slow_module"), "whole") == guarded
+        late(lambda: within(0.1, "this", imports))
+        assert sys.modules["slow_module"].whole
     finally:
         sys.modules.pop("slow_module", None)
 
 
-def test_what_is_left_behind_while_it_compiles_is_told_when_it_has_done_so() -> None:
-    busy, free = threading.Event(), threading.Event()
+COLD = """
+import time
+import numba
+import hdica.limits.numerics.compiled  # from where on numba's caches are ours
+from hdica.process.timeout import within
+from hdica.errors import OutOfTime
 
-    def compiles() -> None:
-        as_numba(busy, free)
-        while True:
-            time.sleep(0.01)
+def compiles():
+    @numba.njit("float64(float64)", cache=True)
+    def first(x):
+        return x + 1.0
+    time.sleep(0.3)
+    @numba.njit("float64(float64)", cache=True)
+    def second(x):
+        return first(x) + 1.0
+    return second
 
-    call = Beside(compiles)
-    assert busy.wait(LONGEST)
-    began = time.monotonic()
-    assert not call.end(0.1, 0.3)
-    assert time.monotonic() - began > 0.35
-    free.set()
-    assert call.wait(LONGEST)
-    assert isinstance(call.raised, Late)
-
-
-def _until(busy: threading.Event, free: threading.Event) -> None:
-    while not free.wait(0.01):
-        busy.set()
+try:
+    within(0.2, "this", compiles)
+except OutOfTime:
+    print("late")
+print(compiles()(1.0), within(None, "this", compiles)(1.0))
+"""
 
 
-as_numba = FunctionType(_until.__code__, {"__name__": "numba.core.compiler"})
-"""A function that looks as if it stood in Numba's compiler."""
+def test_a_call_ends_between_two_functions_that_are_compiled(tmp_path: Path) -> None:
+    script = tmp_path / "cold.py"
+    script.write_text(COLD)
+    found = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
+    )
+    assert found.stdout == "late\n3.0 3.0\n", found.stderr
+
+
 AT_ONCE = """
 import hdica, random, sys, threading, time
 import numpy as np
@@ -355,32 +411,3 @@ def test_several_threads_run_out_of_time_again_and_again_and_nothing_is_left_loc
         [sys.executable, "-c", AT_ONCE], capture_output=True, text=True, timeout=120
     )
     assert found.stdout == "equal\n", found.stderr
-
-
-PROFILED = """
-import sys, time
-from hdica.process.interrupt import Beside
-
-def goes_on():
-    while True:
-        time.sleep(0.001)
-
-for work, after in ((goes_on, 0.0), (lambda: time.sleep(0.1), 0.0997)):
-    for k in range(10):
-        one = Beside(work)
-        one.wait(after)
-        assert one.end(10)
-calls = []
-sys.setprofile(lambda *event: calls.append(event[1]))
-(lambda: None)()
-sys.setprofile(None)
-print(len(calls) > 0)
-"""
-
-
-def test_what_follows_can_be_profiled() -> None:
-    """CPython 3.11 never returned from a profiled call once an exception was taken back."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=120
-    )
-    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr

@@ -7,10 +7,10 @@ import pytest
 import xarray as xr
 
 import hdica
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import load_study
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.verify import verify
+from hdica.study.study import load_study
 
 STUDY = Path(__file__).parents[1] / "config/studies/tiny.yaml"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
+from hdica.process.compile_cache import COMPILED, PACKAGE, nothing_compiled
 
 HERE = Path(__file__).parent
 
@@ -19,7 +19,7 @@ def warm(config: pytest.Config) -> None:
     # With PYTHONDONTWRITEBYTECODE every command that a test starts would compile hdica anew.
     for folder in (PACKAGE, HERE):
         compileall.compile_dir(folder, quiet=2)
-    running = [] if any(compiled_in(beside(PACKAGE))) else _kernels()
+    running = _kernels() if nothing_compiled() else []
     _asserts(config)
     for one in running:
         one.wait()
@@ -32,8 +32,8 @@ def _kernels() -> list[subprocess.Popen[bytes]]:
     """
     modules = [
         ("hdica", *path.relative_to(PACKAGE).with_suffix("").parts)
-        for folder in folders(PACKAGE)
-        for path in sorted(folder.glob("*.py"))
+        for folder in COMPILED
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
         if "cache=True" in path.read_text()
     ]
     apart = [module[:3] for module in modules if module[1] == "systems"]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hdica.sweep.study.segment import Segment, segments_of
-from hdica.sweep.study.study import study_from
+from hdica.study.segment import Segment, segments_of
+from hdica.study.study import study_from
 from hdica.systems.registry import system_named
 
 

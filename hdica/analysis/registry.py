@@ -1,16 +1,22 @@
-"""Which analyses there are: those that come with hdica, and those registered by plug-ins."""
+"""Which analyses there are, those of plug-ins among them, and the model of all their settings."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, create_model
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from hdica.analysis.record import Analysis
-from hdica.analysis.settings import Settings
+from hdica.analysis.settings import Gives, Settings
 from hdica.errors import HdicaError
 from hdica.systems import plugins
 from hdica.systems.registry import load_plugins
+from hdica.systems.system import System
 
 OWN = (
     "runs", "condensing", "learning", "choices", "slopes", "convergence", "phase", "success",
@@ -66,3 +72,74 @@ def at_hand() -> dict[str, Analysis]:
 def asked_for() -> dict[str, type[Settings]]:
     """Settings of those that a study has to ask for."""
     return {name: one.settings for name, one in analyses().items() if one.settings is not None}
+
+
+class Analyses(Settings):
+    """What the report of a study shows."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The class is made anew in each process, of the analyses that are registered there.
+        return _read, (self.model_dump(),)
+
+    def items(self) -> Iterator[tuple[str, Settings]]:
+        """Every analysis of the study: its name and its settings."""
+        for name in type(self).model_fields:
+            settings: Settings | None = getattr(self, name)
+            if settings is not None:
+                yield name, settings
+
+    def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
+        """The same with every method and every variable that was left open."""
+        return self.model_copy(update={k: s.settled(system, given) for k, s in self.items()})
+
+
+@cache
+def _model(settings: tuple[tuple[str, type[Settings]], ...]) -> type[Analyses]:
+    fields: dict[str, Any] = {name: (kind | None, None) for name, kind in settings}
+    return create_model("Analysis", __base__=Analyses, __doc__=Analyses.__doc__, **fields)
+
+
+def analyses_model() -> type[Analyses]:
+    """The model with one field for each analysis that is registered now."""
+    return _model(tuple(asked_for().items()))
+
+
+def no_analyses() -> Analyses:
+    """Settings of no analysis."""
+    return analyses_model()()
+
+
+def check_read(written: Mapping[str, Any]) -> None:
+    """Refuse settings that are none of the analyses at hand; others are not looked at.
+
+    A store is read by who needs no system, so that none is loaded for it.
+    """
+    if not written:
+        return
+    kinds = ((name, one.settings) for name, one in at_hand().items())
+    known = {name: kind for name, kind in kinds if kind is not None and name in written}
+    _model(tuple(known.items())).model_validate({name: written[name] for name in known})
+
+
+class Registered:
+    """Annotation of a field that :func:`analyses_model` reads.
+
+    Plug-ins are loaded when the first study is read, so that their settings are checked like those
+    of the analyses that come with hdica: the model cannot be made earlier.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read it by the model of the moment; mistakes keep their places."""
+        return core_schema.no_info_plain_validator_function(_read)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of the model of the moment."""
+        return handler(analyses_model().__pydantic_core_schema__)
+
+
+def _read(given: Any) -> Analyses:
+    return given if isinstance(given, Analyses) else analyses_model().model_validate(given)

@@ -86,7 +86,8 @@ def limit(
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
-        with a ``note`` that says so.
+        with a ``note`` that says so. It ends within about two seconds after that, but for the first
+        compilation of a kernel on a machine, which may take half a minute.
     progress
         Whether to show what it is at, if it takes longer than two seconds; None for terminals
         alone.

@@ -46,23 +46,23 @@ def _run(
     """Every point, the error in the place of one that cannot be computed."""
     last = float(times[-1])
     costs = {id(one): method.seconds(one, None, last) for one in systems}
-    with counted(len(systems), sum(costs.values())) as done:
+    done = counted(len(systems), sum(costs.values()))
 
-        def guarded(one: Any, compute: Callable[[], PointResult]) -> PointResult:
-            try:
-                return guard(one, compute)
-            finally:
-                done(1, costs[id(one)])
+    def guarded(one: Any, compute: Callable[[], PointResult]) -> PointResult:
+        try:
+            return guard(one, compute)
+        finally:
+            done(1, costs[id(one)])
 
-        if method.many is not None:
-            return method.many(systems, times, save, threads, guarded)
-        found: list[PointResult | HdicaError] = []
-        for one in systems:
-            try:
-                found.append(guarded(one, partial(method.run, one, times, None, None, save)))
-            except HdicaError as exc:
-                found.append(exc)
-        return found
+    if method.many is not None:
+        return method.many(systems, times, save, threads, guarded)
+    found: list[PointResult | HdicaError] = []
+    for one in systems:
+        try:
+            found.append(guarded(one, partial(method.run, one, times, None, None, save)))
+        except HdicaError as exc:
+            found.append(exc)
+    return found
 
 
 @dataclass

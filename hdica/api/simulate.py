@@ -112,7 +112,9 @@ def simulate(
         Seconds that all trials together may take before :class:`~hdica.errors.OutOfTime` is
         raised, None for no limit; by default a hundred times what the cost model says of them,
         and two minutes at least. With ``over``, or several n, each combination may take as many,
-        and one that takes longer is NaN, with status 3.
+        and one that takes longer is NaN, with status 3. It ends within about two seconds after
+        that, but for what is a single call: the first compilation of a kernel on a machine (up to
+        half a minute) and the eigenvectors of baselines (some ten seconds at n = 4000).
     progress
         Whether to show what it is at, if it takes longer than two seconds; None for terminals
         alone.

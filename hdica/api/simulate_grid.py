@@ -89,12 +89,12 @@ def simulate_grid(
     found[:] = np.array(against, dtype=object)[:, None]
     groups = _groups(chosen, [k for k, why in enumerate(against) if why is None])
     costs = {n: _costs(chosen, grid.systems, n, trials) for n in trials.sizes}
-    with counted(len(trials.sizes) * sum(map(len, groups)), _total(groups, costs)) as done:
-        for column, n in enumerate(trials.sizes):
-            for group in groups:
-                some = [grid.systems[k] for k in group]
-                found[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
-                done(len(group), sum(costs[n][k] for k in group))
+    done = counted(len(trials.sizes) * sum(map(len, groups)), _total(groups, costs))
+    for column, n in enumerate(trials.sizes):
+        for group in groups:
+            some = [grid.systems[k] for k in group]
+            found[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
+            done(len(group), sum(costs[n][k] for k in group))
     results = _results(found.ravel().tolist(), chosen, trials, save, own)
     flat = dataset(record_of(system), chosen, trials.times, save, own, results[0], "point")
     labelled = _labelled(flat, grid, trials, *results)

@@ -10,7 +10,7 @@ from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
 from hdica.status import DIVERGED, PENDING
-from hdica.sweep.outcome.publish import about_dim, about_study
+from hdica.store.publish import about_dim, about_study
 from hdica.systems.method import Output
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hdica.sweep.outcome.dense import Source
-    from hdica.sweep.study.study import Study
+    from hdica.store.dense import Source
+    from hdica.study.study import Study
 
 REASON = Output("reason", (), "why the point diverged or failed")
 

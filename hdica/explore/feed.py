@@ -14,20 +14,17 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.explore import committed
 from hdica.status import STATUS_NAMES
-from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import count_in, read_manifest
-from hdica.sweep.files.paths import manifest_path, work_path
-from hdica.sweep.outcome.dense import Source
-from hdica.sweep.outcome.looks import settled
-from hdica.sweep.outcome.publish import is_current, sources
-from hdica.sweep.outcome.results import existing, open_results
-from hdica.sweep.run.another import STUDY
-from hdica.sweep.run.plan import planned_study
+from hdica.store.dense import Source
+from hdica.store.manifest import count_in, read_manifest
+from hdica.store.paths import METADATA, STUDY, manifest_path, work_path
+from hdica.store.publish import is_current, sources
+from hdica.store.results import existing, open_results
+from hdica.store.working import recorded_study
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from hdica.sweep.study.study import Study
+    from hdica.study.study import Study
 
 SHORTEST, SHARE = 2.0, 10.0
 """Seconds between two looks at the files, and how many times longer a pause is than a look."""
@@ -116,8 +113,7 @@ class Feed:
         if self.path.suffix != ".zarr":
             return (_about(self.path / METADATA),)
         work = work_path(self.path)
-        segments = sorted(work.glob(f"*/key/{METADATA}")) if work.is_dir() else []
-        files = (manifest_path(self.path), self.path / METADATA, work / STUDY, *segments)
+        files = (manifest_path(self.path), self.path / METADATA, work / STUDY)
         return tuple(map(_about, files))
 
     def _renew(self, stamp: Stamp) -> None:
@@ -139,14 +135,14 @@ class Feed:
         if self.path.suffix != ".zarr" or not work_path(self.path).is_dir():
             existing(self.path)
             return None
-        study = planned_study(self.path)
-        if study is None or settled(self.path, lambda: is_current(study, self.path), bool):
+        study = recorded_study(self.path)
+        if study is None or is_current(study, self.path):
             return None
         return study
 
     def _advance(self) -> None:
         """Look which points of the same study are committed by now."""
-        fresh = tuple(Source(source.placed) for source in self._sources)
+        fresh = tuple(source.again() for source in self._sources)
         pairs = zip(self._sources, fresh, strict=True)
         if any(not np.array_equal(old.status, new.status) for old, new in pairs):
             self._sources = fresh

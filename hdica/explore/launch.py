@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from hdica.errors import HdicaError
 from hdica.process.private import scratch
-from hdica.sweep.files.paths import write_whole
+from hdica.store.files import write_whole
 
 FORWARDS = """<!doctype html>
 <meta charset="utf-8">

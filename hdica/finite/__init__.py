@@ -1,7 +1,7 @@
 """Exact dynamics at finite n: random streams, compiled kernels, reduced chains."""
 
-from hdica.process.cache_folders import settle as _settle
+from hdica.process.compile_cache import set_cache_folder as _set_cache_folder
 
-_settle()
+_set_cache_folder()
 
 VERSION = 4

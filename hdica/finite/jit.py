@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from hdica.process.compiled import refuse_interpreter
+from hdica.process.compile_cache import refuse_interpreter
 
 refuse_interpreter()
 

@@ -15,6 +15,7 @@ from hdica.finite.random.streams import Stream, run_length
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Advance = Callable[[Array, Array], NDArray[np.int64]]
@@ -30,6 +31,7 @@ def begin(prior: Prior, start: Start, n: int, stream: Stream) -> tuple[Array, Ar
     """Feature xi and first estimate x, each of shape (n,), from the stream ``"start"``."""
     rng = stream("start")
     xi = prior.feature(rng, n)
+    check_deadline()
     return contiguous(xi), contiguous(start.estimate(rng, xi))
 
 
@@ -73,6 +75,7 @@ class Track:
 
     def open(self, times: Array) -> None:
         """Make room for what will be seen, NaN where it is not reached."""
+        check_deadline()
         seen = self.observation
         self._rows = snapshot_rows(seen.snapshots, times)
         self.recorded = {
@@ -104,6 +107,10 @@ def fill_step_sizes(columns: Array, schedules: Sequence[Schedule], when: Array) 
             fixed = schedule.constant
             known[schedule] = schedule.value(when) if fixed is None else fixed
         columns[:, column] = known[schedule]
+
+
+AT_ONCE = 20_000_000
+"""Numbers that kernels pass over between two checks of the deadline: a tenth of a second."""
 
 
 class _Run:
@@ -141,13 +148,15 @@ def record(
     n: int,
     columns: int | None = None,
     width: int = 1,
+    numbers: int = 1,
 ) -> list[Values]:
     """Run points side by side and observe them at the given times.
 
     ``advance(source, tau)`` makes as many steps as the arrays, of shape (steps, columns), have
     rows, in place, and returns how many succeeded, one number a column. If there are more
     ``columns`` than points, those left over are zero. Where a step takes ``width`` > 1 numbers, the
-    source is of shape (steps, width, columns).
+    source is of shape (steps, width, columns). The more ``numbers`` a step passes over, the fewer
+    steps are made between two checks of the deadline, which changes no result.
 
     Returned are for every point the values and why it diverged. Values are one array of shape (T,
     ...) per number or array read at every time and of shape (snapshots, ...) per one at the
@@ -156,11 +165,12 @@ def record(
     for track in tracks:
         track.open(times)
     run = _Run(tracks, n, columns or len(tracks), width)
-    done, alive = 0, list(enumerate(tracks))
+    done, alive, most = 0, list(enumerate(tracks)), max(1, AT_ONCE // numbers)
     for index, target in enumerate(steps_of(times, n).tolist()):
         while done < target and alive:
+            check_deadline()
             run.reach(done)
-            stop = min(target, run.last)
+            stop = min(target, run.last, done + most)
             part = slice(done - run.first, stop - run.first)
             made = advance(run.source[part], run.tau[part])
             for place, track in alive:

@@ -1,5 +1,5 @@
 """The limit n -> infinity: averages, ordinary differential equations, fixed points."""
 
-from hdica.process.cache_folders import settle as _settle
+from hdica.process.compile_cache import set_cache_folder as _set_cache_folder
 
-_settle()
+_set_cache_folder()

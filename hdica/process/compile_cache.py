@@ -1,117 +1,270 @@
-"""Keep numba's cache on disk true to the sources, and a damaged one from ending a computation.
+"""One folder of compiled functions, which nobody else can enter and which no change outlives.
 
-numba looks at the file of a compiled function alone, not at the files of the functions that were
-inlined into it: after a change there it would silently run the old code.
+numba runs whatever lies in its cache, whoever put it there, and raises where a file is cut short or
+the disk is full. It looks at the file of a compiled function, not at the files of the functions
+that were inlined into it. So the folder is this user's alone; its name has a digest of all sources,
+so that a change of one is another folder; and every file in it begins with a digest, without which
+one wrong bit might compute other numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
+import pickle
+import re
+import shutil
+import stat
 import sys
-from collections.abc import Iterable, Iterator
-from importlib.abc import MetaPathFinder
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hdica.process.trust import make_folders
+from hdica.process.after_import import after_import
+from hdica.process.private import ROOT, doubt, make_folders, open_umask, writable
 
 PACKAGE = Path(__file__).parents[1]
 COMPILED = ("ingredients", "finite", "limits", "systems")
 """Folders in which functions, at any depth, are compiled or inlined into compiled ones."""
-NOTE = "compiled-from"
-"""File that says which sources the compiled functions beside it were made of."""
+PLACE = "NUMBA_CACHE_DIR"
+PLAIN = "NUMBA_DISABLE_JIT"
+"""Variable by which numba compiles nothing, and Python runs the functions."""
+THREADS = "NUMBA_NUM_THREADS"
+NAME = re.compile("compiled-[0-9a-f]{16}")
+"""Name of a folder of compiled functions."""
+UNUSED_SECONDS = 30 * 86400.0
+"""After this time a folder of other sources is removed."""
+DIGEST = 32
+"""Bytes of the digest at the start of a file."""
+KEPT_IN = "compiled functions are kept in"
 
 
-def folders(package: Path) -> list[Path]:
-    """Every folder of sources that may be compiled."""
-    found = []
-    for top in COMPILED:
-        for folder, names, files in os.walk(package / top):
-            names[:] = sorted(name for name in names if name != "__pycache__")
-            if any(name.endswith(".py") for name in files):
-                found.append(Path(folder))
-    return found
+@cache
+def set_cache_folder(package: Path = PACKAGE) -> Path:
+    """Have numba keep compiled functions in a safe folder, here and in processes started from here.
 
-
-def stamp_of(package: Path) -> str:
-    """What changes whenever a source does."""
-    found = hashlib.sha256()
-    for folder in folders(package):
-        for path in sorted(folder.glob("*.py")):
-            about = path.stat()
-            name = path.relative_to(package)
-            found.update(f"{name} {about.st_mtime_ns} {about.st_size}\n".encode())
-    return found.hexdigest()
-
-
-def beside(package: Path) -> list[Path]:
-    """Where numba keeps compiled functions beside their sources."""
-    return [folder / "__pycache__" for folder in folders(package)]
-
-
-def drop_stale(package: Path = PACKAGE) -> bool:
-    """Delete the cache if a source has changed since it was made; returns whether it did."""
-    return drop(package / "__pycache__" / NOTE, stamp_of(package), beside(package))
-
-
-def drop(note: Path, stamp: str, caches: Iterable[Path]) -> bool:
-    """Delete what was compiled of other sources than a note says; returns whether that was so.
-
-    The stamp says what they are made of now, the caches are the folders in which they lie.
+    Returns
+    -------
+    Path
+        The folder. It lies where ``NUMBA_CACHE_DIR`` says, among the user's caches or beside the
+        sources: in the first of these places in which nobody else could change it. Without such a
+        place it lies among the files of this process.
     """
+    refuse_threads()
+    after_import("numba.core.caching", _seal_files)
+    folder = _safe_folder(f"compiled-{_sources_digest(package)}", package)
+    os.utime(folder)  # it is in use
+    for other in folder.parent.glob("compiled-*"):
+        with suppress(OSError):  # another process removes it, too
+            if time.time() - other.stat().st_mtime > UNUSED_SECONDS and NAME.fullmatch(other.name):
+                shutil.rmtree(other)
+    os.environ[PLACE] = str(folder)
+    if (config := sys.modules.get("numba.core.config")) is not None:
+        vars(config)["CACHE_DIR"] = str(folder)
+    return folder
+
+
+def _sources_digest(package: Path) -> str:
+    """Digest of Python and of the sources that may be compiled; each file has numba's version."""
+    found = hashlib.sha256(sys.version.encode())
+    for top in COMPILED:
+        for path in sorted((package / top).rglob("*.py")):
+            content = path.read_bytes()
+            found.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
+    return found.hexdigest()[:16]
+
+
+def _safe_folder(name: str, package: Path) -> Path:
+    """A folder that only this user can enter, in the first place that is safe."""
+    config = sys.modules.get("numba.core.config")
+    wanted = config.CACHE_DIR if config is not None else os.environ.get(PLACE)
+    usual = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+    caches = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or usual))
+    places = [caches / "hdica", package / "__pycache__"]
+    if wanted:
+        place = Path(wanted).absolute()  # with the name if a parent process has chosen it
+        places.insert(0, place.parent if NAME.fullmatch(place.name) else place)
+    problems: list[str] = []
+    for place in places:
+        if not (problem := _make_private(folder := place / name)):
+            if wanted and problems:
+                warnings.warn(f"{problems[0]}: {KEPT_IN} {folder}", stacklevel=3)
+            return folder
+        problems.append(problem)
+    from hdica.process.private import scratch
+
+    (folder := scratch() / name).mkdir(mode=0o700, exist_ok=True)
+    why = "; ".join(problems)
+    warnings.warn(f"{why}: {KEPT_IN} {folder} as long as this process runs", stacklevel=3)
+    return folder
+
+
+def _make_private(folder: Path) -> str:
+    """Make a folder for this user alone unless it exists; returns why it is not safe, if so."""
     try:
-        if note.exists() and note.read_text(encoding="ascii") == stamp:
-            return False
-        for path in compiled_in(caches):
-            path.unlink(missing_ok=True)
-        make_folders(note.parent)
-        note.touch(mode=0o644)
-        note.write_text(stamp, encoding="ascii")
-    except OSError:  # an installation that cannot be written to does not change by one file either
-        return False
-    return True
+        if not folder.is_absolute():
+            return f"{folder} is not an absolute path"
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        if why := doubt(there, holds=there != folder):
+            return why
+        make_folders(folder, 0o700)
+        if why := doubt(folder):
+            return why
+        if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+            return f"others can enter {folder}"
+        return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder} cannot be written to"
+    except OSError as exc:
+        return f"{exc.filename or folder} cannot be used ({exc.strerror})"
 
 
-def compiled_in(caches: Iterable[Path]) -> Iterator[Path]:
-    """Files of compiled functions."""
-    return (path for folder in caches for path in folder.glob("*.nb[ic]"))
+def nothing_compiled() -> bool:
+    """Whether no function of these sources has been compiled yet."""
+    return not any(set_cache_folder().rglob("*.nbc"))
 
 
-DISPATCHER = "numba.core.dispatcher"
-"""Module of numba that gives each compiled function its cache."""
+def _seal_files() -> None:
+    """Let numba read and write sealed files, in the folder and, if it is full, nowhere else."""
+    from numba.core import caching, config
+
+    def from_function(cls: Any, function: Any, source: str) -> Any:
+        return cls(function, source) if os.path.exists(source) else None
+
+    os.environ.pop("NUMBA_CACHE_LOCATOR_CLASSES", None)
+    config.CACHE_LOCATOR_CLASSES = ""
+    in_folder, *others = caching.CacheImpl._locator_classes
+    in_folder.from_function = classmethod(from_function)
+    in_notebooks = [locator for locator in others if "IPython" in locator.__name__]
+    caching.CacheImpl._locator_classes = [in_folder, *in_notebooks]
+    files = caching.IndexDataCacheFile
+    files.load, files.save, files.flush = _load, _save, _flush
+    caching.Cache._guard_against_spurious_io_errors = _survive_a_full_disk
 
 
-class _Guard(MetaPathFinder):
-    """Puts our cache into numba when numba is imported, which takes too long to do it before."""
+def _path(files: Any, key: Any) -> Path:
+    """The file of one signature of a function."""
+    import llvmlite
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != DISPATCHER:
-            return None
-        sys.meta_path.remove(self)
-        found = importlib.util.find_spec(name)
-        if found is not None and found.loader is not None:
-            run = found.loader.exec_module
-
-            def run_and_guard(module: Any) -> None:
-                run(module)
-                _put_into(module)
-
-            found.loader.exec_module = run_and_guard  # type: ignore[method-assign]
-        return found
+    made_by = files._version, llvmlite.__version__, files._source_stamp, key
+    digest = hashlib.sha256(repr(made_by).encode()).hexdigest()[:32]
+    return Path(files._index_path).with_suffix(f".{digest}.nbc")
 
 
-def _put_into(dispatcher: Any) -> None:
-    """Let the module of numba that makes compiled functions use our cache."""
-    from hdica.process.function_cache import cache_of
+def _load(files: Any, key: Any) -> Any:
+    """What was saved for a key; None if there is nothing, or nothing that is as it was written.
 
-    vars(dispatcher)["FunctionCache"] = cache_of
+    Modules of kernels that are compiled first take up to half a minute: a call whose time is over
+    ends between two functions.
+    """
+    from hdica.process.progress import check_deadline
+
+    check_deadline()
+    try:
+        whole = _path(files, key).read_bytes()
+        if hashlib.sha256(whole[DIGEST:]).digest() == whole[:DIGEST]:
+            saved_for, data = pickle.loads(whole[DIGEST:])  # noqa: S301  (this user's alone)
+            return data if saved_for == key else None
+    except Exception:  # nothing in a cache may end a computation
+        return None
+    return None
 
 
-def guard() -> None:
-    """Let damaged and unwritable files of numba's cache cost a compilation, and nothing else."""
-    if (dispatcher := sys.modules.get(DISPATCHER)) is not None:
-        _put_into(dispatcher)
-    elif not any(isinstance(one, _Guard) for one in sys.meta_path):
-        sys.meta_path.insert(0, _Guard())
+def _save(files: Any, key: Any, data: Any) -> None:
+    """Write what was compiled for a key."""
+    from numba.core.serialize import dumps
+
+    content = dumps((key, data))
+    with files._open_for_write(str(_path(files, key))) as file:
+        file.write(hashlib.sha256(content).digest() + content)
+
+
+def _flush(files: Any) -> None:
+    """Forget everything that was compiled of a function."""
+    index = Path(files._index_path)
+    for path in index.parent.glob(f"{index.stem}.*.nbc"):
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _survive_a_full_disk(functions: Any) -> Iterator[None]:
+    """Compiled functions that cannot be written are compiled again by the next process."""
+    try:
+        yield
+    except OSError:
+        _warn_once(str(Path(functions.cache_path).parent))
+
+
+@cache
+def _warn_once(folder: str) -> None:
+    import multiprocessing
+
+    if multiprocessing.parent_process() is None:  # each worker would say it
+        warnings.warn(
+            f"no compiled function can be written to {folder} (no room, or no permission): each "
+            "process compiles them again",
+            stacklevel=2,
+        )
+
+
+def close_caches(package: Path = PACKAGE) -> None:
+    """Let nobody else write to Python's folders of compiled modules.
+
+    Python makes them with the permissions of the day, and runs what lies in them. What lay in an
+    open one is deleted. Missing ones are made, closed, where Python would make them open.
+    """
+    open_to_all = open_umask()
+    for name, _, files in os.walk(package):
+        folder = Path(name)
+        with suppress(OSError):  # somebody else's
+            about = folder.lstat()
+            if folder.name != "__pycache__":
+                if open_to_all and any(file.endswith(".py") for file in files):
+                    make_folders(folder / "__pycache__")
+            elif about.st_uid == os.getuid() and writable(about):
+                folder.chmod(stat.S_IMODE(about.st_mode) & ~0o022)
+                _empty(folder)
+
+
+def _empty(folder: Path) -> None:
+    """Delete every file of a folder; that some were another user's is said."""
+    for path in folder.iterdir():
+        owner = path.lstat().st_uid
+        if owner not in (ROOT, os.getuid()):
+            warnings.warn(f"{path} of user {owner} is deleted: it may have been run", stacklevel=3)
+        with suppress(OSError):
+            path.unlink()
+
+
+def refuse_interpreter() -> None:
+    """Refuse to simulate where numba compiles nothing.
+
+    Random numbers are drawn side by side by instructions that Python itself does not have.
+    """
+    config = sys.modules.get("numba.core.config")
+    value = os.environ.get(PLAIN, "") if config is None else config.DISABLE_JIT
+    if str(value).strip() not in ("", "0"):
+        from hdica.errors import HdicaError
+
+        raise HdicaError(
+            f"{PLAIN} = {value} is not allowed with simulations (they are compiled with vector "
+            "instructions that Python lacks; unset it: limits alone can be computed without)"
+        )
+
+
+def refuse_threads() -> None:
+    """Refuse a number of threads with which numba cannot be imported, or is with a traceback."""
+    value = os.environ.get(THREADS)
+    if value is None or "numba.core.config" in sys.modules:
+        return
+    with suppress(ValueError):
+        if int(value) > 0:
+            return
+    from hdica.errors import HdicaError
+
+    raise HdicaError(
+        f"{THREADS} = {value!r} is not allowed (a whole number above 0, or unset it: functions of "
+        "hdica use one thread)"
+    )

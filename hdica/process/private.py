@@ -1,7 +1,11 @@
-"""Folders for this user alone, and the removal of those whose process was killed.
+"""What no other user of the machine can read, exchange or put something into.
 
-Each holds a file that its process keeps locked. The system drops the lock with the process, however
-it ends: whoever comes next and gets the lock knows that nobody needs the folder any more.
+What lies in a file may be code: modules that are imported, compiled functions that are loaded.
+Whoever can put it there, or under its name, runs commands as the user.
+
+Private folders are for the files of one process. Each holds a file that its process keeps locked.
+The system drops the lock with the process, however it ends: whoever comes next and gets the lock
+knows that nobody needs the folder any more.
 """
 
 from __future__ import annotations
@@ -14,24 +18,101 @@ import shutil
 import stat
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 from hdica.errors import HdicaError
-from hdica.process.trust import doubt
 
+ROOT = 0
+MOST_LINKS = 40
+"""Links on the way to a file, as many as Linux follows."""
 LOCK = ".held"
-"""File of a private folder that its process holds locked."""
+"""File of a private folder that its process has locked."""
 ENDED = ".ended"
 """End of the name of a folder that is being removed."""
 SCRATCH = "hdica-"
 """Begin of the names of folders for the files of a process."""
 ELSEWHERE = ("/tmp", "/var/tmp")
 """Where such a folder is made if it is not safe where the environment says."""
-
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def doubt(path: Path, owners: Collection[int] = (), holds: bool = False) -> str:
+    """Why others could change what lies at a path that exists; empty if they cannot.
+
+    Every folder and every link on the way counts: whoever can rename one can put another there.
+    Owners are trusted besides root and the one who runs this. Where the folder only ``holds`` what
+    the user makes in it, as ``/tmp`` does, it is enough that others cannot touch that.
+    """
+    trusted = {ROOT, os.getuid(), *owners}
+    at, rest, links = Path("/"), list(path.absolute().parts[1:]), 0
+    while True:
+        about = os.lstat(at)
+        if about.st_uid not in trusted:
+            return f"{at} belongs to user {about.st_uid}"
+        if stat.S_ISLNK(about.st_mode):
+            links += 1
+            if links > MOST_LINKS:
+                return f"{path} leads through too many links"
+            at, rest = Path("/"), [*(at.parent / os.readlink(at)).parts[1:], *rest]
+            continue
+        sticky = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
+        if writable(about) and not (sticky and (rest or holds)):
+            return f"others can write to {at}"
+        if not rest:
+            return ""
+        at = at.parent if (name := rest.pop(0)) == ".." else at / name
+
+
+def writable(about: os.stat_result) -> bool:
+    """Whether others than the owner and root may write to what is described."""
+    mode = about.st_mode
+    return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _alone_in(about.st_gid)))
+
+
+def _alone_in(group: int) -> bool:
+    """Whether a group is the user's own: it has the user's name and no other member.
+
+    Some systems give one to each user, and let it write what the user makes.
+    """
+    import grp
+    import pwd
+
+    try:
+        user, found = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    own = group != ROOT and found.gr_name == user.pw_name and user.pw_gid == group
+    return own and set(found.gr_mem) <= {user.pw_name}
+
+
+def open_umask() -> bool:
+    """Whether others may write to what this process makes with the usual permissions."""
+    mask = None
+    with suppress(OSError):  # where the system says it without a change that threads would notice
+        mask = re.search(rb"^Umask:\s*([0-7]+)", Path("/proc/self/status").read_bytes(), re.M)
+    if mask is not None:
+        bits = int(mask[1], 8)
+    else:
+        bits = os.umask(0o077)
+        os.umask(bits)
+    return not bits & stat.S_IWOTH or not (bits & stat.S_IWGRP or _alone_in(os.getgid()))
+
+
+def make_folders(path: Path, mode: int = 0o755) -> None:
+    """Make a folder and those above it, into which by default nobody else can write.
+
+    Those that exist stay as they are. All may enter those above it, whatever the mode.
+    """
+    if not path.parent.exists():
+        make_folders(path.parent, mode | 0o055)
+    try:
+        path.mkdir(mode=mode)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
 
 
 @contextmanager
@@ -41,14 +122,14 @@ def private_folder(base: Path, prefix: str) -> Iterator[Path]:
     Those that killed processes of this user have left beside it are removed, too.
     """
     remove_ended(base, prefix)
-    made, held = _held(base, prefix)
+    made, lock = _locked(base, prefix)
     try:
         yield made
     finally:
-        _discard(made, held)
+        _discard(made, lock)
 
 
-def _held(base: Path, prefix: str) -> tuple[Path, int]:
+def _locked(base: Path, prefix: str) -> tuple[Path, int]:
     """A new folder, and its lock."""
     while True:
         made = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
@@ -58,36 +139,31 @@ def _held(base: Path, prefix: str) -> tuple[Path, int]:
             if about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o077:
                 made.rmdir()
                 raise HdicaError(f"{made} is not for its owner alone although it was made so")
-            held = os.open(made / LOCK, _FLAGS | os.O_CREAT, 0o600)
-            if _lock(held) and _leads_to(made / LOCK, held):
-                return made, held
-            os.close(held)
+            lock = os.open(made / LOCK, _FLAGS | os.O_CREAT, 0o600)
+            if _lock(lock) is not False:
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.lstat(made / LOCK), os.fstat(lock)):
+                        return made, lock
+            os.close(lock)
 
 
-def _discard(folder: Path, held: int) -> None:
-    """Remove a folder whose lock is held; from now on nobody is to lock it."""
+def _lock(file: int) -> bool | None:
+    """Lock a file; False if another process has, None where files cannot be locked."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        return False if exc.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+    return True
+
+
+def _discard(folder: Path, lock: int) -> None:
+    """Remove a folder that this process has locked; from now on nobody is to lock it."""
     ended = folder
     if not folder.name.endswith(ENDED):
         with suppress(OSError):
             ended = folder.rename(folder.with_name(folder.name + ENDED))
-    os.close(held)  # or NFS would keep it
+    os.close(lock)  # or NFS would keep it
     shutil.rmtree(ended, ignore_errors=True)
-
-
-def _lock(held: int) -> bool:
-    """Lock a file; False if another process has. Where files cannot be locked, nobody has."""
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as exc:
-        return exc.errno not in (errno.EWOULDBLOCK, errno.EACCES)
-    return True
-
-
-def _leads_to(path: Path, held: int) -> bool:
-    """Whether a path still leads to an open file."""
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.lstat(path), os.fstat(held))
-    return False
 
 
 def remove_ended(base: Path, prefix: str) -> int:
@@ -107,9 +183,9 @@ def remove_ended(base: Path, prefix: str) -> int:
 
 
 def _removed(folder: Path) -> bool:
-    """Remove a private folder unless a process holds it; whether that was done."""
+    """Remove a private folder unless a process has it; whether that was done."""
     try:
-        held = os.open(folder / LOCK, _FLAGS)
+        lock = os.open(folder / LOCK, _FLAGS)
     except FileNotFoundError:
         if folder.name.endswith(ENDED):
             shutil.rmtree(folder, ignore_errors=True)
@@ -120,40 +196,16 @@ def _removed(folder: Path) -> bool:
         return False
     except OSError:
         return False
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # it is in use, or there are no locks
-        os.close(held)
+    if not _lock(lock):
+        os.close(lock)
         return False
-    _discard(folder, held)
+    _discard(folder, lock)
     return True
-
-
-def _base() -> tuple[Path | None, str]:
-    """Where temporary files go, if anywhere, and what is to be said against the usual place.
-
-    Nobody else may replace what the user makes there.
-    """
-    usual = Path(tempfile.gettempdir())
-    against = _no_base(usual)
-    for base in (usual, *map(Path, ELSEWHERE)):
-        if not _no_base(base):
-            return base, against
-    return None, against
-
-
-def _no_base(base: Path) -> str:
-    """Why a folder is no place for temporary files; empty if it is one."""
-    try:
-        why = doubt(base, holds=True)
-    except OSError as exc:
-        return f"{base} cannot be looked at ({exc.strerror})"
-    return why or ("" if os.access(base, os.W_OK | os.X_OK) else f"{base} cannot be written to")
 
 
 @cache
 def scratch() -> Path:
-    """The folder of this process for what it and its children keep in files while they run.
+    """The folder of this process for what it and its children have in files while they run.
 
     It is removed when the process ends, and by the next run of the same user if it was killed.
     """
@@ -176,3 +228,25 @@ def remove_ended_scratch() -> None:
     base, _ = _base()
     if base is not None:
         remove_ended(base, SCRATCH)
+
+
+def _base() -> tuple[Path | None, str]:
+    """Where temporary files go, if anywhere, and what is to be said against the usual place.
+
+    Nobody else may replace what the user makes there.
+    """
+    usual = Path(tempfile.gettempdir())
+    against = _no_base(usual)
+    for base in (usual, *map(Path, ELSEWHERE)):
+        if not _no_base(base):
+            return base, against
+    return None, against
+
+
+def _no_base(base: Path) -> str:
+    """Why a folder is no place for temporary files; empty if it is one."""
+    try:
+        why = doubt(base, holds=True)
+    except OSError as exc:
+        return f"{base} cannot be looked at ({exc.strerror})"
+    return why or ("" if os.access(base, os.W_OK | os.X_OK) else f"{base} cannot be written to")

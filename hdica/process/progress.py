@@ -1,8 +1,11 @@
-"""One line on a terminal while a call takes longer than two seconds.
+"""What a call reports while it computes, and when it must end.
 
-Engines say what they are at with :func:`tell`, which costs next to nothing where nobody listens;
-functions that a person calls listen with :func:`shown`. In a sweep, in a test or with standard
-error in a file nobody does, unless the caller asks for it.
+Engines report what they do with :func:`tell`, and call :func:`check_deadline` where two reports can
+be a second apart. Nothing else ends a computation that has had its time: locks are released and
+caches are whole, and a single call of a library that takes longer is waited for.
+
+Functions of the API show the reports with :func:`shown`: one line on a terminal, once a call has
+taken two seconds. In a sweep, or with standard error in a file, there is none unless it is wanted.
 """
 
 from __future__ import annotations
@@ -13,105 +16,67 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from hdica.errors import HdicaError
-from hdica.process.compiled import heard
 from hdica.process.pace import Pace
 
 PATIENCE = 2.0
 """Seconds before the line appears."""
+REFRESH = 0.1
+"""Seconds between two looks at what was reported last."""
 QUIET = 10.0
 """Seconds between two lines where there is no terminal."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+Text = str | Callable[[], str]
+"""A report, or a function that makes it where somebody reads it."""
 
 
-class _Line:
-    """The line, from the moment at which it is worth a look; where no terminal is, several."""
+class DeadlinePassed(BaseException):
+    """The call has had its time; :func:`hdica.process.timeout.within` makes a sentence of it.
 
-    def __init__(self) -> None:
-        self.text, self.ended, self.last = "", False, 0.0
-        self.status: Any = None
-        self.plain = not sys.stderr.isatty()
-        self.lock = threading.Lock()
-        # What was told last may be all that is told.
-        self.timer = threading.Timer(PATIENCE, self._appear)
-        self.timer.daemon = True
-        self.timer.start()
-
-    def say(self, text: str) -> None:
-        with self.lock:
-            self.text = text
-            if self.last:
-                self._show()
-
-    def _appear(self) -> None:
-        with self.lock:
-            self.last = -QUIET
-            if self.text and not self.ended:
-                self._show()
-
-    def _show(self) -> None:
-        now = time.monotonic()
-        if self.plain:
-            if now - self.last >= QUIET:
-                self.last = now
-                sys.stderr.write(f"hdica: {self.text}\n")
-            return
-        from rich.markup import escape
-
-        if self.status is None:
-            from rich.console import Console
-
-            self.status = Console(stderr=True).status("")
-            self.status.start()
-        self.status.update(escape(self.text))
-
-    def end(self) -> None:
-        self.timer.cancel()
-        with self.lock:
-            self.ended = True
-            if self.status is not None:
-                self.status.stop()
+    It is no ordinary exception: engines that catch an error to go on with the next method, start or
+    trial must not catch this one.
+    """
 
 
-_LINE: ContextVar[_Line | None] = ContextVar("hdica_progress", default=None)
-_LAST: ContextVar[list[str | Callable[[], str]] | None] = ContextVar("hdica_last", default=None)
+@dataclass
+class Call:
+    """A call with a deadline, which is a time of the monotonic clock, and its last report."""
+
+    deadline: float
+    last: Text = ""
 
 
-def tell(what: str | Callable[[], str]) -> None:
-    """Say what is being done, if somebody listens; what gives the sentence is called only then."""
-    last = _LAST.get()
-    if last is not None:
-        last[:] = [what]
+CALL: ContextVar[Call | None] = ContextVar("hdica_call", default=None)
+"""The call in whose context this runs, None without a deadline."""
+
+
+def check_deadline() -> None:
+    """Raise :class:`DeadlinePassed` where the call has had its time."""
+    call = CALL.get()
+    if call is not None and time.monotonic() > call.deadline:
+        raise DeadlinePassed
+
+
+def tell(what: Text) -> None:
+    """Report what is being done, and check the deadline."""
+    if (call := CALL.get()) is not None:
+        call.last = what
+        check_deadline()
     line = _LINE.get()
     if line is not None:
         line.say(what if isinstance(what, str) else what())
 
 
-@contextmanager
-def remembered() -> Iterator[Callable[[], str]]:
-    """Remember what is told in the body; what was told last, empty if nothing was."""
-    last: list[str | Callable[[], str]] = []
-    token = _LAST.set(last)
+def counted(points: int, seconds: float) -> Callable[[int, float], None]:
+    """A function that reports how many of some points are done, how fast, and how long it takes.
 
-    def said() -> str:
-        return "".join(what if isinstance(what, str) else what() for what in last)
-
-    try:
-        yield said
-    finally:
-        _LAST.reset(token)
-
-
-@contextmanager
-def counted(points: int, seconds: float) -> Iterator[Callable[[int, float], None]]:
-    """Tell how many of some points are done, how fast, and how long the others take.
-
-    The body calls what it is given with the number of points that have been done, and the seconds
-    that the cost model said of them; of all of them it says ``seconds``.
+    It is called with the number of points that have been done since, and the seconds that the cost
+    model says of them; of all of them it says ``seconds``.
     """
     pace = Pace(points, seconds)
 
@@ -119,49 +84,113 @@ def counted(points: int, seconds: float) -> Iterator[Callable[[int, float], None
         pace.advance(more, planned)
         tell(lambda: f"{pace.done} of {pace.points} points, {pace.said()}")
 
-    yield done
+    return done
 
 
-def check_progress(wanted: Any) -> bool | None:
-    """Whether to show progress, or a sentence why this does not say so."""
-    if wanted is None or isinstance(wanted, bool):
-        return wanted
-    raise HdicaError(
-        f"progress = {wanted!r} is not allowed (True, False, or None for terminals alone)"
-    )
+class _Line(threading.Thread):
+    """Shows the last report: on a terminal as one line that changes, else now and then as a line.
+
+    A thread, since the first report of a long call may be its only one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.text, self.ended = "", threading.Event()
+        self.start()
+
+    def say(self, text: str) -> None:
+        self.text = text
+
+    def end(self) -> None:
+        self.ended.set()
+        self.join()
+
+    def run(self) -> None:
+        self.ended.wait(PATIENCE)
+        while not (self.text or self.ended.wait(REFRESH)):
+            pass
+        if self.ended.is_set():
+            return
+        if sys.stderr.isatty():
+            self._on_terminal()
+        else:
+            self._as_lines()
+
+    def _on_terminal(self) -> None:
+        from rich.console import Console
+        from rich.markup import escape
+
+        with Console(stderr=True).status(escape(self.text)) as status:
+            while not self.ended.wait(REFRESH):
+                status.update(escape(self.text))
+            status.update(escape(self.text))
+
+    def _as_lines(self) -> None:
+        before = ""
+        while True:
+            if self.text != before:
+                before = self.text
+                sys.stderr.write(f"hdica: {before}\n")
+            if self.ended.wait(QUIET):
+                return
+
+
+_LINE: ContextVar[_Line | None] = ContextVar("hdica_progress", default=None)
 
 
 def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function whose longer calls show what they are at, and that numba compiles.
+    """A function whose longer calls show what they do, and which functions numba compiles.
 
     They do on a terminal; with the keyword ``progress`` everywhere or nowhere.
     """
 
     @wraps(function)
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        wanted = check_progress(kwargs.get("progress"))
-        if wanted is False:
-            with _silent():
-                return function(*args, **kwargs)
-        if _LINE.get() is not None or not (wanted or sys.stderr.isatty()):
+        with _reporting(kwargs.get("progress")):
             return function(*args, **kwargs)
-        line = _Line()
-        token = _LINE.set(line)
-        try:
-            with heard(lambda name: line.say(f"compiling {name}, once on this machine")):
-                return function(*args, **kwargs)
-        finally:
-            _LINE.reset(token)
-            line.end()
 
     return called
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
-    """Nobody listens in the body."""
-    token = _LINE.set(None)
+def _reporting(wanted: Any) -> Iterator[None]:
+    """Show the reports of the body, None for terminals alone, or those of a call around it."""
+    if wanted is not None and not isinstance(wanted, bool):
+        raise HdicaError(
+            f"progress = {wanted!r} is not allowed (True, False, or None for terminals alone)"
+        )
+    if wanted is not False and (_LINE.get() is not None or not (wanted or sys.stderr.isatty())):
+        yield
+        return
+    line = None if wanted is False else _Line()
+    token = _LINE.set(line)
+    try:
+        if line is None:
+            yield
+        else:
+            with compilations(lambda name: line.say(f"compiling {name}, once on this machine")):
+                yield
+    finally:
+        _LINE.reset(token)
+        if line is not None:
+            line.end()
+
+
+@contextmanager
+def compilations(begun: Callable[[str], None]) -> Iterator[None]:
+    """Call ``begun`` with the name of every function that numba begins to compile in the body."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            begun(event.data["dispatcher"].py_func.__name__)
+
+        def on_end(self, event: Any) -> None:
+            """Report nothing: whatever comes next is reported."""
+
+    listener = Listener()
+    event.register("numba:compile", listener)
     try:
         yield
     finally:
-        _LINE.reset(token)
+        event.unregister("numba:compile", listener)

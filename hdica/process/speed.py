@@ -1,4 +1,4 @@
-"""How fast code runs here beside the processor on which costs were measured."""
+"""How fast code runs here, compared with the processor on which costs were measured."""
 
 from __future__ import annotations
 
@@ -12,29 +12,23 @@ NARROW = 5.0
 bits: 4.3 to 5.4 for projected rules of vectors and chains, by ``python -m benchmarks.waiting``."""
 WIDE = ("X86_V4", "AVX512")
 """What NumPy calls such registers, now and before 2.4."""
-
 LOOP = 5e-3
-"""Seconds of :func:`_interpreted` on the processor on which costs were measured; where it took
-2.25 ms, functions compiled and limits were solved in 0.39 to 0.48 of what was said of them."""
+"""Seconds of :func:`_interpreted` on the processor on which costs were measured."""
 ROUNDS = 5
 
 
 @cache
 def pace() -> float:
-    """How many times longer interpreted code takes than on the processor of the cost models.
+    """How many times longer interpreted code takes: loading libraries, and solving most limits.
 
-    Functions compile, libraries load and most limits are solved as fast as that: of all of these
-    the interpreter is the larger part. It is measured once a process, in some hundredths of a
-    second, and nothing but what is said of time depends on it.
+    It is measured once a process, in some hundredths of a second; nothing but what is said of time
+    depends on it.
     """
     return min(_interpreted() for _ in range(ROUNDS)) / LOOP
 
 
 def _interpreted() -> float:
-    """Seconds of a loop as interpreted code has them: numbers, words, calls and look-ups.
-
-    They are the processor's, as all costs are: other programs, which share it, do not count.
-    """
+    """Seconds of the processor, which other programs share, for numbers, words and look-ups."""
     begun, kept = time.thread_time(), dict[int, int]()
     for k in range(20_000):
         kept[k % 64] = kept.get(k % 7, 0) + len(str(k))

@@ -16,7 +16,7 @@ from hdica.errors import HdicaError
 from hdica.report.marks import TITLE
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below, own_style
 from hdica.show.panel import Film
-from hdica.sweep.files.paths import refuse_own
+from hdica.store.paths import refuse_own
 
 DOTS = 150
 """Dots an inch."""

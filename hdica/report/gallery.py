@@ -20,9 +20,7 @@ from hdica.report import script
 from hdica.report.card import MOST, Card
 from hdica.report.environment import source, template
 from hdica.report.place import ALONE, CARD, DATA, FIGURES, PAGE
-from hdica.sweep.files.folder import Folder, made, stands
-from hdica.sweep.files.paths import read_regular
-from hdica.sweep.files.writing import written
+from hdica.store.files import Folder, made, read_regular, stands, written
 
 INDEX = "index.html"
 OURS = b'<meta name="generator" content="hdica gallery">'
@@ -102,7 +100,7 @@ def place_script(gallery: Path) -> Path:
         made(gallery) as top,
         top.below(script.ASSETS) as below,
     ):
-        below.sweep_up()
+        below.remove_partials()
         if below.check(name) is None or below.read(name, len(content) + 1) != content:
             with below.beside(name, content) as partial:
                 below.place(partial, name)
@@ -113,7 +111,7 @@ def place_script(gallery: Path) -> Path:
 def update(gallery: Path) -> Path:
     """Make the index of a folder anew from the cards that lie there; where it is."""
     with written(gallery), made(gallery) as top:
-        top.sweep_up()
+        top.remove_partials()
         with top.alone():
             _check_index(top)
             with top.beside(INDEX, index(list(_cards(top))).encode()) as partial:

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hdica.report.marks import is_figure
-from hdica.sweep.files.folder import Folder, made, stands
-from hdica.sweep.files.writing import written
+from hdica.store.files import Folder, made, stands, written
 
 PAGE, DATA, FIGURES = "report.html", "aggregate.nc", "figures"
 CARD, ALONE = "card.json", "report-alone.html"
@@ -56,8 +55,8 @@ def place(
         top.below(FIGURES) as below,
         ExitStack() as new,
     ):
-        top.sweep_up()
-        below.sweep_up()
+        top.remove_partials()
+        below.remove_partials()
         for name in (CARD, ALONE):
             top.check(name)
         front = new.enter_context(top.beside(PAGE, page))

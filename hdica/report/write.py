@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 from hdica.errors import HdicaError
 from hdica.report import gallery
 from hdica.report.place import check
-from hdica.sweep.files.paths import refuse_own, results_path
-from hdica.sweep.outcome.looks import settled
-from hdica.sweep.outcome.standing import as_said, standing
-from hdica.sweep.outcome.versions import is_version
+from hdica.store.paths import refuse_own, results_path
+from hdica.store.results import stable
+from hdica.store.standing import as_said, standing
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from hdica.sweep.study.study import Study
+    from hdica.study.study import Study
 
 
 def report_of(
@@ -54,7 +53,7 @@ def report_of(
         if results is not None:
             raise HdicaError(f"--results {results} is not allowed ({source} is no study file)")
         return write(source, out or folder_of(source), one_file=one_file, animate=animate)
-    from hdica.sweep.study.study import load_study
+    from hdica.study.study import load_study
 
     study = load_study(source)
     store = results_path(results or Path("results") / f"{study.study}.zarr")
@@ -62,8 +61,8 @@ def report_of(
 
 
 def folder_of(store: Path) -> Path:
-    """Where the report of a store, or of a version of one, goes."""
-    return (store.parent if is_version(store) else store).with_suffix("")
+    """Where the report of a store goes."""
+    return store.with_suffix("")
 
 
 def write(
@@ -114,7 +113,7 @@ def write(
     refuse_own(out, "out")
     top = gallery.gallery_of(out, results if isinstance(results, Path) else store)
     if isinstance(results, Path):
-        found = settled(results, lambda: _read(results, study, out, top))
+        found = stable(results, lambda: _read(results, study, out, top), whole=True)
     else:
         _check(out, top)
         found = _aggregate(results if study is None else as_said(results, study))

@@ -251,14 +251,14 @@ def place(point: dict[str, Any]) -> Text:
     known = () if record is None else record.order_parameters
     matrix = next((p for p in known if p.dims and set(p.dims) <= point.keys()), None)
     own = () if matrix is None else matrix.dims
-    entry = EMPTY if matrix is None else _entry(matrix.name, [point[d] for d in own])
+    entry = EMPTY if matrix is None else _entry(matrix.name, {d: point[d] for d in own})
     return joined(entry, *(at(name, value) for name, value in point.items() if name not in own))
 
 
 def at(name: str, value: Any) -> Text:
     """A parameter at a value, "τ = 0.05"; what numbers entries of a matrix counts from 1."""
     numbered = is_numbered(name) and not isinstance(value, str)
-    return symbol(name) + (f" {int(value) + 1}" if numbered else f" = {value_of(value)}")
+    return symbol(name) + (f" {counted(name, value)}" if numbered else f" = {value_of(value)}")
 
 
 def is_numbered(name: str) -> bool:
@@ -267,10 +267,17 @@ def is_numbered(name: str) -> bool:
     return name not in NAMED and name in (terms.entries() if record is None else record.entries)
 
 
-def _entry(name: str, numbers: list[Any]) -> Text:
-    """An entry of a matrix by its numbers, which are counted from 0."""
-    counted = [str(int(one) + 1) for one in numbers]
-    index = ("," if max(map(len, counted)) > 1 else "").join(counted)
+def counted(name: str, value: Any) -> int:
+    """The number of an entry of a matrix as it is written, from 1, of its number in datasets."""
+    record = terms.speaker()
+    dimensions = () if record is None else record.dimensions
+    return int(value) + 1 - next((dim.first for dim in dimensions if dim.name == name), 0)
+
+
+def _entry(name: str, numbers: dict[str, Any]) -> Text:
+    """An entry of a matrix by its number along each dimension."""
+    written = [str(counted(dim, value)) for dim, value in numbers.items()]
+    index = ("," if max(map(len, written)) > 1 else "").join(written)
     plain = name + index.translate(LOWERED)
     return Text(f"<i>{name}</i><sub>{index}</sub>", f"${name}_{{{index}}}$", plain)
 

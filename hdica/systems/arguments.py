@@ -119,8 +119,13 @@ def scalar(value: Any, name: str) -> int | float | None:
     return found if is_number(found) else None
 
 
-def spaced(given: Mapping[str, Any], name: str, most: int) -> tuple[float, ...]:
-    """Evenly spaced numbers as a study writes them: ``{start, stop, num, spacing}``."""
+def spaced(given: Any, name: str, most: int) -> tuple[float, ...]:
+    """Numbers as a study writes them: a list, or ``{start, stop, num, spacing}``; canonical.
+
+    More than ``most`` are refused before a range is expanded.
+    """
+    if isinstance(given, list | tuple):
+        check_length(len(given), name, most)
     axis = parse_axis(plain(given), name)
     check_length(size(axis), name, most)
     return tuple(number(value, name) for value in expanded(axis))

@@ -41,11 +41,14 @@ class Dimension:
         What its entries are.
     entries
         Whether it numbers entries of a matrix, each of which is looked at like a point of its own.
+    first
+        The number of its first entry in datasets; sentences count from 1 either way.
     """
 
     name: str
     about: str
     entries: bool = False
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,8 @@ class System:
         Analyses that suit it where a study names none: their names, and for each key that names a
         method the role that it must have.
     horizon
-        Last output time of a first study of its examples, in units of the clock.
+        Time by which its examples have mostly learned, in units of the clock: where a search for
+        the time of an event begins.
     works
         Further works on which its methods rest, beside those that many systems share: each is
         cited for the methods whose ``equations`` name it.

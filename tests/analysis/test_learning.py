@@ -5,11 +5,11 @@ import pytest
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import summary
 from hdica.analysis.learning.learning import learning
+from hdica.run.runner import run
 from hdica.status import PENDING
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.study.study import study_from
 from tests.analysis import bifurcation, toy
 
 ONLINE = {

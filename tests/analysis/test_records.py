@@ -32,7 +32,7 @@ from hdica.show.terms import speaking_of
 from hdica.show.wording import MOST_ROWS, sentence, table_of
 from hdica.show.words import words
 from hdica.status import PENDING
-from hdica.sweep.study.study import Study, study_from
+from hdica.study.study import Study, study_from
 from hdica.systems import plugins
 from hdica.systems.registry import systems
 from tests.analysis import (

@@ -18,7 +18,7 @@ from hdica.report.page import panels, render
 from hdica.show.finding import verdict_of
 from hdica.show.panel import Line, Panel, Places, Points, Surface
 from hdica.show.wording import sentence
-from hdica.sweep.study.study import study_from
+from hdica.study.study import study_from
 from hdica.systems.method import Output
 from hdica.systems.registry import systems
 from tests.analysis import spheres, toy

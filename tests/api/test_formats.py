@@ -16,7 +16,7 @@ from zarr.storage import MemoryStore
 
 import hdica
 from hdica.cli import call
-from hdica.sweep.study.study import study_from
+from hdica.study.study import study_from
 from tests.sweep import toy
 from tests.sweep.conftest import made
 
@@ -83,7 +83,7 @@ def test_what_a_call_gives(name: str) -> None:
 
 def test_every_public_call_that_gives_a_result_is_here() -> None:
     others = {"Analysis", "HdicaError", "OutOfTime", "Study", "System", "cite", "open_results",
-              "register", "version_path"}  # fmt: skip
+              "register"}  # fmt: skip
     assert set(hdica._HOME) - others <= {name.partition(",")[0] for name in CALLS}
 
 

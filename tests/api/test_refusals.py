@@ -16,9 +16,9 @@ import xarray as xr
 import hdica
 from hdica.errors import HdicaError
 from hdica.inputs.network import Training, check_training
-from hdica.study import Study
-from hdica.sweep.outcome.export import check_export
-from hdica.sweep.workers.settings import ClusterSettings
+from hdica.run.settings import ClusterSettings
+from hdica.store.export import check_export
+from hdica.sweep import Study
 from hdica.systems.address import in_one_spelling
 
 ANNOUNCED = re.compile(r"(^|\()(allowed|there|swept|its methods): (auto, )?$")
@@ -116,7 +116,7 @@ def test_a_constant_has_one_spelling_everywhere(key: str) -> None:
                 analysis={"dependence": {"simulation": "vector", "theory": "pde", "over": other}},
             )  # fmt: skip
             assert one.spec.space.axes[-1].dim == "beta"
-            assert [s.over for _, s in one.spec.analysis.asked()] == ["beta"]
+            assert [s.over for _, s in one.spec.analysis.items()] == ["beta"]
 
 
 def test_a_constant_called_as_a_field_keeps_its_path() -> None:
@@ -254,7 +254,7 @@ def test_an_account_of_digits_is_a_name() -> None:
 EMPTY: Any = np.zeros(0)
 FUNCTIONS = [
     "best", "cite", "critical", "critical_curve", "effective_potential", "escape_time",
-    "fixed_points", "limit", "open_results", "register", "sensitivity", "simulate", "version_path",
+    "fixed_points", "limit", "open_results", "register", "sensitivity", "simulate",
     "whiten", "asymptotics", "best_step",
 ]  # fmt: skip
 NEEDED = {

@@ -9,10 +9,10 @@ import pytest
 
 import hdica
 from benchmarks import account, million, scale
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.plan import plan
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import load_study, point_count, study_from
+from hdica.run.plan import plan
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.study.study import load_study, point_count, study_from
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/scale.md").read_text()
@@ -59,7 +59,7 @@ def test_examples_of_the_page_split_a_study_and_put_it_together(tmp_path, monkey
 def test_vectors_of_the_account_take_about_twenty_milliseconds(tmp_path):
     study = study_from(account.content(10**5))
     assert point_count(study) == 10**5
-    (segment,) = plan(study, tmp_path / "vectors.zarr", 2).segments
+    (segment,) = plan(study, tmp_path / "vectors.zarr").segments
     assert 0.015 < segment.seconds_per_point < 0.025
     assert 0.2 < segment.seconds_per_point * segment.block <= 2.1
 

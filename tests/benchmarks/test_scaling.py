@@ -67,7 +67,7 @@ def test_every_stage_is_timed_in_a_process_of_its_own(monkeypatch, capsys):
 
 @pytest.mark.parametrize("points", [90, 1000, 10_000, 10**6])
 def test_a_sweep_has_about_as_many_points_as_asked(points):
-    from hdica.sweep.study.study import point_count, study_from
+    from hdica.study.study import point_count, study_from
 
     assert point_count(study_from(stages.content(points))) == pytest.approx(points, rel=0.05)
 

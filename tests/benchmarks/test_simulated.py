@@ -6,19 +6,19 @@ from collections import Counter
 import pytest
 
 from benchmarks import scaling, scheduler, simulated
-from hdica.sweep.run.plan import block_points
+from hdica.run.plan import block_points
 
 ASLEEP = Counter()
 """How many sleep now, and how many did at most."""
 
 
-async def counted(path, block, care, seconds):
+async def counted(block, care):
     """A nap that ends when four have begun, so that fewer at a time would never end."""
     ASLEEP["now"] += 1
     ASLEEP["most"] = max(ASLEEP["most"], ASLEEP["now"])
     while ASLEEP["most"] < 4:
         await asyncio.sleep(0.01)
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(block.seconds)
     ASLEEP["now"] -= 1
 
 
@@ -39,7 +39,7 @@ def test_workers_are_divided_evenly_over_connections():
 
 
 def test_a_block_that_fails_is_an_error(monkeypatch):
-    async def broken(path, block, care, seconds):
+    async def broken(block, care):
         raise ZeroDivisionError
 
     with simulated.sleepers(1) as client:
@@ -51,8 +51,8 @@ def test_a_block_that_fails_is_an_error(monkeypatch):
 def test_the_planner_makes_longer_blocks_for_many_workers():
     assert simulated.planned_seconds(10) == 2
     assert simulated.planned_seconds(1000) == 8
-    assert block_points(0.1, 800_000, 10) == 20
-    assert block_points(0.1, 800_000, 1000) == 80
+    assert block_points(0.1, 800_000, workers=10) == 20
+    assert block_points(0.1, 800_000, workers=1000) == 80
 
 
 def test_what_is_asked_of_the_scheduler_is_less_than_it_can_do():

@@ -17,8 +17,8 @@ from hdica.inputs.plain_yaml import read_yaml
 from hdica.report import drawn
 from hdica.report.printed import draw, files
 from hdica.report.write import write
+from hdica.run.runner import run
 from hdica.show.panel import Panel
-from hdica.sweep.run.runner import run
 from tests.browser.small import small
 
 STUDIES = Path(__file__).parents[2] / "config/studies"

@@ -13,8 +13,8 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.inputs.plain_yaml import read_yaml
-from hdica.sweep.run.plan import plan
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.plan import plan
+from hdica.study.study import Study, study_from
 
 SECONDS = 0.8
 """Of one core, by the plan; what compiles and starts comes to it."""

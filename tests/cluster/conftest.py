@@ -15,11 +15,12 @@ import psutil
 import pytest
 from filelock import Timeout
 
-from hdica.sweep.files import store
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.study.study import load_study
+from hdica.process.compile_cache import PLACE, set_cache_folder
+from hdica.status import DONE, PENDING
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.store.verify import verify
+from hdica.study.study import load_study
 from tests.cluster.commands import (
     PATH,
     SECONDS,
@@ -79,7 +80,8 @@ class Site(Checkout):
         """What a user has who has activated the environment."""
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
-        return {"PATH": f"{VENV / 'bin'}:{PATH}", "HOME": str(home)}
+        compiled = {PLACE: str(set_cache_folder())}
+        return {"PATH": f"{VENV / 'bin'}:{PATH}", "HOME": str(home), **compiled}
 
     def publish(self) -> None:
         """Publish what is computed, without Slurm."""
@@ -131,8 +133,8 @@ class Undisturbed:
         tree = open_results(out)
         for method, node in open_results(self.out).children.items():
             seen, whole = tree[method].to_dataset().load(), node.to_dataset().load()
-            done = seen.status == store.DONE
-            assert (done | (seen.status == store.PENDING)).all()
+            done = seen.status == DONE
+            assert (done | (seen.status == PENDING)).all()
             for output in whole.attrs["outputs"].split():
                 np.testing.assert_array_equal(seen[output].where(done), whole[output].where(done))
                 assert seen[output].where(~done).isnull().all()

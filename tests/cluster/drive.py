@@ -3,9 +3,9 @@
 import json
 import sys
 
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import load_study
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.study.study import load_study
 
 if __name__ == "__main__":
     study_file, out, cluster = sys.argv[1:]

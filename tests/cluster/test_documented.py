@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.commands import ask, ended, submit
+from tests.cluster.commands import ended, submit
 from tests.cluster.conftest import VENV, Site, Undisturbed
+from tests.sweep.outside import make_certificates
 from tests.workflow.conftest import ROOT
 
 pytestmark = [pytest.mark.slurm, pytest.mark.deep]
@@ -37,7 +38,7 @@ def test_a_dask_cluster_in_one_job_gives_the_bits_of_one_process(
     slurm: Path, site: Site, undisturbed: Undisturbed
 ) -> None:
     (site.folder / "dask.sbatch").write_text(documented(site))
-    ask(str(VENV / "bin/hdica"), "cluster", "certs", "certs", cwd=site.folder)
+    make_certificates(site.folder / "certs")
     job = submit(site.folder, site.environment(), *HERE, "dask.sbatch")
     said = site.folder / f"dask-{job}.log"
     assert ended(job) == ["COMPLETED"], said.read_text()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.study.study import Study, study_from
 from tests.sweep import toy
 
 KEPT = {"snapshots": [0.5, 2.0], "x": {"start": -3, "stop": 3, "num": 31}}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study
+from hdica.run.runner import run
+from hdica.study.study import Study
 
 pytestmark = [
     pytest.mark.deep,

@@ -13,9 +13,9 @@ from hdica.analysis.points.space import Axis
 from hdica.explore.choice import chosen
 from hdica.explore.feed import Feed
 from hdica.explore.surfaces import Surfaces
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.study.study import Study
 
 
 def test_the_first_choice_is_the_simulation_with_its_limits(whole: Path) -> None:

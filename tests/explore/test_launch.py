@@ -17,10 +17,10 @@ import pytest
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.explore import launch
+from hdica.run.runner import run
 from hdica.show.words import words
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.store.publish import publish
+from hdica.study.study import study_from
 
 ROOT = Path(__file__).parents[2]
 STUDY = {

@@ -18,12 +18,12 @@ from unittest import mock
 
 import psutil
 
-from hdica.sweep.files.paths import work_path
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.status import status
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.store.paths import work_path
+from hdica.store.publish import publish
+from hdica.store.status import status
+from hdica.store.verify import verify
+from hdica.study.study import study_from
 from tests.faults import trouble
 from tests.faults.nursery import NURSERY, ROOT, Forked
 from tests.sweep import toy
@@ -267,7 +267,7 @@ class Bench:
         verdict = verify(self.out)
         assert verdict.code == 0, (verdict.damaged, verdict.incomplete)
         assert values(self.out) == undisturbed(self.study)
-        left = [p for name in ("*.partial", "*.old") for p in self.out.parent.rglob(name)]
+        left = [*self.out.parent.rglob("*.partial")]
         assert not left, left
 
 

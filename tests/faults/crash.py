@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hdica.sweep.study.study import study_from
+from hdica.study.study import study_from
 from tests.faults import trouble
 from tests.faults.bench import ROOT, SERIAL, Bench, content
 from tests.faults.moments import SEED, Outcome, fraction
@@ -73,8 +73,8 @@ def forked(work: Callable[[], int]) -> int:
 
 def compute(bench: Bench) -> int:
     """The whole run, in this process."""
-    from hdica.sweep.outcome.publish import publish
-    from hdica.sweep.run.runner import run
+    from hdica.run.runner import run
+    from hdica.store.publish import publish
 
     study = study_from(STUDY)
     if not run(study, bench.out, progress=False, cluster=SERIAL, block=BLOCK).complete:
@@ -85,7 +85,7 @@ def compute(bench: Bench) -> int:
 
 def compute_and_replace(bench: Bench) -> int:
     """The whole run, and two publications more: the last removes the version of the first."""
-    from hdica.sweep.outcome.publish import publish
+    from hdica.store.publish import publish
 
     code = compute(bench)
     for title in ("Another title", "Yet another one"):

@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 LOADED = (
     "distributed",
     "hdica.cli",
-    "hdica.sweep.outcome.publish",
-    "hdica.sweep.run.runner",
+    "hdica.store.publish",
+    "hdica.run.runner",
     "tests.faults.kernels",
     "tests.sweep.toy",
 )

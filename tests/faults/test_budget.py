@@ -9,11 +9,11 @@ from typing import Any
 import psutil
 import pytest
 
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.outcome.status import status
-from hdica.sweep.run import watch
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.run.worker import LOADING
+from hdica.store.results import open_results
+from hdica.store.status import status
+from hdica.study.study import study_from
 from tests.faults import trouble
 from tests.faults.bench import LOCAL, SERIAL, Bench, content
 from tests.faults.cluster import Cluster
@@ -57,7 +57,7 @@ def test_a_point_over_its_budget_fails_alone_in_a_worker(bench: Bench, kind: str
 
 
 def test_a_job_that_was_suspended_is_no_fault_of_its_point(bench: Bench) -> None:
-    """It lasts beyond the alarm: three times what reading a block and its first point may take."""
+    """It lasts longer than reading a block and its first point may take."""
     bench.study = content(0.0, **ONE)
     bench.trouble.write_text("pause")
     run = bench.start({**SERIAL, **BUDGET})
@@ -66,11 +66,10 @@ def test_a_job_that_was_suspended_is_no_fault_of_its_point(bench: Bench) -> None
         return [one for one in run.session() if one.status() == psutil.STATUS_STOPPED]
 
     run.until(lambda: bool(stopped()), "a process that is stopped")
-    time.sleep(3 * (watch.BEGIN + 4 * BUDGET["budget"]) + 1)
+    time.sleep(LOADING + 3 * BUDGET["budget"] + 2)
     for one in stopped():
         one.resume()
     assert run.ended() == 0, run.text
-    assert "a point is begun again, its process rested" in run.text
     run.gone()
     bench.whole()
 
@@ -111,11 +110,8 @@ def test_a_session_goes_on_without_the_point(
     file.write_text(kind)
     monkeypatch.setenv(trouble.VARIABLE, str(file))
     study = study_from(content(0.0, **ONE))
-    try:
-        summary = run(study, out, progress=False, cluster={**SERIAL, **BUDGET})
-    finally:
-        trouble.release()
-    assert summary.counts == {"done": 2, "diverged": 0, "failed": 1}
+    summary = run(study, out, progress=False, cluster={**SERIAL, **BUDGET})
+    assert summary.counts == {"done": 2, "failed": 1}
     assert (summary.computed, summary.complete) == (3, True)
     file.unlink()
     assert run(study, out, progress=False, retry_failed=True).counts["done"] == 1

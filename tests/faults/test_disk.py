@@ -15,15 +15,14 @@ import pytest
 
 from hdica import open_results
 from hdica.errors import Incomplete, Unwritable
-from hdica.process import function_cache
-from hdica.process.compile_cache import guard
+from hdica.process import compile_cache
 from hdica.report.place import DATA, PAGE, check, place
-from hdica.sweep.files.folder import check_file, write_file
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.status import status
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.store.paths import check_file, write_file
+from hdica.store.publish import publish
+from hdica.store.status import status
+from hdica.store.verify import verify
+from hdica.study.study import study_from
 from tests.faults import trouble
 from tests.faults.bench import LOCAL, SERIAL, Bench, content
 
@@ -171,8 +170,7 @@ def test_a_point_that_this_machine_cannot_compute_is_pending_and_not_failed(
     monkeypatch.setenv(trouble.VARIABLE, str(bench.trouble))
     bench.trouble.write_text(kind)
     study = study_from(bench.study)
-    # A failing disk ends a process, which is one of its own then, with all points.
-    how: dict[str, Any] = {"block": 100, "own": True} if kind == "sink" else {"block": 7}
+    how = {"block": 7}
     if error is None:
         summary = run(study, bench.out, progress=False, cluster=SERIAL, **how)
         assert summary.pending == 28
@@ -188,27 +186,11 @@ def test_a_point_that_this_machine_cannot_compute_is_pending_and_not_failed(
     bench.finish()
 
 
-@pytest.mark.deep
-def test_points_that_an_earlier_version_called_failed_for_its_cache_are_computed_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.study = content(sleep=0.0)
-    monkeypatch.setenv(trouble.VARIABLE, str(bench.trouble))
-    bench.trouble.write_text("cut")
-    study = study_from(bench.study)
-    with monkeypatch.context() as before:
-        before.setattr("hdica.sweep.run.block.of_machine", lambda exc: False)
-        run(study, bench.out, progress=False, cluster=SERIAL)
-    publish(study, bench.out)
-    assert status(bench.out).total("failed") > 0
-    bench.trouble.unlink()
-    bench.finish()
-
-
 def test_a_full_disk_costs_a_compilation(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     disk.set("size=4k")
-    guard()
-    function_cache.say_once.cache_clear()
+    compile_cache.set_cache_folder()
+    compile_cache._warn_once.cache_clear()
+    monkeypatch.setenv(compile_cache.PLACE, str(disk.folder))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(disk.folder))
     with pytest.warns(match=r"no compiled function can be written to .*results"):
         assert numba.njit("float64(float64)", cache=True)(lambda x: x + 1.5)(1.0) == 2.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import struct
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica.sweep.outcome.status import status
+from hdica.store.status import status
 from tests.faults.bench import LOCAL, Bench, content, kill
 from tests.faults.cluster import Cluster
 
@@ -26,11 +27,10 @@ DAY = 86_400.0
 
 def test_a_worker_that_takes_too_much_memory_is_named_as_such(bench: Bench) -> None:
     bench.study = content(**FEW)
-    bench.variables["DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES"] = "1"
     bench.trouble.write_text("eat")
     greedy = bench.start({**LOCAL, "memory": "400MiB"})
     assert greedy.ended() == 1, greedy.text
-    assert "its workers were killed again and again, beyond their memory (" in greedy.sentence
+    assert "it has ended the process that computed it (beyond its memory (" in greedy.sentence
     assert "points are pending" in greedy.sentence
     found = status(bench.out)
     assert 8 <= found.total("pending") < 18
@@ -47,7 +47,7 @@ def test_a_run_in_which_no_block_ends_gives_up_and_names_them(bench: Bench) -> N
     began = time.monotonic()
     assert hung.ended() == 1, hung.text
     assert 3 <= time.monotonic() - began < 12
-    assert "no block has ended for 3 s, in flight: block " in hung.sentence
+    assert re.search(r"no block has ended for 3 s, in flight: \d+ points of ", hung.sentence)
     assert "points of toy are pending, and a rerun computes them" in hung.sentence
     bench.trouble.unlink()
     bench.finish()

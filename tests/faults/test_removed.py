@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hdica.sweep.files.paths import manifest_path, work_path
-from hdica.sweep.outcome.integrity import verify
+from hdica.store.paths import manifest_path, work_path
+from hdica.store.verify import verify
 from tests.faults.bench import LOCAL, SERIAL, Bench
 
 pytestmark = [pytest.mark.faults, pytest.mark.deep]

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from hdica.errors import Stopped
-from hdica.sweep.files import store
-from hdica.sweep.files.paths import work_path
-from hdica.sweep.run.signals import aside, heeding, unbroken
+from hdica.run.plan import block_size
+from hdica.run.signals import aside, heeding, unbroken
+from hdica.study.segment import segments_of
+from hdica.study.study import study_from
 from tests.faults.bench import LOCAL, SERIAL, Bench, alive, content, kill
 from tests.faults.cluster import Cluster
 from tests.faults.workflow import WorkflowBench
@@ -86,8 +87,8 @@ def test_workers_elsewhere_do_not_go_on_for_a_driver_that_died_or_stopped(bench:
                 settled = len(bench.calls)
                 time.sleep(1)
             # Each worker ended the block that it had begun.
-            (walk,) = work_path(bench.out).glob("walk-*")
-            assert settled - before <= 2 * store.open_segment(walk).block
+            walk = segments_of(study_from(bench.study))[0]
+            assert settled - before <= 2 * block_size(walk)
             assert settled < 960
             bench.undamaged()
     bench.finish()

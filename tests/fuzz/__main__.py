@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from hdica.sweep.study.study import Study
+from hdica.study.study import Study
 from tests.fuzz.broken import ALL, texts
 from tests.fuzz.check import outcome
 from tests.fuzz.valid import studies

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hdica.errors import MOST_LETTERS, HdicaError
-from hdica.sweep.study.study import Study, load_study
+from hdica.study.study import Study, load_study
 
 LONGEST = 40.0
 """Seconds of one core that a case may take; all but a few take less than one."""

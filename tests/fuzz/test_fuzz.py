@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hdica.sweep.study.study import Study
+from hdica.study.study import Study
 from tests.fuzz.broken import CASES, laughs, nested, texts
 from tests.fuzz.check import outcome
 from tests.fuzz.valid import studies

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.sweep.study import kept
+from hdica.study import kept
 from hdica.systems import registry
 from hdica.systems.axes import parse_axis
 from hdica.systems.method import Method

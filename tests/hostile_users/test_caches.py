@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import marshal
 import os
 import pickle
 import shutil
@@ -12,14 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from hdica.process import cache_folders, private
-from hdica.process.cache_folders import close_caches, settle
-from hdica.process.compile_cache import folders
+from hdica.process import compile_cache, private
+from hdica.process.compile_cache import PACKAGE, close_caches, set_cache_folder
 from tests.hostile_users.conftest import NOBODY, Stranger
 
-PACKAGE = Path(cache_folders.__file__).parents[1]
 WHERE = "limits/mean_field/density/__pycache__"
-"""Where numba keeps what the scripts of this file compile."""
+"""Where numba would keep what the scripts of this file compile."""
 pytestmark = pytest.mark.faults
 
 
@@ -36,7 +37,8 @@ class Bait:
 def compiled(package: Path, cache: Path, umask: int = 0o022, **variables: str) -> str:
     """Load one compiled function in a fresh process; what is said."""
     code = "import hdica.limits.mean_field.density.interpolation as d; print(d.__file__)"
-    given = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(cache), **variables}
+    given = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(cache)}
+    given |= {"NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "", **variables}
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=package.parent,
@@ -53,12 +55,18 @@ def compiled(package: Path, cache: Path, umask: int = 0o022, **variables: str) -
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Where numba keeps the function of this package, below NUMBA_CACHE_DIR."""
+    """Where the function of this package is kept, below NUMBA_CACHE_DIR."""
     folder = tmp_path_factory.mktemp("names")
     assert compiled(PACKAGE, folder, NUMBA_CACHE_DIR=str(folder)) == ""
-    found = [path.relative_to(folder) for path in folder.rglob("*.nb[ic]")]
-    assert {path.suffix for path in found} == {".nbi", ".nbc"}
-    return found
+    (found,) = (path.relative_to(folder) for path in folder.rglob("*.nbc"))
+    assert stat.S_IMODE((folder / found.parts[0]).stat().st_mode) == 0o700
+    return [found]
+
+
+def bait(file: Path) -> bytes:
+    """What runs when it is loaded, with its digest, as everybody can make it."""
+    content = pickle.dumps(Bait(file))
+    return hashlib.sha256(content).digest() + content
 
 
 @pytest.fixture
@@ -82,38 +90,62 @@ def open_to_others(folder: Path) -> list[str]:
     return found
 
 
-def test_an_index_of_numba_that_another_user_left_is_not_run(
+def test_compiled_code_that_another_user_left_is_not_run(
     stranger: Stranger, names: list[Path], tmp_path: Path
 ) -> None:
     cache, ran = stranger.common / "numba", stranger.common / "ran"
     for name in names:
         stranger.does(f"mkdir -p -m 777 {(cache / name).parent}")
-        stranger.writes(cache / name, pickle.dumps(Bait(ran)))
+        stranger.writes(cache / name, bait(ran))
     said = compiled(PACKAGE, tmp_path, NUMBA_CACHE_DIR=str(cache))
     assert not ran.exists()
     assert f"{cache} belongs to user {NOBODY}: compiled functions are kept in {tmp_path}" in said
     (ours,) = (tmp_path / "hdica").iterdir()
     assert stat.S_IMODE(ours.stat().st_mode) == 0o700
-    assert sorted(p.relative_to(ours) for p in ours.rglob("*.nb[ic]")) == sorted(names)
+    assert [p.relative_to(ours.parent) for p in ours.rglob("*.nbc")] == names
 
 
-@pytest.mark.deep
-def test_a_folder_inside_of_a_good_one_counts_too(
+def test_what_lies_in_the_own_folder_is_run(
     stranger: Stranger, names: list[Path], tmp_path: Path
 ) -> None:
-    cache, ran = stranger.common / "numba", stranger.common / "ran"
-    cache.mkdir()
+    """Else the other tests would say nothing."""
+    cache, ran = tmp_path / "numba", stranger.common / "ran"
     for name in names:
-        (cache / name).parent.mkdir(exist_ok=True)
-        (cache / name).parent.chmod(0o777)
-        stranger.writes(cache / name, pickle.dumps(Bait(ran)))
-    said = compiled(PACKAGE, tmp_path, NUMBA_CACHE_DIR=str(cache))
-    assert not ran.exists()
-    assert f"others can write to {cache / names[0].parent}: compiled functions are" in said
+        (cache / name).parent.mkdir(parents=True)
+        (cache / name).write_bytes(bait(ran))
+        (cache / name.parts[0]).chmod(0o700)
+    assert compiled(PACKAGE, tmp_path, NUMBA_CACHE_DIR=str(cache)) == ""
+    assert ran.exists()
 
 
 @pytest.mark.deep
-def test_compiled_code_beside_the_sources_that_others_left_is_not_run(
+@pytest.mark.parametrize(
+    ("owner", "mode", "why"),
+    [
+        (NOBODY, 0o700, f"belongs to user {NOBODY}"),
+        (0, 0o777, "others can write to"),
+        (0, 0o755, "others can enter"),
+    ],
+)
+def test_the_folder_inside_of_a_good_one_counts_too(
+    stranger: Stranger, names: list[Path], tmp_path: Path, owner: int, mode: int, why: str
+) -> None:
+    cache, ran = stranger.common / "numba", stranger.common / "ran"
+    for name in names:
+        (cache / name).parent.mkdir(parents=True)
+        (cache / name).write_bytes(bait(ran))
+        folder = cache / name.parts[0]
+        os.chown(folder, owner, owner)
+        folder.chmod(mode)
+    said = compiled(PACKAGE, tmp_path, NUMBA_CACHE_DIR=str(cache))
+    assert not ran.exists()
+    assert why in said
+    assert f"compiled functions are kept in {tmp_path}" in said
+    assert str(folder) in said
+
+
+@pytest.mark.deep
+def test_modules_and_functions_beside_the_sources_that_others_left_are_not_run(
     stranger: Stranger, names: list[Path], copy: Path, tmp_path: Path
 ) -> None:
     ran = stranger.common / "ran"
@@ -122,70 +154,97 @@ def test_compiled_code_beside_the_sources_that_others_left_is_not_run(
         (folder / "__pycache__").chmod(0o777)
     planted = [copy / WHERE / name.name for name in names]
     for path in planted:
-        stranger.writes(path, pickle.dumps(Bait(ran)))
-    (copy / WHERE / "theirs").symlink_to(tmp_path)
+        stranger.writes(path, bait(ran))
+    code = compile(f"open({str(ran)!r}, 'w').close()", "planted", "exec")
+    module = copy / WHERE / f"interpolation.{sys.implementation.cache_tag}.pyc"
+    unchecked = (1).to_bytes(4, "little") + bytes(8)
+    stranger.writes(module, importlib.util.MAGIC_NUMBER + unchecked + marshal.dumps(code))
     said = compiled(copy, tmp_path)
     assert not ran.exists()
     assert f"of user {NOBODY} is deleted: it may have been run" in said
-    assert tmp_path.is_dir()
     assert open_to_others(copy) == []
     # It is closed now, and used again.
-    assert all(path.stat().st_uid == os.getuid() for path in planted)
+    assert not any(path.exists() for path in planted)
+    assert module.stat().st_uid == os.getuid()
     assert compiled(copy, tmp_path) == ""
 
 
 @pytest.mark.deep
+def test_a_link_to_a_folder_is_not_followed(stranger: Stranger, copy: Path, tmp_path: Path) -> None:
+    (copy / "finite/__pycache__").mkdir()
+    (copy / "finite/__pycache__").chmod(0o777)
+    (copy / "finite/__pycache__/theirs").symlink_to(tmp_path)
+    tmp_path.chmod(0o777)
+    (copy / "limits/__pycache__").symlink_to(tmp_path)
+    (tmp_path / "mine").touch()
+    close_caches(copy)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o777
+    assert open_to_others(copy) == []
+
+
+@pytest.mark.deep
 def test_an_open_umask_opens_no_folder_of_compiled_code(copy: Path, tmp_path: Path) -> None:
-    said = compiled(copy, tmp_path, umask=0)
-    assert "the umask lets others write to files in" in said
     assert compiled(copy, tmp_path, umask=0) == ""
     assert open_to_others(copy) == []
     assert open_to_others(tmp_path / "hdica") == []
-    assert len(list((tmp_path / "hdica").rglob("*.nb[ic]"))) == 2
-    assert (copy / WHERE).is_dir()
-    assert not list(copy.rglob("*.nb[ic]"))
+    assert len(list((tmp_path / "hdica").rglob("*.nbc"))) == 1
+    assert list((copy / WHERE).glob("*.pyc"))
 
 
 def test_a_folder_of_another_user_is_left_to_him(stranger: Stranger, copy: Path) -> None:
     theirs = copy / "finite/__pycache__"
     theirs.mkdir()
     theirs.chmod(0o777)
-    stranger.writes(theirs / "x.nbi", b"")
+    stranger.writes(theirs / "x.pyc", b"")
     os.chown(theirs, NOBODY, NOBODY)
     close_caches(copy)
     assert stat.S_IMODE(theirs.stat().st_mode) == 0o777
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(copy.parent / "caches"))
-        patch.setenv("NUMBA_CACHE_DIR", "")  # and so it is restored
-        patch.delitem(sys.modules, "numba.core.config", raising=False)
-        with pytest.warns(UserWarning, match=f"finite/__pycache__ belongs to user {NOBODY}"):
-            chosen = settle.__wrapped__(copy)
-        assert chosen is not None
-        assert chosen.parent == copy.parent / "caches/hdica"
-        assert os.environ["NUMBA_CACHE_DIR"] == str(chosen)
+    assert (theirs / "x.pyc").exists()
 
 
-def test_without_a_home_they_are_kept_as_long_as_the_process_lives(
-    copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def nowhere(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A process whose user has no place for caches, and a file beside the sources in their way."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # and so it is restored
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
-    monkeypatch.setattr(cache_folders, "_can_write", lambda folder: False)
     monkeypatch.delitem(sys.modules, "numba.core.config", raising=False)
-    with pytest.warns(UserWarning, match="there is no folder for them in a home"):
-        assert settle.__wrapped__(copy) == private.scratch()
+    (copy / "__pycache__").touch()
+    return copy
+
+
+def test_without_a_home_they_lie_beside_the_sources(nowhere: Path) -> None:
+    (nowhere / "__pycache__").unlink()
+    found = set_cache_folder.__wrapped__(nowhere)
+    assert found.parent == nowhere / "__pycache__"
+    assert stat.S_IMODE(found.stat().st_mode) == 0o700
     assert not Path("not").exists()
 
 
+def test_without_any_place_they_are_kept_as_long_as_the_process_lives(nowhere: Path) -> None:
+    with pytest.warns(UserWarning, match="not an absolute path; .*as long as this process runs"):
+        found = set_cache_folder.__wrapped__(nowhere)
+    assert found.parent == private.scratch()
+    assert not Path("not").exists()
+    # Processes that this one starts have the same, and say nothing.
+    assert set_cache_folder.__wrapped__(nowhere) == found == Path(os.environ[compile_cache.PLACE])
+
+
 def test_an_installation_of_root_is_good_for_everybody(stranger: Stranger, copy: Path) -> None:
-    for folder in folders(copy):
-        (folder / "__pycache__").mkdir()
+    """Each user has a folder of his own, and nothing is said."""
+    caches = stranger.common / "nobody"
     script = (
-        "import os, sys; from pathlib import Path; "
-        "from hdica.process.cache_folders import settle; "
+        "import os; from pathlib import Path; "
+        "from hdica.process.compile_cache import set_cache_folder; "
         f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); "
-        f"os.environ['XDG_CACHE_HOME'] = {str(stranger.common / 'nobody')!r}; "
-        f"print(settle(Path({str(copy)!r})))"
+        f"os.environ['XDG_CACHE_HOME'] = {str(caches)!r}; del os.environ['NUMBA_CACHE_DIR']; "
+        f"print(set_cache_folder(Path({str(copy)!r})).parent)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": ""},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{caches / 'hdica'}\n", "")
+    assert (caches / "hdica").stat().st_uid == NOBODY

@@ -1,18 +1,21 @@
-"""Certificates in folders that others can write to, and under an open umask."""
+"""Certificates that others could read or exchange, also under an open umask."""
 
 from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.workers.slurm import SlurmSettings, shared_folder
-from hdica.sweep.workers.tls import make_certificates, security
+from hdica.run.cluster import connect
+from hdica.run.processes import read_certificates
+from hdica.run.settings import SlurmSettings, cluster_settings
+from hdica.run.slurm import shared_folder
+from tests.hostile_users.conftest import Stranger
+from tests.sweep.fake_slurm import FakeSlurm
+from tests.sweep.outside import make_certificates
 
 
 def modes(folder: Path) -> dict[str, str]:
@@ -23,28 +26,38 @@ def modes(folder: Path) -> dict[str, str]:
     }
 
 
-def test_an_open_umask_opens_no_certificate(tmp_path: Path) -> None:
-    command = [str(Path(sys.executable).parent / "hdica"), "cluster", "certs", "a/b"]
-    subprocess.run(command, cwd=tmp_path, umask=0, check=True, capture_output=True)
-    assert modes(tmp_path) == {
-        "a": "755", "a/b": "700",
-        "a/b/ca.pem": "644", "a/b/cert.pem": "644", "a/b/key.pem": "600",
-    }  # fmt: skip
-
-
-def test_a_folder_that_others_can_write_to_gets_no_certificates(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    with pytest.raises(HdicaError, match=r"others can write to .*\(chmod go-w .*, or choose"):
-        make_certificates(tmp_path)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.deep
+def test_another_user_reads_no_key_of_a_cluster_in_jobs(
+    stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeSlurm(tmp_path / "slurm")
+    fake.install()
+    for name, value in fake.environment().items():
+        monkeypatch.setenv(name, value)
+    shared = stranger.common / "shared"
+    how = {"interface": "lo", "shared_folder": str(shared)}
+    before = os.umask(0)
+    try:
+        with connect(cluster_settings({"mode": "slurm", "slurm": how}), 1):
+            (key,) = shared.glob("tls-*/key.pem")
+            assert "PRIVATE KEY" in key.read_text()
+            found = stranger.common / "found"
+            stranger.does(f"cat {shared}/tls-*/* {key} >{found} || true; mv {key.parent} . || true")
+            assert found.read_bytes() == b""
+            assert key.exists()
+    finally:
+        os.umask(before)
+        fake.end()
+    assert not list(shared.glob("tls-*"))
 
 
 @pytest.mark.parametrize("name", [".", "ca.pem", "cert.pem"])
 def test_certificates_that_others_can_exchange_are_told(tmp_path: Path, name: str) -> None:
-    make_certificates(tmp_path)
-    (tmp_path / name).chmod(0o777)
+    folder = tmp_path / "certs"
+    make_certificates(folder)
+    (folder / name).chmod(0o777)
     with pytest.warns(UserWarning, match="others can write to .*, and whoever does runs commands"):
-        security(str(tmp_path))
+        read_certificates(str(folder))
 
 
 def test_the_shared_folder_of_jobs_is_for_its_user_and_group(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from hdica.process.private import LOCK
-from hdica.sweep.workers.slurm import NODE
-from hdica.sweep.workers.tls import make_certificates
+from hdica.run.processes import NODE
 from tests.faults.bench import wait_for
 from tests.hostile_users.conftest import Stranger
 from tests.sweep.fake_slurm import FakeSlurm
+from tests.sweep.outside import make_certificates
 
 pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
@@ -96,7 +96,7 @@ def running(client: Any) -> bool:
 def test_a_scheduler_and_workers_of_ones_own_run_nothing_of_it(
     stranger: Stranger, tmp_path: Path
 ) -> None:
-    """Started as ``hdica cluster certs`` says, and ended by SIGTERM to the scheduler."""
+    """Started as the manual says, and ended by SIGTERM to the scheduler."""
     from distributed import Client
 
     stranger.plants(stranger.common / "dask-scratch-space", *NAMES)
@@ -136,7 +136,6 @@ def test_a_scheduler_and_workers_of_ones_own_run_nothing_of_it(
 
 
 def test_jobs_of_slurm_run_nothing_of_it_either(stranger: Stranger, tmp_path: Path) -> None:
-    pytest.importorskip("dask_jobqueue", reason="needs the library dask-jobqueue")
     for folder in ("dask-scratch-space", "site/dask-scratch-space", "."):
         stranger.plants(stranger.common / folder, *NAMES)
     before = sorted(os.listdir(stranger.common))
@@ -147,7 +146,7 @@ def test_jobs_of_slurm_run_nothing_of_it_either(stranger: Stranger, tmp_path: Pa
     left.mkdir(parents=True)
     (left / LOCK).touch()
     how = {"interface": "lo", "cores": 2, "memory": "1GiB", "shared_folder": str(left.parent)}
-    site = {"DASK_JOBQUEUE__SLURM__LOCAL_DIRECTORY": str(stranger.common / "site")}
+    site = {"DASK_TEMPORARY_DIRECTORY": str(stranger.common / "site")}
     try:
         cluster = {"mode": "slurm", "slurm": how}
         seen = run(stranger, tmp_path, cluster, **slurm.environment(), **site)

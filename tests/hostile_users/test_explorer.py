@@ -14,8 +14,8 @@ import pytest
 
 from hdica.explore.launch import explore
 from hdica.process.private import scratch
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.study.study import study_from
 from tests.hostile_users.conftest import Stranger
 from tests.sweep import toy
 

@@ -9,7 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-from hdica.sweep.workers.cluster import cluster_settings, connect
+from hdica.run.cluster import connect
+from hdica.run.settings import cluster_settings
 from tests.hostile_users.conftest import NOBODY, Stranger
 
 pytestmark = [pytest.mark.faults]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hdica.process import trust
-from hdica.process.trust import doubt, make_folders, open_umask, writable
+from hdica.process import private
+from hdica.process.private import doubt, make_folders, open_umask, writable
 
 
 def test_every_folder_on_the_way_counts(common: Path) -> None:
@@ -47,17 +47,17 @@ def test_a_group_counts_unless_it_is_the_users_own(
     folder = common / "shared"
     folder.mkdir()
     folder.chmod(0o775)
-    monkeypatch.setattr(trust, "_alone_in", lambda group: False)
+    monkeypatch.setattr(private, "_alone_in", lambda group: False)
     assert writable(folder.stat())
-    monkeypatch.setattr(trust, "_alone_in", lambda group: group == folder.stat().st_gid)
+    monkeypatch.setattr(private, "_alone_in", lambda group: group == folder.stat().st_gid)
     assert not writable(folder.stat())
     folder.chmod(0o777)
     assert writable(folder.stat())
 
 
 def test_the_group_of_root_is_nobodys_own() -> None:
-    assert not trust._alone_in(0)
-    assert not trust._alone_in(2**31 - 5)
+    assert not private._alone_in(0)
+    assert not private._alone_in(2**31 - 5)
 
 
 @pytest.mark.parametrize(("mask", "open_to"), [(0, True), (0o020, True), (0o022, False)])

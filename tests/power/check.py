@@ -83,8 +83,8 @@ def reference(phase: Phase, folder: Path) -> Reference:
     """Make one, in a fork."""
 
     def undisturbed() -> dict[str, Any]:
-        from hdica.sweep.outcome.integrity import verify
-        from hdica.sweep.study.study import study_from
+        from hdica.store.verify import verify
+        from hdica.study.study import study_from
 
         calls, out = folder / "calls.txt", folder / RESULTS
         noting(calls)
@@ -109,7 +109,7 @@ def sentence(error: BaseException) -> str:
 
 def committed(bench: Bench, owed: Owed, out: Path) -> Iterator[Wrong]:
     """What is wrong with committed points, before anything is done about it."""
-    from hdica.sweep.study.study import study_from
+    from hdica.study.study import study_from
 
     if not owed.points:
         return
@@ -155,7 +155,7 @@ def rerun(bench: Bench, owed: Owed, out: Path, files: Path) -> Iterator[Wrong]:
     files
         Folder for what the command reads.
     """
-    from hdica.sweep.outcome.integrity import verify
+    from hdica.store.verify import verify
 
     phase, expected = bench.phases[owed.phase], bench.references[owed.phase]
     calls = files / "calls.txt"

@@ -16,10 +16,10 @@ from typing import Any
 
 LOADED = (
     "hdica.cli",
-    "hdica.sweep.outcome.integrity",
-    "hdica.sweep.outcome.publish",
-    "hdica.sweep.outcome.results",
-    "hdica.sweep.run.runner",
+    "hdica.run.runner",
+    "hdica.store.publish",
+    "hdica.store.results",
+    "hdica.store.verify",
 )
 LONGEST = 120
 """Seconds that the work of a fork may take."""
@@ -45,7 +45,7 @@ def load(work: Callable[[], Any]) -> None:
     assert code == 0, code
     for name in found:
         import_module(name)
-    from hdica.sweep.files import processors, provenance
+    from hdica.store import processors, provenance
 
     processors.this_processor()
     provenance.git_commit()

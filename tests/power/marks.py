@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 FILE = "POWER_MARKS"
@@ -27,40 +25,30 @@ def say(**said: Any) -> None:
         os.close(file)
 
 
-def committed(path: Path, block: int) -> dict[str, list[str]]:
-    """Keys of the points of a block that are not pending, by their status, as they are stored."""
-    from hdica.sweep.files import store
-
-    working = store.open_segment(path)
-    span = working.span(block)
-    keys, status = working.read("key", span), working.read("status", span)
-    found: dict[str, list[str]] = {}
-    for key, one in zip(keys, status.tolist(), strict=True):
-        if key.any() and one != store.PENDING:
-            found.setdefault(store.STATUS_NAMES[one], []).append(key.tobytes().hex())
-    return found
-
-
 def told_of_blocks() -> None:
     """From now on this process says which points it has committed."""
-    from hdica.sweep.run import block as module
+    from hdica.run import block as module
+    from hdica.run import worker
+    from hdica.status import PENDING, STATUS_NAMES
 
-    compute = module.compute_block
+    commit = module.commit
 
-    @functools.wraps(compute)
-    def compute_block(path: Path, block: int, *arguments: Any, **settings: Any) -> Any:
-        summary = compute(path, block, *arguments, **settings)
-        say(committed=committed(path, block), segment=path.name)
+    @functools.wraps(commit)
+    def told(block: Any, results: Any) -> Any:
+        summary = commit(block, results)
+        found: dict[str, list[str]] = {}
+        for key, status in zip(block.keys, results.status.tolist(), strict=True):
+            if status != PENDING:
+                found.setdefault(STATUS_NAMES[status], []).append(bytes(key).ljust(32, b"\0").hex())
+        say(committed=found, segment=block.folder.name)
         return summary
 
-    # Who imports it from here on gets this one.
-    assert "hdica.sweep.run.runner" not in sys.modules
-    module.compute_block = compute_block
+    module.commit = worker.commit = told
 
 
 def told_of_publications() -> None:
     """From now on this process says when it publishes."""
-    from hdica.sweep.outcome import publish as module
+    from hdica.store import publish as module
 
     publish = module.publish
 

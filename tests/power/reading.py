@@ -18,23 +18,18 @@ Stored = dict[str, tuple[str, str]]
 
 def stored(study: Any, out: Path) -> Stored:
     """Every point of a study that a working store has and that is not pending."""
-    from hdica.sweep.files import store
-    from hdica.sweep.run.plan import place
+    from hdica.status import PENDING, STATUS_NAMES
+    from hdica.store.working import place
 
     found: Stored = {}
     for placed in place(study, out):
-        if not placed.path.exists():
-            continue
-        status, keys = placed.statuses(), placed.segment.keys()
-        working = store.open_segment(placed.path)
-        ended = np.flatnonzero(status != store.PENDING)
-        for block in np.unique(placed.rows[ended] // working.block).tolist():
-            span = working.span(block)
-            arrays = [working.read(name, span) for name in (*working.outputs, "reason")]
-            for point in ended[placed.rows[ended] // working.block == block].tolist():
-                place_in = placed.rows[point] - span.start
-                name = store.STATUS_NAMES[status[point]]
-                found[_key(keys[point])] = name, _digest([array[place_in] for array in arrays])
+        ended = np.flatnonzero(placed.statuses != PENDING)
+        outputs = [output.name for output in placed.segment.outputs]
+        arrays = [placed.read(name, ended, np.nan, "f8") for name in outputs]
+        arrays.append(placed.read("reason", ended, "", object))
+        for row, point in enumerate(ended.tolist()):
+            name = STATUS_NAMES[placed.statuses[point]]
+            found[_key(placed.keys[point])] = name, _digest([array[row] for array in arrays])
     return found
 
 
@@ -66,19 +61,16 @@ def computed(calls: Path) -> list[str]:
 
 def named(study: Any, out: Path) -> dict[str, str]:
     """Keys of all points, by the line that computing them leaves."""
-    from hdica.sweep.files import store
-    from hdica.sweep.run.plan import place
+    from hdica.run.block import block_of
+    from hdica.store.working import place
 
     found = {}
     for placed in place(study, out):
-        working = store.open_segment(placed.path)
-        everything = slice(0, working.size)
-        texts, seeds = working.read("parameters", everything), working.read("seed", everything)
-        for key, row in zip(placed.segment.keys(), placed.rows.tolist(), strict=True):
-            system = json.dumps(json.loads(texts[row]), sort_keys=True)
-            seed = int(seeds[row]) if placed.segment.seeds else None
-            method = placed.segment.method.name
-            found[f"{method} {system} {placed.segment.n} {seed}"] = _key(key)
+        block = block_of(placed, np.arange(placed.segment.size))
+        for key, cell, seed in zip(block.keys, block.cells, block.seeds.tolist(), strict=True):
+            system = json.dumps(json.loads(block.contents[cell]), sort_keys=True)
+            name = f"{block.method} {system} {block.n} {seed if placed.segment.seeds else None}"
+            found[name] = _key(key)
     return found
 
 

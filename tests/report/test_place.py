@@ -20,8 +20,9 @@ from hdica.report.place import DATA, FIGURES, PAGE, check, place
 from hdica.report.printed import files
 from hdica.show.panel import Line, Panel
 from hdica.show.words import symbol, words
-from hdica.sweep.files import folder
-from hdica.sweep.files.folder import PARTIAL, made, write_file
+from hdica.store import files as module
+from hdica.store.files import PARTIAL, made
+from hdica.store.paths import write_file
 from tests.faults.crash import forked
 
 pytestmark = pytest.mark.faults
@@ -139,7 +140,7 @@ def test_a_link_that_comes_after_the_look_is_not_followed(
             path.symlink_to(outside)
         return path
 
-    monkeypatch.setattr(folder, "no_link", looked)
+    monkeypatch.setattr(module, "no_link", looked)
     with pytest.raises((HdicaError, Unwritable)):
         put(out, NEW)
     assert found(outside) == {}
@@ -316,11 +317,11 @@ def test_what_a_living_writer_has_not_finished_stays(out: Path) -> None:
 
 
 def test_a_writer_that_hangs_is_one_sentence(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "ALONE_SECONDS", 0.1)
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0.1)
     with (
         made(out) as top,
         top.alone(),
-        pytest.raises(Unwritable, match="has been held for 0 s by another process"),
+        pytest.raises(Unwritable, match="has been locked for 0 s by another process"),
     ):
         put(out, NEW)
     assert found(out) == OLD

@@ -13,10 +13,10 @@ from ruamel.yaml import YAML
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.report import report_of, write
-from hdica.sweep.files.paths import work_path
-from hdica.sweep.outcome.standing import standing
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.store.paths import work_path
+from hdica.store.standing import standing
+from hdica.study.study import study_from
 
 pytestmark = pytest.mark.usefixtures("unprinted")
 
@@ -78,7 +78,7 @@ def test_a_store_that_is_not_published_is_shown_as_planned(
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from hdica.sweep.outcome.publish import publish
+    from hdica.store.publish import publish
 
     study = study_from(CONTENT)
     store = tmp_path_factory.mktemp("whole") / "part.zarr"

@@ -11,10 +11,10 @@ from hdica.report import write
 from hdica.report.drawn import write_aggregate
 from hdica.report.page import panels, render
 from hdica.report.printed import draw
+from hdica.run.runner import run
 from hdica.show.terms import speaking_of
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study
+from hdica.store.publish import publish
+from hdica.study.study import Study
 from tests.analysis import toy
 from tests.faults.crash import forked
 

@@ -1,8 +1,21 @@
 """Formulas, texts and figures as they are printed."""
 
+import numpy as np
+import pytest
 from markupsafe import Markup
 
+from hdica.ingredients.save import NOTHING
+from hdica.show.terms import speaking_of
 from hdica.show.typeset import formula, prose, tied, typeset
+from hdica.show.words import at, place
+from hdica.systems.registry import systems
+
+OF_MATRICES = [
+    (record.name, one)
+    for record in systems().values()
+    for one in record.order_parameters
+    if record.name != "Toy" and set(one.dims) & record.entries
+]
 
 
 def test_formulas_are_written_as_they_are_printed() -> None:
@@ -28,3 +41,18 @@ def test_lines_break_within_no_figure() -> None:
     assert tied(Markup(said)) == bound.replace("~", "\u00a0")
     assert tied("a < b") == "a\u00a0&lt;\u00a0b"
     assert tied("<b>") == "&lt;b&gt;"
+
+
+@pytest.mark.parametrize(("name", "parameter"), OF_MATRICES)
+def test_entries_of_a_matrix_are_counted_from_one(name, parameter) -> None:
+    """Whatever number they have in datasets."""
+    record = systems()[name]
+    method = next(m for m in record.methods if parameter.name in [o.name for o in m.outputs])
+    able = (record.parameters(**one) for one in record.examples)
+    system = next(one for one in able if not method.refuses(one))
+    numbers = method.coords_of(np.array([0.0]), NOTHING, system.dims())
+    with speaking_of(name):
+        first = place({dim: numbers[dim][0] for dim in parameter.dims})
+        each = [at(dim, numbers[dim][0]).plain for dim in parameter.dims]
+    assert first.plain == parameter.name + "₁" * len(parameter.dims)
+    assert all(one.endswith(" 1") for one in each)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.study.study import Study
 from tests.sweep import toy
 
 

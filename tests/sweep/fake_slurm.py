@@ -24,7 +24,7 @@ job=$FAKE_SLURM/jobs/$id
 cp "$1" "$job/script"
 sed -n 's/^#SBATCH -J //p' "$1" > "$job/name"
 if [ ! -e "$FAKE_SLURM/full" ]; then
-  setsid bash "$job/script" > "$job/said" 2>&1 < /dev/null &
+  SLURM_JOB_ID=$id setsid bash "$job/script" > "$job/said" 2>&1 < /dev/null &
   echo $! > "$job/pid"
 fi
 echo "Submitted batch job $id"
@@ -50,8 +50,11 @@ done
 """
 SCANCEL = """\
 #!/bin/bash
-touch "$FAKE_SLURM/jobs/$1/cancelled"
-[ ! -e "$FAKE_SLURM/jobs/$1/pid" ] || kill -TERM -- "-$(cat "$FAKE_SLURM/jobs/$1/pid")" 2>/dev/null
+for id in "$@"; do
+  job=$FAKE_SLURM/jobs/$id
+  touch "$job/cancelled"
+  [ ! -e "$job/pid" ] || kill -TERM -- "-$(cat "$job/pid")" 2>/dev/null
+done
 exit 0
 """
 

@@ -19,16 +19,14 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.sweep.files.guarded import array_of
-from hdica.sweep.files.manifest import DIGESTS
-from hdica.sweep.files.paths import manifest_path, work_path
-from hdica.sweep.files.sealed import write_sealed
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish, sources
-from hdica.sweep.outcome.status import status
-from hdica.sweep.outcome.versions import FOLDER
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.runner import run
+from hdica.store.paths import STUDY, manifest_path, work_path
+from hdica.store.publish import publish, sources
+from hdica.store.published import DIGESTS, array_of
+from hdica.store.sealed import write_sealed
+from hdica.store.status import status
+from hdica.store.verify import verify
+from hdica.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 
@@ -63,26 +61,24 @@ def kind(out: Path, file: Path) -> str:
         return "manifest"
     if file.parent == out.with_suffix(".shards"):
         return "record of a shard"
-    published = file.is_relative_to(out)
-    name = file.relative_to(out if published else work_path(out)).as_posix()
-    where = "published" if published else "working"
+    if file.suffix == ".block":
+        return "block"
+    if file == work_path(out) / STUDY:
+        return "record of the study"
+    name = file.relative_to(out).as_posix()
     if array_of(name):
-        array = array_of(name).split("/")[-1]
-        return f"{where} chunk of {array}"
+        return f"published chunk of {array_of(name).split('/')[-1]}"
     if name == DIGESTS:
         return "published digests"
-    if name.endswith("zarr.json"):
-        depth = name.count("/")
-        return f"{where} {('root', 'group', 'array')[depth]} metadata"
-    return "record of the study" if name == "study.json" else "note of a processor"
+    return f"published {('root', 'group', 'array')[name.count('/')]} metadata"
 
 
 def files(out: Path) -> dict[str, list[Path]]:
-    """Every file of the results, by kind; those of versions are links to them."""
+    """Every file of the results, by kind."""
     found: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(out.parent.rglob("*")):
         ours = file.is_file() and not file.name.startswith(".") and file.stat().st_size
-        ours = ours and not file.is_relative_to(out.with_suffix(FOLDER))
+        ours = ours and not any(part.startswith(".") for part in file.relative_to(out.parent).parts)
         if ours and file.suffix not in (".yaml", ".txt"):
             found[kind(out, file)].append(file)
     return dict(sorted(found.items()))
@@ -95,10 +91,11 @@ def computed(study: Study, out: Path) -> dict[str, bytes]:
         name = source.method.name
         found[f"{name}/status"] = source.status.tobytes()
         outputs = [o.name for o in source.placed[0].segment.outputs]
-        for output in (*outputs, "cpu_seconds"):
-            values = source.gather(output, 0, source.size, np.nan, "f8")
-            found[f"{name}/{output}"] = values.tobytes()
-        reasons = source.gather("reason", 0, source.size, "", object)
+        points = np.arange(source.size)
+        found[f"{name}/cpu_seconds"] = source.cpu_seconds.tobytes()
+        for output in outputs:
+            found[f"{name}/{output}"] = source.at(output, points, np.nan, "f8").tobytes()
+        reasons = source.at("reason", points, "", object)
         found[f"{name}/reason"] = repr(reasons.tolist()).encode()
     return found
 

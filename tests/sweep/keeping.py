@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hdica.sweep.study.study import Study, study_from
+from hdica.study.study import Study, study_from
 from tests.sweep import toy
 
 SAVE: dict[str, Any] = {

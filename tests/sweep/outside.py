@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/where-it-runs.md").read_text()
 STARTED = 60.0
 """Seconds for a scheduler or a worker to come."""
 
@@ -30,7 +32,27 @@ def wait_until(true: Callable[[], Any], what: str, seconds: float = STARTED) -> 
 def toy_environment() -> dict[str, str]:
     """The environment of workers that know the toy system."""
     preload = {"DASK_DISTRIBUTED__WORKER__PRELOAD": '["tests.sweep.preload"]'}
-    return {**os.environ, "PYTHONPATH": str(ROOT), **preload}
+    # A site may let libraries have all threads.
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "8", **preload}
+
+
+def documented(word: str) -> str:
+    """The first shell lines with a word in the manual on where Dask runs."""
+    return next(text for text in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) if word in text)
+
+
+def make_certificates(folder: Path) -> None:
+    """Run the lines of openssl of the manual."""
+    lines = documented("openssl").replace("certs", shlex.quote(str(folder)))
+    subprocess.run(["bash", "-e", "-c", lines], check=True, capture_output=True)
+
+
+def server_lines(folder: Path) -> tuple[str, str]:
+    """The manual's lines that start a scheduler and workers with the certificates in a folder."""
+    first, scheduler, worker = documented("scheduler $tls").splitlines()
+    (tls,) = shlex.split(first.removeprefix("tls="))
+    tls = tls.replace("certs/", f"{shlex.quote(str(folder))}/")
+    return scheduler.replace("$tls", tls), worker.replace("$tls", tls)
 
 
 def stop(processes: Sequence[psutil.Process]) -> None:

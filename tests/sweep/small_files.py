@@ -23,15 +23,15 @@ from pathlib import Path
 import numpy as np
 
 from hdica.errors import HdicaError
+from hdica.run.runner import run
 from hdica.status import STATUS_NAMES
-from hdica.sweep.files.disk import SWITCH
-from hdica.sweep.files.paths import work_path
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.repair import repair
-from hdica.sweep.outcome.status import status
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.store.files import SYNC
+from hdica.store.paths import work_path
+from hdica.store.publish import publish
+from hdica.store.repair import repair
+from hdica.store.status import status
+from hdica.store.verify import verify
+from hdica.study.study import Study, study_from
 from tests.sweep import flips, toy
 from tests.sweep.conftest import values
 from tests.sweep.harm import cut, empty, flip, remove
@@ -77,7 +77,7 @@ REFUSED = {("manifest", "link")}
 
 Somebody may have put the results elsewhere. The sentence names the link, which he has to remove.
 """
-NOBODY_KNOWS = {(kind, "removed") for kind in ("note of a processor", "record of a shard")}
+NOBODY_KNOWS = {("record of a shard", "removed")}
 """What nobody can miss."""
 
 
@@ -95,17 +95,15 @@ class Damaged:
 
 
 def small(out: Path) -> dict[str, list[Path]]:
-    """Every file of the results that is no chunk, by kind."""
-    return {kind: found for kind, found in flips.files(out).items() if "chunk" not in kind}
+    """Every file of the results that is no chunk and no block, by kind."""
+    return {k: f for k, f in flips.files(out).items() if "chunk" not in k and k != "block"}
 
 
 def draw(out: Path, count: int, seed: int) -> list[Damaged]:
     """Kinds of files and of damages in turn, each with files at random."""
     random, found = np.random.default_rng(seed), small(out)
     every = [file for files in found.values() for file in files]
-    # Most files are metadata of working arrays, and most that is read is of them.
-    kinds = [*found, *["working array metadata"] * 3]
-    each = [(kind, harm) for kind in kinds for harm in (*ALONE, *PAIRS)]
+    each = [(kind, harm) for kind in found for harm in (*ALONE, *PAIRS)]
     each = [one for one in each if one not in NOBODY_KNOWS]
     drawn: list[Damaged] = []
     while len(drawn) < count:
@@ -210,7 +208,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trace", action="store_true")
     asked = parser.parse_args()
-    os.environ.setdefault(SWITCH, "off")  # what lasts is no matter of this
+    os.environ.setdefault(SYNC, "off")  # what lasts is no matter of this
     toy.register()
     table: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     with tempfile.TemporaryDirectory() as name:

@@ -13,14 +13,14 @@ import pytest
 
 from hdica.cli import call
 from hdica.errors import HdicaError
-from hdica.sweep.files.paths import manifest_path, work_path
-from hdica.sweep.files.sealed import write_sealed
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run import plan, working_lock
-from hdica.sweep.run.another import refuse_another
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.runner import run
+from hdica.store.another import refuse_another
+from hdica.store.lock import locked
+from hdica.store.paths import manifest_path, work_path
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.store.sealed import write_sealed
+from hdica.study.study import Study, study_from
 from hdica.systems import registry
 from tests.sweep import toy
 
@@ -171,10 +171,10 @@ import json, sys
 from tests.sweep import toy
 toy.register()
 from hdica.errors import HdicaError
-from hdica.sweep.files.sealed import write_sealed
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.store.sealed import write_sealed
+from hdica.store.publish import publish
+from hdica.run.runner import run
+from hdica.study.study import study_from
 study = study_from(json.loads(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
@@ -197,7 +197,7 @@ def test_of_two_studies_that_start_at_once_one_wins(out: Path) -> None:
         for grid in ({"tau": [0.1, 0.2]}, {"tau": [0.3, 0.4]})
     ]  # fmt: skip
     # Both stand before the lock: whatever they looked at before, nothing was there.
-    with working_lock.locked(out):
+    with locked(out):
         for one in started:
             assert one.stdout is not None
             assert one.stdout.readline() == "ready\n"
@@ -215,8 +215,8 @@ def test_of_two_studies_that_start_at_once_one_wins(out: Path) -> None:
 def test_what_was_planned_while_one_waited_for_the_lock_counts(out: Path) -> None:
     """A look before the lock sees nothing: what counts is the one under it."""
     with ThreadPoolExecutor(1) as pool:
-        with working_lock.locked(out) as work:
-            waiting = pool.submit(plan.prepare, made(), out)
+        with locked(out) as work:
+            waiting = pool.submit(run, made(), out, progress=False)
             time.sleep(0.3)
             write_sealed(work / "study.json", made(grid={"tau": [0.9]}).model_dump(mode="json"))
         with pytest.raises(HdicaError, match=r"tau is 0\.9 there and 0\.1, 0\.2, 0\.3 here"):

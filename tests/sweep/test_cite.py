@@ -12,9 +12,9 @@ import hdica
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.inputs.plain_yaml import read_yaml
-from hdica.sweep.outcome.cite import KEPT, cite, of_results
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.study.study import load_study, study_from
+from hdica.store.cite import KEPT, cite, of_results
+from hdica.store.results import open_results
+from hdica.study.study import load_study, study_from
 from hdica.systems.paper import Paper
 from hdica.systems.registry import systems
 from hdica.systems.system import System

@@ -6,39 +6,43 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
-from hdica.sweep.run import runner
-from hdica.sweep.run.block import BlockSummary
-from hdica.sweep.run.progress import Progress
-from hdica.sweep.run.runner import RunSummary, run
-from hdica.sweep.run.spread import Task
-from hdica.sweep.study.study import study_from
-from hdica.sweep.workers import local
-from hdica.sweep.workers.care import Care
-from hdica.sweep.workers.cluster import cluster_settings, connect
-from hdica.sweep.workers.local import THREAD_VARIABLES
+from hdica.run import local, runner
+from hdica.run.block import Block, Summary
+from hdica.run.cluster import connect
+from hdica.run.plan import Task
+from hdica.run.processes import THREAD_VARIABLES
+from hdica.run.progress import Progress
+from hdica.run.runner import run
+from hdica.run.settings import cluster_settings
+from hdica.run.worker import Care
+from hdica.study.study import study_from
 from tests.sweep import toy
-
-TODO = [Task(Path("segment"), block, 10, 0.1) for block in range(20)]
 
 
 def here(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], taken: float = 0.1) -> int:
     """How many of 20 blocks are computed here that the model says take 0.1 s each."""
     clock = [0.0]
 
-    def compute(path: Path, block: int, care: Care) -> BlockSummary:
+    def compute(block: Block, *_: Any) -> Summary:
         clock[0] += taken
-        return BlockSummary(10, {"done": 10}, taken)
+        return Summary()
 
     monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
-    summary = RunSummary()
-    begun = runner._here(TODO, cluster_settings(how), summary, Progress(), compute)
-    assert summary.computed == 10 * begun
-    return begun
+    monkeypatch.setattr(runner, "run_block", compute)
+    block = SimpleNamespace(size=1, seconds=0.1)
+    monkeypatch.setattr(runner, "block_of", lambda placed, points: block)
+    segment = SimpleNamespace(seconds_per_point=0.1)
+    placed = SimpleNamespace(segment=segment, path=Path("segment"))
+    todo = [Task(placed, np.array([k])) for k in range(20)]  # type: ignore[arg-type]
+    some = runner._Run(None, [], todo, cluster_settings(how), Care())  # type: ignore[arg-type]
+    return 20 - len(some._here(Progress()))
 
 
 @pytest.fixture

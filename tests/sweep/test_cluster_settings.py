@@ -10,11 +10,17 @@ import pytest
 from ruamel.yaml import YAML
 
 from hdica.errors import HdicaError
-from hdica.sweep.study.size import in_bytes
-from hdica.sweep.workers.address import parse_address
-from hdica.sweep.workers.cluster import ENVIRONMENT, cluster_settings, ready
-from hdica.sweep.workers.settings import ClusterSettings
-from hdica.sweep.workers.slurm import SlurmSettings, lifetime
+from hdica.process.memory import in_bytes
+from hdica.run import cluster
+from hdica.run.cluster import Reached, ready
+from hdica.run.settings import (
+    ENVIRONMENT,
+    ClusterSettings,
+    SlurmSettings,
+    cluster_settings,
+    parse_address,
+)
+from hdica.run.slurm import lifetime
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = YAML(typ="safe", pure=True).load(ROOT / "workflow/schemas/config.schema.yaml")
@@ -167,22 +173,18 @@ def test_sizes_are_those_of_dask(text: str, size: int) -> None:
 
 
 def test_insecure_warns_each_time_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hdica.sweep.workers import scheduler
+    def reached(settings: ClusterSettings) -> Reached:
+        return Reached(cluster.find(settings), None, 7)
 
-    def reached(settings: ClusterSettings) -> scheduler.Reached:
-        return scheduler.Reached(scheduler.find(settings), None, 7)
-
-    monkeypatch.setattr(scheduler, "reach", reached)
+    monkeypatch.setattr(cluster, "reach", reached)
     with pytest.warns(UserWarning, match="anyone on the network"):
         found = ready(cluster_settings({"address": "tcp://10.0.0.7:1", "insecure": True}))
     assert found.workers == 7
 
 
 def test_loopback_does_not_warn(monkeypatch: pytest.MonkeyPatch, recwarn: Any) -> None:
-    from hdica.sweep.workers import scheduler
-
-    reached = scheduler.Reached(parse_address("tcp://127.0.0.1:1"), None, 0)
-    monkeypatch.setattr(scheduler, "reach", lambda settings: reached)
+    reached = Reached(parse_address("tcp://127.0.0.1:1"), None, 0)
+    monkeypatch.setattr(cluster, "reach", lambda settings: reached)
     found = ready(cluster_settings({"address": "tcp://127.0.0.1:1", "insecure": True}))
     assert found.workers == 1
     assert not recwarn.list

@@ -11,10 +11,10 @@ from PIL import Image
 
 from hdica.errors import HdicaError
 from hdica.inputs import images
-from hdica.sweep.outcome.publish import is_current, publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.runner import run
+from hdica.store.publish import is_current, publish
+from hdica.store.results import open_results
+from hdica.study.study import Study, study_from
 
 RNG = np.random.default_rng(0)
 PIXELS = {name: RNG.integers(0, 256, (12, 12)).astype(np.uint8) for name in "ab"}

@@ -45,7 +45,7 @@ async def begun_while_one_closes(worker_class: Any, file: Path) -> Counter[str]:
 
 @pytest.mark.deep
 def test_a_block_is_ended_where_it_was_begun(tmp_path: Path) -> None:
-    from hdica.sweep.workers.draining import DrainingWorker
+    from hdica.run.node import DrainingWorker
 
     begun = asyncio.run(begun_while_one_closes(DrainingWorker, tmp_path / "begun"))
     assert begun == {str(number): 1 for number in range(8)}
@@ -62,7 +62,7 @@ def test_a_worker_of_dask_gives_it_away(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_a_lifetime_drains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the option that jobs start it with: nobody calls it."""
-    from hdica.sweep.workers.draining import DrainingWorker
+    from hdica.run.node import DrainingWorker
 
     async def closes() -> Counter[str]:
         from distributed import Client, Scheduler, Worker

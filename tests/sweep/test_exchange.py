@@ -12,17 +12,17 @@ import pytest
 import zarr
 
 from hdica.cli import call
-from hdica.sweep.files.manifest import bind
-from hdica.sweep.files.paths import DamageError, manifest_path, work_path
-from hdica.sweep.files.places import WRONG
-from hdica.sweep.files.sealed import sealed, sealed_text
-from hdica.sweep.outcome import dense
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.repair import repair
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.runner import run
+from hdica.store import dense
+from hdica.store.files import DamageError
+from hdica.store.paths import manifest_path, work_path
+from hdica.store.publish import publish
+from hdica.store.published import WRONG, bind
+from hdica.store.repair import repair
+from hdica.store.results import open_results
+from hdica.store.sealed import sealed, sealed_text
+from hdica.store.verify import verify
+from hdica.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 
@@ -56,13 +56,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def study(out: Path, template: Path) -> Study:
-    """A fresh copy; its versions are links again, as the publication made them."""
+    """A fresh copy."""
     shutil.copytree(template, out.parent)
-    for name in (p.relative_to(out) for p in out.rglob("*") if p.is_file()):
-        for folder in out.with_suffix(".versions").glob("*.zarr"):
-            if (folder / name).read_bytes() == (out / name).read_bytes():
-                (folder / name).unlink()
-                (folder / name).hardlink_to(out / name)
     return study_from(content([0.1, 0.2, 0.3]))
 
 
@@ -108,7 +103,7 @@ def forged_with_digests(out: Path, older: Path) -> None:
 
 
 def store_digest(file: Path) -> str:
-    from hdica.sweep.files.manifest import file_digest
+    from hdica.store.published import file_digest
 
     return file_digest(file)
 
@@ -130,7 +125,6 @@ def test_no_chunk_passes_in_the_place_of_another(
         manifest_path(out).unlink()
     if left == "nothing but the store":
         shutil.rmtree(work_path(out))
-        shutil.rmtree(out.with_suffix(".versions"))
     attack(out, out.parent / "older")
     verdict = verify(out)
     assert verdict.code == 3
@@ -151,18 +145,6 @@ def test_no_chunk_passes_in_the_place_of_another(
         publish(study, out)
         assert verify(out).code == 0
         assert values(out) == before
-
-
-def test_an_exchange_in_the_version_alone_is_found(study: Study, out: Path) -> None:
-    from hdica import version_path
-
-    folder = version_path(out)
-    exchanged_by_renames(folder, folder)
-    assert [str(folder / n) in t for n, t in zip((ONE, OTHER), verify(out).damaged, strict=True)]
-    with pytest.raises(DamageError, match="is damaged"):
-        open_results(out)["line"].Q.load()
-    repair(out)
-    assert verify(out).code == 0
 
 
 def test_a_whole_older_store_in_the_place_of_the_newest_is_found(study: Study, out: Path) -> None:

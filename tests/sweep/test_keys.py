@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdica.sweep.study import cells
-from hdica.sweep.study.keys import find_rows, segment_keys
-from hdica.sweep.study.segment import segments_of
-from hdica.sweep.study.study import Study, study_from
+from hdica.study import cells
+from hdica.study.keys import find_rows, segment_keys
+from hdica.study.segment import segments_of
+from hdica.study.study import Study, study_from
 from hdica.systems import space
 from tests.sweep import toy
 from tests.sweep.plain_keys import point_key

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.files.paths import manifest_path
-from hdica.sweep.outcome import looks
-from hdica.sweep.outcome.answer import answer
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.results import open_results, version_path
-from hdica.sweep.run.working_lock import locked
+from hdica.store.lock import locked
+from hdica.store.paths import manifest_path, previous_path
+from hdica.store.query import answer
+from hdica.store.results import open_results
+from hdica.store.verify import verify
 from tests.sweep import republish, toy
 
 pytestmark = pytest.mark.faults
@@ -39,29 +38,26 @@ def results(template: Path, out: Path) -> Path:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("links", [True, False])
-def test_reading_while_two_grids_are_published_in_turns(results: Path, links: bool) -> None:
-    readers, published = republish.looked(results, 3, links, report=links)
+@pytest.mark.parametrize("exchange", [True, False])
+def test_reading_while_two_grids_are_published_in_turns(results: Path, exchange: bool) -> None:
+    readers, published = republish.looked(results, 3, exchange, report=exchange)
     assert readers.wrong == []
     assert published > 2
 
 
 @contextmanager
-def half_published(out: Path, swapped: bool) -> Iterator[None]:
-    """What a publication does before, or after, it has swapped in the new store."""
-    manifest, old = manifest_path(out), out.with_name(f".{out.name}.old")
+def half_published(out: Path, exchanged: bool) -> Iterator[None]:
+    """What a publication does before, or after, the new store has its place."""
+    manifest, previous = manifest_path(out), previous_path(out)
     with locked(out):
         content = manifest.read_bytes()
         manifest.unlink()
-        if swapped:
-            old.mkdir()
-        else:
-            out.rename(old)
+        if not exchanged:
+            shutil.rmtree(previous)
+            out.rename(previous)
         yield
-        if swapped:
-            old.rmdir()
-        else:
-            old.rename(out)
+        if not exchanged:
+            previous.rename(out)
         manifest.write_bytes(content)
 
 
@@ -69,48 +65,33 @@ LOOKS: list[Callable[[Path], object]] = [
     lambda out: verify(out).code == 0,
     lambda out: open_results(out)["line"].Q.load().size,
     lambda out: answer(out, {}, "line").data.Q.size,
-    version_path,
 ]
 
 
-@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("exchanged", [False, True])
 @pytest.mark.parametrize("look", LOOKS)
 def test_what_is_half_done_is_waited_for(
-    results: Path, look: Callable[[Path], object], swapped: bool
+    results: Path, look: Callable[[Path], object], exchanged: bool
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
-        with half_published(results, swapped):
+        with half_published(results, exchanged):
             looking = pool.submit(look, results)
             time.sleep(0.3)
-            # Only a store that is in its place without a manifest can be opened as it is.
-            assert swapped or not looking.done()
+            # A store that is in its place can be opened, with its manifest or without.
+            assert exchanged or not looking.done()
         assert looking.result(60)
 
 
-@pytest.mark.deep
-def test_a_publication_that_hangs_is_no_damage(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(looks, "WAIT", 0.5)
-    monkeypatch.setattr(looks, "TURN", 0.1)
-    with half_published(results, False):
-        for look in LOOKS:
-            with pytest.raises(HdicaError, match="is still being published"):
-                look(results)
-
-
-def test_one_that_was_killed_is_told_at_once(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(looks, "WAIT", 0.0)
+def test_a_publication_that_was_killed_is_reported(results: Path) -> None:
     manifest_path(results).unlink()
-    results.rename(results.with_name(f".{results.name}.old"))
+    shutil.rmtree(previous_path(results))
+    results.rename(previous_path(results))
     assert verify(results).incomplete[-1] == f"{results} is not published yet: it is not there"
     with pytest.raises(HdicaError, match="is not published yet"):
         open_results(results)
 
 
-def test_real_damage_is_told_at_once_while_somebody_plans(results: Path) -> None:
+def test_real_damage_is_reported_while_somebody_plans(results: Path) -> None:
     (results / "line/Q/c/0/0/0").unlink()
     with locked(results):
         assert verify(results).code == 3

@@ -14,15 +14,18 @@ from scipy import stats
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import is_current
-from hdica.sweep.outcome.query import average
-from hdica.sweep.outcome.status import working_status
-from hdica.sweep.run.block import compute_block
-from hdica.sweep.run.plan import plan, prepare
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.segment import segments_of
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.block import block_of, compute_and_commit
+from hdica.run.plan import plan, tasks
+from hdica.run.runner import run
+from hdica.store.paths import work_path
+from hdica.store.publish import is_current
+from hdica.store.query import average
+from hdica.store.sealed import write_sealed
+from hdica.store.status import working_status
+from hdica.store.verify import verify
+from hdica.store.working import place
+from hdica.study.segment import segments_of
+from hdica.study.study import Study, study_from
 from tests.sweep.conftest import made
 
 TAUS = [0.02, 0.05, 0.08]
@@ -154,8 +157,10 @@ def test_a_run_that_was_cut_goes_on_with_the_same_bits(
     study: Study, whole: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     out = tmp_path / "noise.zarr"
-    for placed in prepare(study, out, block=5)[:2]:
-        compute_block(placed.path, 1)
+    for placed in place(study, out)[:2]:
+        placed.path.mkdir(parents=True)
+        compute_and_commit(block_of(placed, np.arange(5)))
+    write_sealed(work_path(out) / "study.json", study.model_dump(mode="json"))
     asked = plan(study, out)
     assert counted(out, "done") == 10
     assert counted(out, "pending") == asked.pending == asked.points - 10
@@ -177,13 +182,13 @@ def test_a_grown_grid_keeps_the_bits_of_its_old_points(
 
 
 def test_a_block_holds_the_cells_of_one_seed(study: Study, tmp_path: Path) -> None:
-    from hdica.sweep.files import store
-
-    placed = prepare(study, tmp_path / "noise.zarr", block=6)
-    for one in placed[:3]:
-        working = store.open_segment(one.path)
-        seeds = [working.read("seed", working.span(b)).tolist() for b in range(4)]
-        assert seeds == [[k] * 6 for k in range(4)]
+    found = tasks(place(study, tmp_path / "noise.zarr"), block=6)
+    shared = [task for task in found if task.placed.segment.method.noise == "shared"]
+    assert len(shared) == 3 * 4
+    for task in shared:
+        seeds = task.points % task.placed.segment.per_cell
+        assert len(set(seeds.tolist())) == 1
+        assert task.points.size == 6
 
 
 @pytest.mark.deep

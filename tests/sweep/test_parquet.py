@@ -16,10 +16,10 @@ import pytest
 
 from hdica.cli import call
 from hdica.errors import HdicaError
-from hdica.sweep.outcome import parquet
-from hdica.sweep.outcome.export import BINARY, check_export
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.study.study import study_from
+from hdica.store import export
+from hdica.store.export import BINARY, COLUMNS, check_export
+from hdica.store.results import open_results
+from hdica.study.study import study_from
 from tests.sweep import toy
 from tests.sweep.conftest import made
 
@@ -72,7 +72,7 @@ def test_the_file_says_what_it_is(results: Path) -> None:
     attrs = open_results(results).attrs
     for name in ("study", "study_hash", "hdica_version", "bibtex"):
         assert said[name] == attrs[name]
-    columns = json.loads(said[parquet.COLUMNS])
+    columns = json.loads(said[COLUMNS])
     assert columns["time"]["units"] == "samples per dimension (k/n)"
     assert schema.field("time").metadata[b"units"] == b"samples per dimension (k/n)"
     assert list(columns) == schema.names
@@ -106,7 +106,7 @@ sys.exit(call(["query", {str(results)!r}, "--method", "line", "--to", {to!r}]))
 
 
 def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(parquet, "find_spec", lambda name: None)
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
     wanted = r"--to parquet needs the library pyarrow \(pip install 'hdica\[tables\]'\)"
     with pytest.raises(HdicaError, match=wanted):
         check_export("parquet", tmp_path / "q.parquet")

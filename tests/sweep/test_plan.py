@@ -8,25 +8,18 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.process import compiled
-from hdica.sweep.run.asked import Plan, SegmentPlan
-from hdica.sweep.run.plan import plan
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
-from hdica.systems.method import Method
-from hdica.systems.system import System
+from hdica.run.plan import Plan, SegmentPlan, plan
+from hdica.run.runner import run
+from hdica.study.study import study_from
 from tests.sweep import toy
 
-SLOW = Plan("slow", "", (SegmentPlan("walk", 10, 400, 400, 1.0, 8, 1, 3),))
+SLOW = Plan("slow", "", (SegmentPlan("walk", 10, 400, 400, 1.0, 8, 1),))
 
 
 def test_the_wait_is_the_work_shared_and_what_comes_before_and_after_it() -> None:
     alone, shared = SLOW.wait(1), SLOW.wait(4)
     assert alone > SLOW.seconds == 400
     assert 100 < shared < 110
-    cold = replace(SLOW, compiling=50.0)
-    assert cold.wait(1) - alone == pytest.approx(50)
-    assert cold.wait(4) - shared == pytest.approx(50)
 
 
 def test_workers_are_no_help_for_little_work_and_no_more_than_there_are_blocks() -> None:
@@ -46,15 +39,13 @@ def test_on_a_slower_processor_all_takes_longer_but_fused_kernels(
     }  # fmt: skip
     found = []
     for factor in (1.0, 3.0):
-        monkeypatch.setattr("hdica.sweep.run.plan.pace", lambda factor=factor: factor)
-        monkeypatch.setattr("hdica.sweep.run.plan.compile_seconds", lambda system, methods: 7.0)
+        monkeypatch.setattr("hdica.run.plan.pace", lambda factor=factor: factor)
         found.append(plan(study_from(content)))
     one, three = found
     chain, ode = zip(one.segments, three.segments, strict=True)
     assert chain[0].method == "chain"
     assert chain[0].seconds == chain[1].seconds > 0
     assert 3 * ode[0].seconds == pytest.approx(ode[1].seconds)
-    assert three.compiling == 21
     # Blocks, and with them the store, do not depend on what was measured.
     assert [s.block for s in one.segments] == [s.block for s in three.segments]
     assert three.wait() == pytest.approx(3 * one.wait() - 2 * chain[0].seconds)
@@ -62,59 +53,8 @@ def test_on_a_slower_processor_all_takes_longer_but_fused_kernels(
 
 
 def test_nothing_is_waited_for_where_nothing_is_pending() -> None:
-    done = replace(SLOW, segments=(replace(SLOW.segments[0], pending=0),), compiling=50.0)
+    done = replace(SLOW, segments=(replace(SLOW.segments[0], pending=0),))
     assert done.wait(1) < 5
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package of two functions that are compiled, and of another inside it."""
-    monkeypatch.setattr(compiled, "PACKAGE", tmp_path)
-    monkeypatch.delenv(compiled.PLACE, raising=False)
-    inner = tmp_path / "finite" / "inner"
-    inner.mkdir(parents=True)
-    text = "import numba\n\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
-    (tmp_path / "finite" / "one.py").write_text(f"{text}{text}")
-    (inner / "__init__.py").write_text('"""Its own."""\n\nVERSION = 4\n')
-    (inner / "two.py").write_text(text)
-    return tmp_path / "finite"
-
-
-def test_what_no_cache_holds_is_compiled_first(package: Path) -> None:
-    assert compiled.cold(["hdica.finite"]) == 2
-    assert compiled.cold(["hdica.finite", "hdica.finite.inner", "other.finite"]) == 3
-    cache = package / "__pycache__"
-    cache.mkdir()
-    (cache / "one.f-3.py311.nbi").touch()
-    assert compiled.cold(["hdica.finite"]) == 0
-    assert compiled.cold(["hdica.finite", "hdica.finite.inner"]) == 1
-
-
-def test_another_place_for_compiled_functions_is_looked_at(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path / "kept"
-    monkeypatch.setenv(compiled.PLACE, str(place))
-    folder = place / f"{package.name}_0123abcd"
-    folder.mkdir(parents=True)
-    assert compiled.cold(["hdica.finite"]) == 2
-    (folder / "one.f-3.py311.nbi").touch()
-    assert compiled.cold(["hdica.finite"]) == 0
-
-
-def test_a_plan_counts_what_is_compiled_for_its_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, list[str]]] = []
-
-    def told(system: System, methods: list[Method]) -> float:
-        asked.append((system.name, [method.name for method in methods]))
-        return 7.0
-
-    monkeypatch.setattr("hdica.sweep.run.plan.compile_seconds", told)
-    monkeypatch.setattr("hdica.sweep.run.plan.pace", lambda: 2.0)
-    study = study_from(toy.study())
-    made = plan(study)
-    assert made.compiling == made.as_dict()["compiling"] == 14.0
-    assert asked == [(study.system, list(study.methods))]
 
 
 def test_averages_in_no_closed_form_are_prepared_once_for_all_step_sizes() -> None:

@@ -6,18 +6,12 @@ import pytest
 
 import hdica
 from hdica.report import report_of
-from hdica.sweep.files import processors
-from hdica.sweep.files.paths import work_path
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.store import processors
+from hdica.store.publish import publish
+from hdica.store.verify import verify
+from hdica.study.study import study_from
 from tests.sweep.test_noise import content
-
-
-@pytest.fixture(autouse=True)
-def _anew() -> None:
-    processors.note.cache_clear()
 
 
 @pytest.mark.deep
@@ -30,8 +24,7 @@ def test_every_processor_that_computed_is_named_in_the_results(
     publish(study, out)
     assert hdica.open_results(out).attrs["processors"] == here
     # A later part of the study runs elsewhere.
-    processors.note.cache_clear()
-    monkeypatch.setattr(processors, "this_processor", lambda: "another")
+    monkeypatch.setattr("hdica.run.block.this_processor", lambda: "another")
     more = study_from(content(grid={"tau": [0.02, 0.05, 0.08, 0.11], "Q0": [0.4, 0.8]}))
     run(more, out, progress=False, cluster={"mode": "serial"})
     publish(more, out)
@@ -56,12 +49,5 @@ def test_kinds_of_processors_are_told_apart(names: str, kinds: int) -> None:
     assert bool(processors.several(names)) == bool(kinds)
 
 
-def test_a_processor_is_noted_once(tmp_path: Path) -> None:
-    out = work_path(tmp_path / "noise.zarr")
-    out.mkdir()
-    assert processors.noted(out) == []
-    processors.note(out)
-    processors.note.cache_clear()
-    processors.note(out)
-    assert processors.noted(out) == [processors.this_processor()]
+def test_a_processor_has_a_name() -> None:
     assert "(" in processors.this_processor()

@@ -3,11 +3,14 @@ from __future__ import annotations
 import io
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from hdica.process.pace import Pace
-from hdica.sweep.run import progress
+from hdica.run import progress
+from hdica.run.runner import run
+from hdica.study.study import study_from
 
 
 class Terminal(io.StringIO):
@@ -92,6 +95,27 @@ def test_what_comes_before_the_first_point_is_said(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "stderr", log := io.StringIO())
     with progress.report("toy", 4, 1.0, first="compiling, once"):
         assert log.getvalue() == "toy: 4 points to compute (compiling, once)\n"
+
+
+@pytest.mark.parametrize("method", ["chain", "ode"])
+@pytest.mark.parametrize("empty", [True, False])
+def test_the_first_run_of_a_simulation_says_that_it_compiles(
+    method: str,
+    empty: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("hdica.run.runner.nothing_compiled", lambda: empty)
+    content = {
+        "study": "small", "title": "One point", "system": "OnlineICA",
+        "parameters": {"source": "uniform", "nonlinearity": "x**3", "tau": 0.02},
+        "times": [0, 1], "methods": {method: {"n": [50], "seeds": 1} if method == "chain" else {}},
+    }  # fmt: skip
+    run(study_from(content), tmp_path / "small.zarr")
+    first = capsys.readouterr().err.splitlines()[0]
+    more = " (compiling, once)" if empty and method == "chain" else ""
+    assert first == f"small: 1 points to compute{more}"
 
 
 def test_the_time_left_is_the_model_s_corrected_by_what_was_measured(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +13,16 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
-from hdica.sweep.files import store
-from hdica.sweep.files.manifest import file_digest, read_manifest
-from hdica.sweep.files.paths import DamageError
-from hdica.sweep.outcome import dense, query
-from hdica.sweep.outcome.publish import is_current, publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.plan import place
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.status import PENDING
+from hdica.store import dense, query
+from hdica.store.files import DamageError
+from hdica.store.manifest import read_manifest
+from hdica.store.publish import is_current, publish
+from hdica.store.published import bound_digests, file_digest, version_of
+from hdica.store.results import open_results
+from hdica.store.working import place
+from hdica.study.study import study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 
@@ -122,13 +124,15 @@ def test_no_step_warns(out: Path) -> None:
     assert all((data["status"] != 0).all() for data in loaded)
 
 
-def test_the_manifest_holds_counts_and_every_file(tree: xr.DataTree, out: Path) -> None:
+def test_the_manifest_holds_counts_and_the_store_every_digest(tree: xr.DataTree, out: Path) -> None:
     manifest = read_manifest(out)
     assert manifest is not None
     assert manifest["counts"]["walk"] == {"pending": 0, "done": 72, "diverged": 0, "failed": 0}
+    digests = bound_digests(out)
+    assert manifest["version"] == version_of(digests) == file_digest(out / "zarr.json")[:16]
     files = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
-    assert set(manifest["files"]) == files
-    assert all(file_digest(out / name) == digest for name, digest in manifest["files"].items())
+    assert set(digests) == files
+    assert all(file_digest(out / name) == digest for name, digest in digests.items())
 
 
 def test_points_that_are_pending_are_nan_with_status_zero(out: Path) -> None:
@@ -136,7 +140,7 @@ def test_points_that_are_pending_are_nan_with_status_zero(out: Path) -> None:
     run(study, out, shard=(0, 2), progress=False, block=4)
     manifest = publish(study, out)
     walk = open_results(out)["walk"].to_dataset()
-    pending = walk.status == store.PENDING
+    pending = walk.status == PENDING
     assert int(pending.sum()) == manifest["counts"]["walk"]["pending"] > 0
     assert walk.Q.where(pending, drop=True).isnull().all()
     assert walk.Q.where(~pending).count() == 3 * int((~pending).sum())
@@ -152,16 +156,22 @@ def test_publishing_needs_no_computation_at_all(out: Path) -> None:
     assert open_results(out)["walk"].Q.isnull().all()
 
 
-def test_a_missing_chunk_is_never_nan(out: Path) -> None:
+def test_a_block_that_is_removed_while_it_is_published_is_never_nan(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = study_from(toy.study())
     run(study, out, progress=False)
-    placed = place(study, out)[0]
-    file = store.open_segment(placed.path).chunk("Q", 0)
-    file.unlink()
+    (file,) = place(study, out)[0].path.iterdir()
+    real = dense.write_variable
+
+    def gone(*arguments: Any) -> None:
+        file.unlink(missing_ok=True)
+        real(*arguments)
+
+    monkeypatch.setattr("hdica.store.publish.write_variable", gone)
     with pytest.raises(DamageError) as caught:
         publish(study, out)
-    assert str(file) in str(caught.value)
-    assert "36 points: source=laplace" in str(caught.value)
+    assert f"{file} is missing" in str(caught.value)
     assert not out.exists()
 
 
@@ -183,7 +193,7 @@ def test_a_publication_cut_short_leaves_the_old_store(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("hdica.sweep.outcome.publish.consolidate", cut)
+        patch.setattr("hdica.store.publish._consolidate", cut)
         with pytest.raises(KeyboardInterrupt):
             publish(larger, out)
     assert values(out) == before
@@ -200,7 +210,7 @@ def test_chunks_of_any_size_hold_the_same_numbers(
     before = values(out)
     monkeypatch.setattr(dense, "CHUNK_ELEMENTS", elements)
     monkeypatch.setattr(dense, "BAND", 8 * elements)
-    monkeypatch.setattr(store, "SPAN", 64)
+    monkeypatch.setattr(dense, "SPAN", 64)
     publish(study_from(toy.study()), out)
     assert values(out) == before
 

@@ -16,9 +16,9 @@ import hdica
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.process.private import scratch
-from hdica.sweep.run.plan import plan as make_plan
-from hdica.sweep.study.study import Study as Spec
-from hdica.sweep.study.study import study_from
+from hdica.run.plan import plan as make_plan
+from hdica.study.study import Study as Spec
+from hdica.study.study import study_from
 from tests.sweep import toy
 
 ROOT = Path(__file__).parents[2]
@@ -178,7 +178,7 @@ def test_an_interruption_leaves_nothing_behind(monkeypatch):
         assert leftovers()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hdica.sweep.outcome.computed.publish_new", interrupted)
+    monkeypatch.setattr("hdica.run.computed.publish_new", interrupted)
     with pytest.raises(KeyboardInterrupt):
         probe().run()
     assert not leftovers()

@@ -9,8 +9,8 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.sweep.outcome.publish import about_study
-from hdica.sweep.study.study import Study, study_from
+from hdica.store.publish import about_study
+from hdica.study.study import Study, study_from
 
 BASE: dict[str, Any] = {
     "study": "asks",

@@ -10,9 +10,9 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.sweep.study import kept
-from hdica.sweep.study.segment import segments_of
-from hdica.sweep.study.study import Study, study_from
+from hdica.study import kept
+from hdica.study.segment import segments_of
+from hdica.study.study import Study, study_from
 from hdica.systems import points
 from tests.sweep import toy
 from tests.sweep.keeping import SAVE, saved, without

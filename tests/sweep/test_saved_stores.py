@@ -17,18 +17,21 @@ import xarray as xr
 
 from hdica.cli import call
 from hdica.ingredients.save import NOTHING
-from hdica.sweep.files import store
-from hdica.sweep.files.paths import work_path
-from hdica.sweep.outcome import dense
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.repair import repair
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.outcome.status import status
-from hdica.sweep.run.plan import place, plan
-from hdica.sweep.run.runner import run
-from hdica.sweep.study import kept
-from hdica.sweep.study.segment import segments_of
+from hdica.run.block import block_of
+from hdica.run.plan import plan
+from hdica.run.runner import run
+from hdica.status import PENDING
+from hdica.store import dense, working
+from hdica.store.blocks import read_block
+from hdica.store.paths import work_path
+from hdica.store.publish import publish
+from hdica.store.repair import repair
+from hdica.store.results import open_results
+from hdica.store.status import status
+from hdica.store.verify import verify
+from hdica.store.working import place
+from hdica.study import kept
+from hdica.study.segment import segments_of
 from tests.sweep import toy
 from tests.sweep.conftest import made, values
 from tests.sweep.harm import flip
@@ -142,7 +145,7 @@ def test_chunks_of_any_size_hold_the_same_numbers(
 ) -> None:
     before = values(out)
     monkeypatch.setattr(dense, "CHUNK_ELEMENTS", elements)
-    monkeypatch.setattr(store, "SPAN", 8 * elements)
+    monkeypatch.setattr(dense, "SPAN", 8 * elements)
     publish(saved(parameters=SPARSE), out)
     assert values(out) == before
 
@@ -153,17 +156,17 @@ def test_a_block_is_read_once_for_neighbouring_chunks(
     study = saved()
     run(study, out, progress=False, block=9)
     monkeypatch.setattr(dense, "CHUNK_ELEMENTS", 25)
-    real, read = store.Working.read, []
+    real, read = working.read_block, []
 
-    def counted(working: store.Working, name: str, places: slice) -> np.ndarray:
-        read.append((working.path.name, name))
-        return real(working, name, places)
+    def counted(path: Path, names: Any = None) -> Any:
+        read.extend((path, name) for name in names or ())
+        return real(path, names)
 
-    monkeypatch.setattr(store.Working, "read", counted)
+    monkeypatch.setattr(working, "read_block", counted)
     publish(study, out)
     assert open_results(out)["walk"].density.encoding["chunks"] == (1, 1, 1, 2, 2, 1, 5)
-    segment = segments_of(study)[0].name
-    assert read.count((segment, "density")) == 1
+    for file in place(study, out)[0].path.iterdir():
+        assert read.count((file, "density")) == 1
 
 
 @pytest.mark.deep
@@ -195,15 +198,11 @@ def test_another_save_computes_in_segments_of_its_own(out: Path, calls: Path) ->
     assert values(out) == before
 
 
-def test_a_worker_needs_the_segment_alone(out: Path) -> None:
+def test_a_worker_needs_the_block_alone(out: Path) -> None:
     study = saved()
-    run(study, out, progress=False)
-    placed = place(study, out)
-    first, line = (store.open_segment(placed[i].path) for i in (0, 2))
-    assert kept.from_plain(first.attrs["save"]) == study.save_spec()
-    assert kept.from_plain(line.attrs["save"]) == NOTHING
-    del line.attrs["save"]  # as segments were before they had it
-    assert kept.from_plain(line.attrs.get("save", {})) == NOTHING
+    first, _, line = place(study, out)[:3]
+    assert kept.from_plain(block_of(first, np.arange(1)).save) == study.save_spec()
+    assert kept.from_plain(block_of(line, np.arange(1)).save) == NOTHING
 
 
 def test_an_output_that_is_not_returned_fails_its_point(
@@ -214,24 +213,22 @@ def test_an_output_that_is_not_returned_fails_its_point(
     toy.lend(monkeypatch, method)
     study = saved(without("thresholds", "functionals"), methods={"profile": {}})
     assert run(study, out, progress=False).counts["failed"] == 6
-    reason = store.open_segment(place(study, out)[0].path).read("reason", slice(0, 1))[0]
+    reason = place(study, out)[0].read("reason", np.array([0]), "", object)[0]
     assert reason == "HdicaError: density is missing from what the method returned"
 
 
 @pytest.mark.deep
 @pytest.mark.faults
-@pytest.mark.parametrize("name", ["density", "xi", "tpr", "mse"])
-def test_a_damaged_working_chunk_is_named_repaired_and_restored(
-    tree: xr.DataTree, out: Path, name: str
-) -> None:
+def test_a_damaged_block_is_named_repaired_and_restored(tree: xr.DataTree, out: Path) -> None:
     study, before = saved(parameters=SPARSE), values(out)
-    file = store.open_segment(place(study, out)[0].path).chunk(name, 2)
+    file = sorted(place(study, out)[0].path.iterdir())[2]
+    count = len(read_block(file).arrays["status"])
     flip(file)
     verdict = verify(out)
     assert verdict.code == 3
     assert str(file) in verdict.damaged[0]
     assert len(repair(out)) == 1
-    assert run(study, out, progress=False).computed == 5
+    assert run(study, out, progress=False).computed == count
     publish(study, out)
     assert verify(out).code == 0
     assert values(out) == before
@@ -255,7 +252,7 @@ def test_a_damaged_published_density_is_pending_and_comes_back(
     repair(out)
     assert verify(out).code == 1
     group = open_results(out)["walk"].to_dataset()
-    pending = group.status == store.PENDING
+    pending = group.status == PENDING
     assert pending.any()
     assert bool(pending.all()) == (elements == 2**18)
     assert group.density.where(pending, drop=True).isnull().all()

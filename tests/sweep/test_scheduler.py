@@ -14,18 +14,19 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
-from hdica.sweep.workers import scheduler
-from hdica.sweep.workers.cluster import cluster_settings, connect, ready
+from hdica.run import cluster as module
+from hdica.run.cluster import connect, ready
+from hdica.run.runner import run
+from hdica.run.settings import cluster_settings
+from hdica.study.study import study_from
 from tests.sweep import toy
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has ten seconds to wait in a test."""
-    monkeypatch.setattr(scheduler, "ANSWER", 1.0)
-    monkeypatch.setattr(scheduler, "WRITTEN", 0.2)
+    monkeypatch.setattr(module, "ANSWER", 1.0)
+    monkeypatch.setattr(module, "WRITTEN", 0.2)
 
 
 def refusal(given: dict[str, Any]) -> str:
@@ -108,13 +109,13 @@ def test_the_address_in_a_file_obeys_the_same_rule(content: str, said: str, tmp_
 def test_a_file_that_is_being_written_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler, "WRITTEN", 20.0)
+    monkeypatch.setattr(module, "WRITTEN", 20.0)
     file = tmp_path / "s.json"
     file.touch()
     text = '{"address": "tcp://127.0.0.1:1"}'
     writer = threading.Timer(0.3, lambda: file.write_text(text))
     writer.start()
-    found = scheduler.find(cluster_settings({"scheduler_file": str(file)}))
+    found = module.find(cluster_settings({"scheduler_file": str(file)}))
     assert str(found) == "tcp://127.0.0.1:1"
     writer.join()
 
@@ -128,7 +129,7 @@ def test_a_running_scheduler_is_asked_for_its_workers(
 ) -> None:
     from distributed import Client, LocalCluster
 
-    monkeypatch.setattr(scheduler, "ANSWER", 20.0)
+    monkeypatch.setattr(module, "ANSWER", 20.0)
     quiet = {"processes": False, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
     with LocalCluster(n_workers=2, threads_per_worker=3, protocol="tcp://", **quiet) as cluster:
         address = cluster.scheduler_address

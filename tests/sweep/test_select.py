@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import xarray as xr
 
-from hdica.sweep.outcome.query import select
+from hdica.store.query import select
 from tests.sweep.test_mean_table import selection
 
 CHOSEN = [

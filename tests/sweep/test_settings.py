@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.study.study import Study, study_from
+from hdica.study.study import Study, study_from
 from tests.sweep import toy
 
 METHODS = {
@@ -63,7 +63,7 @@ def test_an_analysis_that_the_study_can_give(analysis: dict[str, Any]) -> None:
     assert Study.model_validate_json(study.model_dump_json()) == study
     assert study.content_hash() == asked().content_hash()
     (name,) = analysis
-    assert [where for where, _ in study.analysis.asked()] == [f"analysis.{name}"]
+    assert [asked for asked, _ in study.analysis.items()] == [name]
 
 
 def test_defaults_are_those_that_the_analyses_expect() -> None:
@@ -82,7 +82,7 @@ def test_defaults_are_those_that_the_analyses_expect() -> None:
 
 def test_a_method_left_open_is_the_first_that_has_what_is_needed() -> None:
     found = asked(distances={"simulation": "walk"}, support={}, potential={}).analysis
-    assert [settings.limit for _, settings in found.asked()] == ["profile", "shares", "profile"]
+    assert [settings.limit for _, settings in found.items()] == ["profile", "shares", "profile"]
     kept = Study.model_validate_json(asked(support={}).model_dump_json())
     assert kept.analysis.model_dump()["support"]["limit"] == "shares"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hdica.analysis.registry import analyses_model
 from hdica.analysis.settings import Gives
 from hdica.errors import HdicaError
-from hdica.sweep.study.asked import model
-from hdica.sweep.study.study import Study, study_from
+from hdica.study.study import Study, study_from
 from hdica.systems.method import Output
 from hdica.systems.registry import system_named
 from tests.sweep import toy
@@ -149,10 +149,10 @@ def test_a_variable_left_open_is_the_first_order_parameter_that_a_method_has(
     name: str, given: dict[str, Any], variable: str
 ) -> None:
     system, known = system_named("Toy"), {k: Gives(False, v) for k, v in OUTPUTS.items()}
-    analysis: Any = model().model_validate({name: given, "flow": {"method": "drift"}})
+    analysis: Any = analyses_model().model_validate({name: given, "flow": {"method": "drift"}})
     settled: Any = analysis.settled(system, known)
     assert getattr(settled, name).variable == variable
     assert settled.flow == analysis.flow
     assert settled.settled(system, known) == settled
-    again: Any = model().model_validate_json(settled.model_dump_json())
+    again: Any = analyses_model().model_validate_json(settled.model_dump_json())
     assert again.settled(system, known) == settled

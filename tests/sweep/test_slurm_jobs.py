@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
 import logging
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -17,22 +13,17 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
-from hdica.sweep.workers import jobs
-from hdica.sweep.workers.cluster import cluster_settings, connect, ready
-from hdica.sweep.workers.settings import ClusterSettings
-from hdica.sweep.workers.slurm import SlurmSettings, job_options
+from hdica.run import slurm as jobs
+from hdica.run.cluster import connect, ready
+from hdica.run.runner import run
+from hdica.run.settings import ClusterSettings, SlurmSettings, cluster_settings
+from hdica.run.slurm import job_script, shared_folder
+from hdica.store.publish import publish
+from hdica.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 from tests.sweep.fake_slurm import FakeSlurm
 from tests.sweep.outside import toy_environment, wait_until
-
-LIBRARY = pytest.mark.skipif(
-    importlib.util.find_spec("dask_jobqueue") is None,
-    reason="needs the library dask-jobqueue: pip install 'hdica[slurm]'",
-)
 
 
 @pytest.fixture
@@ -65,22 +56,7 @@ def serial(tmp_path: Path, study: Study) -> dict[str, bytes]:
     return values(out)
 
 
-def test_without_the_library_one_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "dask_jobqueue.slurm", None)
-    study = study_from(toy.study())
-    with pytest.raises(HdicaError) as caught:
-        run(study, tmp_path / "results/toy.zarr", cluster={"mode": "slurm"}, progress=False)
-    assert str(caught.value) == (
-        "mode = 'slurm' needs the library dask-jobqueue (pip install 'hdica[slurm]')"
-    )
-    assert not (tmp_path / "results").exists()
-
-
 def test_a_folder_that_cannot_stand_in_a_script_is_refused(tmp_path: Path) -> None:
-    from hdica.sweep.workers.slurm import shared_folder
-
     with pytest.raises(HdicaError, match=r"slurm.shared_folder = '.*a b' is not allowed"):
         shared_folder(SlurmSettings(shared_folder=str(tmp_path / "a b")))
     (tmp_path / "file").touch()
@@ -88,7 +64,6 @@ def test_a_folder_that_cannot_stand_in_a_script_is_refused(tmp_path: Path) -> No
         shared_folder(SlurmSettings(shared_folder=str(tmp_path / "file")))
 
 
-@LIBRARY
 def test_without_the_commands_one_sentence_says_where_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,56 +72,33 @@ def test_without_the_commands_one_sentence_says_where_to_run(
         ready(settings(tmp_path))
 
 
-@LIBRARY
-def test_the_library_does_not_take_the_signals_that_stop_a_run() -> None:
-    code = (
-        "import signal; from hdica.sweep.workers.jobs import jobqueue; "
-        "signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "assert jobqueue().SLURMCluster; "
-        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@LIBRARY
 def test_a_job_says_what_was_asked_for(tmp_path: Path) -> None:
     how = SlurmSettings(
         queue="long", account="grant7", cores=8, processes=4, memory="16GiB", walltime="1-00:00:00",
         directives=["--qos=high"], prologue=["module load python", "export OMP_NUM_THREADS=64"],
     )  # fmt: skip
-    options = job_options(how, tmp_path, "hdica-1234")
-    script = (
-        jobs.jobqueue().SLURMJob("tls://h:1", name="j", config_name="slurm", **options).job_script()
-    )
-    lines = script.splitlines()
-    for line in (
-        "#SBATCH -J hdica-1234", "#SBATCH -p long", "#SBATCH -A grant7", "#SBATCH --mem=16G",
-        "#SBATCH --cpus-per-task=8", "#SBATCH -t 1-00:00:00", "#SBATCH --qos=high",
-        "module load python",
-    ):  # fmt: skip
-        assert line in lines
-    # Whatever the site's lines set, threads are pinned after it and before the workers.
-    pinned = [number for number, line in enumerate(lines) if "OMP_NUM_THREADS=" in line]
-    (started,) = (number for number, line in enumerate(lines) if "hdica.sweep.workers.node" in line)
-    assert lines[pinned[-1]] == (
-        "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 "
-        "NUMEXPR_NUM_THREADS=1 NUMBA_NUM_THREADS=1"
-    )
-    assert lines.index("export OMP_NUM_THREADS=64") < pinned[-1] < started
-    command = lines[started]
+    lines = job_script(how, tmp_path, "hdica-1234", "tls://h:1", None).splitlines()
+    assert lines[0].startswith("#!")
+    directives = [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")]
+    assert directives == [
+        "-J hdica-1234", f"-o {tmp_path}/hdica-1234-%j.log", "-p long", "-A grant7", "-n 1",
+        "--cpus-per-task=8", "--mem=16384M", "-t 1-00:00:00", "--qos=high",
+    ]  # fmt: skip
+    *prologue, command = lines[1 + len(directives) :]
+    assert prologue == ["module load python", "export OMP_NUM_THREADS=64"]
+    assert " -P -m hdica.run.node worker tls://h:1 " in command
     assert "--nthreads 1 " in command
     assert "--nworkers 4 " in command
-    assert "--memory-limit 4.00GiB" in command
+    assert f"--memory-limit {4 * 2**30}B" in command
     assert "--lifetime 85275s --lifetime-stagger 225s" in command
-    assert "--worker-class hdica.sweep.workers.draining.DrainingWorker" in command
+    assert "--worker-class hdica.run.node.DrainingWorker" in command
+    assert command.endswith('--name "$SLURM_JOB_ID"')
 
 
 @pytest.mark.deep
-@LIBRARY
 def test_a_study_in_jobs_has_the_bits_of_one_process_and_leaves_no_key(
     slurm: FakeSlurm, tmp_path: Path
 ) -> None:
-    pytest.importorskip("cryptography", reason="needs the library cryptography")
     study, out = slow_study(), tmp_path / "toy.zarr"
     how = settings(tmp_path, insecure=False, cores=2, maximum=3)
     assert ready(how).workers == 6
@@ -174,7 +126,6 @@ def test_a_study_in_jobs_has_the_bits_of_one_process_and_leaves_no_key(
     assert not any(keys[0].splitlines()[1].encode() in path.read_bytes() for path in texts)
 
 
-@LIBRARY
 @pytest.mark.deep
 def test_jobs_that_end_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
     study, out = slow_study(), tmp_path / "toy.zarr"
@@ -195,7 +146,6 @@ def test_jobs_that_end_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
     assert values(out) == serial(tmp_path, study)
 
 
-@LIBRARY
 def test_what_slurm_says_against_a_job_is_said_before_anything_is_written(
     slurm: FakeSlurm, tmp_path: Path
 ) -> None:
@@ -209,7 +159,6 @@ def test_what_slurm_says_against_a_job_is_said_before_anything_is_written(
     assert not out.parent.exists()
 
 
-@LIBRARY
 def test_jobs_that_slurm_does_not_take_later_are_one_sentence_too(
     slurm: FakeSlurm, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -224,7 +173,6 @@ def test_jobs_that_slurm_does_not_take_later_are_one_sentence_too(
 
 
 @pytest.mark.deep
-@LIBRARY
 def test_a_queue_that_is_full_is_waited_for_only_so_long(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.fill()
     how = ready(settings(tmp_path, queue="long", startup=2))
@@ -238,14 +186,16 @@ def test_a_queue_that_is_full_is_waited_for_only_so_long(slurm: FakeSlurm, tmp_p
 
 
 @pytest.mark.deep
-@LIBRARY
 def test_neither_the_scheduler_nor_a_job_has_web_pages(slurm: FakeSlurm, tmp_path: Path) -> None:
-    with connect(ready(settings(tmp_path)), 1) as client:
+    # Whatever a module of the site sets, workers have one thread.
+    how = ready(settings(tmp_path, prologue=["export OMP_NUM_THREADS=64"]))
+    with connect(how, 1) as client:
         about = client.scheduler_info()
         assert [about["services"], *(w["services"] for w in about["workers"].values())] == [{}] * 2
+        threads = client.run(lambda: __import__("os").environ["OMP_NUM_THREADS"])
+        assert list(threads.values()) == ["1"]
 
 
-@LIBRARY
 def test_jobs_that_end_at_once_are_not_submitted_for_ever(slurm: FakeSlurm, tmp_path: Path) -> None:
     how = ready(settings(tmp_path, prologue=["exit 1"]))
     with (
@@ -257,24 +207,20 @@ def test_jobs_that_end_at_once_are_not_submitted_for_ever(slurm: FakeSlurm, tmp_
 
 
 class Steady:
-    """A stand-in for a cluster of dask-jobqueue and its scheduler."""
+    """A stand-in for Dask's scheduler."""
 
-    def __init__(self, names: list[str]) -> None:
-        self.workers = {name: SimpleNamespace(job_id=name, status=None) for name in names}
-        self.worker_spec: dict[str, Any] = dict.fromkeys(names)
-        self.scheduler = SimpleNamespace(workers={}, queued=[], unrunnable={}, transition_counter=0)
+    def __init__(self) -> None:
+        self.workers: dict[str, Any] = {}
+        self.queued: list[Any] = []
+        self.unrunnable: dict[str, Any] = {}
+        self.transition_counter = 0
 
     def there(self, **blocks: int) -> None:
-        """Workers, with so many blocks each."""
-        self.scheduler.workers = {
-            name: SimpleNamespace(name=name.replace("_", "-"), nthreads=1, processing=[0] * count)
-            for name, count in blocks.items()
+        """Workers, with so many blocks each; ``j1_0`` is the first of the job 1."""
+        self.workers = {
+            name: SimpleNamespace(name=name[1:].replace("_", "-"), nthreads=1, processing=[0] * b)
+            for name, b in blocks.items()
         }
-
-    def __await__(self) -> Iterator[None]:
-        for name in set(self.workers) - set(self.worker_spec):
-            del self.workers[name]
-        yield from ()
 
 
 @pytest.fixture
@@ -288,35 +234,29 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return forward
 
 
-def look(kept: jobs.Jobs, cluster: Steady, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Jobs that are left after a look at a queue in which all of them are."""
-
-    async def queued(self: jobs.Jobs) -> set[str]:
-        return set(cluster.workers)
-
-    monkeypatch.setattr(jobs.Jobs, "_queued", queued)
-    asyncio.run(kept.look())
-    return sorted(cluster.worker_spec)
-
-
-def test_jobs_without_work_are_given_back_and_none_with_a_busy_worker(
+def test_jobs_without_work_are_cancelled_and_none_with_a_busy_worker(
     clock: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster = Steady(["j-0", "j-1", "j-2", "j-3"])
-    kept = jobs.Jobs(cluster, "hdica", 2, 1, 4)
-    # j-3 still waits in the queue; j-1 has one idle and one busy worker.
-    cluster.there(j_0_0=4, j_0_1=4, j_1_0=0, j_1_1=1, j_2_0=0, j_2_1=0)
-    assert len(look(kept, cluster, monkeypatch)) == 4
-    cluster.there(j_0_0=1, j_0_1=1, j_1_0=0, j_1_1=1, j_2_0=0, j_2_1=0)
-    assert len(look(kept, cluster, monkeypatch)) == 4
+    numbers, cancelled = {"1", "2", "3", "4"}, list[str]()
+    monkeypatch.setattr(jobs.Jobs, "_queued", lambda self: numbers)
+    monkeypatch.setattr(jobs, "_ask", lambda *command: cancelled.extend(command))
+    scheduler = Steady()
+    made = jobs.Jobs(scheduler, "hdica", Path("script"), 2, 1, 4, there=set(numbers))
+    # The fourth still waits in the queue; the second has one idle and one busy worker.
+    scheduler.there(j1_0=4, j1_1=4, j2_0=0, j2_1=1, j3_0=0, j3_1=0)
+    made.look()
+    scheduler.there(j1_0=1, j1_1=1, j2_0=0, j2_1=1, j3_0=0, j3_1=0)
+    made.look()
     clock(2 * jobs.IDLE)
     # No block has ended since: the driver may not know the workers yet.
-    assert len(look(kept, cluster, monkeypatch)) == 4
-    cluster.scheduler.transition_counter = 7
-    assert look(kept, cluster, monkeypatch) == ["j-0", "j-1"]
+    made.look()
+    assert (made.there, cancelled) == (numbers, [])
+    scheduler.transition_counter = 7
+    made.look()
+    assert (made.there, cancelled) == ({"1", "2"}, ["scancel", "4", "3"])
     # As soon as there is work for all, the others are wanted again.
-    cluster.there(j_0_0=4, j_0_1=4, j_1_0=4, j_1_1=4)
-    assert kept._target() == 4
+    scheduler.there(j1_0=4, j1_1=4, j2_0=4, j2_1=4)
+    assert made._target() == 4
 
 
 def test_attempts_become_rare_where_jobs_end_at_once(
@@ -324,28 +264,23 @@ def test_attempts_become_rare_where_jobs_end_at_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster = Steady([])
-    kept = jobs.Jobs(cluster, "hdica", 1, 1, 1)
     asked: list[float] = []
 
-    async def submit(self: jobs.Jobs, count: int) -> None:
-        assert count == 1
-        asked.append(jobs.time.monotonic())
-        cluster.workers["j"] = Steady(["j"]).workers["j"]
-        cluster.worker_spec["j"] = None
+    def ask(*command: str) -> str:
+        if command[0] == "sbatch":
+            asked.append(jobs.time.monotonic())
+            return f"Submitted batch job {len(asked)}"
+        return ""
 
-    async def nothing(self: jobs.Jobs) -> set[str]:
-        return set()
-
-    monkeypatch.setattr(jobs.Jobs, "_submit", submit)
-    monkeypatch.setattr(jobs.Jobs, "_queued", nothing)
+    monkeypatch.setattr(jobs, "_ask", ask)
+    made = jobs.Jobs(Steady(), "hdica", Path("script"), 1, 1, 1)
     with caplog.at_level(logging.WARNING):
         for _ in range(400):
-            asyncio.run(kept.look())
+            made.look()
             clock(jobs.LOOK)
     pauses = [round(later - sooner) for sooner, later in pairwise(asked)]
     assert pauses[0] == jobs.LOOK
     assert max(pauses) <= jobs.SLOWEST + jobs.LOOK
     assert pauses == sorted(pauses)
-    assert kept.hopeless
+    assert made.hopeless
     assert "jobs of hdica end before a worker has come" in caplog.text

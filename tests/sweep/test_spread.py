@@ -6,16 +6,16 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hdica.errors import HdicaError, Incomplete
-from hdica.sweep.run import spread as module
-from hdica.sweep.run.spread import NO_SCHEDULER, Patience, Task, spread
-from hdica.sweep.workers.care import Care
+from hdica.run import spread as module
+from hdica.run.spread import NO_SCHEDULER, Patience
+from hdica.run.worker import Care
 
 QUIET = {"processes": False, "dashboard_address": None, "memory_limit": 0}
 
@@ -32,19 +32,38 @@ def client() -> Iterator[Any]:
         yield connected
 
 
-def blocks(count: int) -> list[Task]:
-    return [Task(Path("segment"), block, 1, 1.0) for block in range(count)]
+@dataclass(frozen=True)
+class Numbered:
+    """What the spread looks at of a block, and its number."""
+
+    number: int
+    seconds: float = 1.0
+    size: int = 1
+
+    @property
+    def label(self) -> str:
+        return f"number {self.number}"
 
 
-def fail_at_five(path: Path, block: int, care: Care) -> None:
-    if block == 5:
+def blocks(count: int, seconds: float = 1.0) -> list[Any]:
+    return [Numbered(number, seconds) for number in range(count)]
+
+
+def spread(
+    client: Any, todo: list[Any], compute: Any, patience: Patience | None = None
+) -> Iterator[tuple[Any, Exception | None]]:
+    return module.spread(client, iter(todo), Care(), patience or Patience(), compute)
+
+
+def fail_at_five(block: Numbered, care: Care) -> None:
+    if block.number == 5:
         raise ZeroDivisionError("five")
 
 
 def test_every_block_is_computed_once_and_failures_are_told(client: Any) -> None:
     told = list(spread(client, blocks(40), fail_at_five))
-    assert sorted(task.block for task, _ in told) == list(range(40))
-    failures = {task.block: failure for task, failure in told if failure is not None}
+    assert sorted(block.number for block, _ in told) == list(range(40))
+    failures = {block.number: failure for block, failure in told if failure is not None}
     assert list(failures) == [5]
     assert isinstance(failures[5], ZeroDivisionError)
 
@@ -112,7 +131,7 @@ def test_a_block_is_committed_though_its_worker_dies_after_it() -> None:
         LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster,
         Client(cluster) as connected,
     ):
-        future = connected.submit(fail_at_five, Path("segment"), 1, Care())
+        future = connected.submit(fail_at_five, Numbered(1), Care())
         wait(future)
         # Not before: no worker is left to compute it once more.
         cluster.scale(0)
@@ -126,21 +145,21 @@ def test_a_block_is_committed_though_its_worker_dies_after_it() -> None:
 RELEASED = threading.Event()
 
 
-def wait_at_five(path: Path, block: int, care: Care) -> None:
-    if block == 5:
+def wait_at_five(block: Numbered, care: Care) -> None:
+    if block.number == 5:
         RELEASED.wait(20)
 
 
 def test_a_block_that_never_ends_is_named_once_patience_is_over(client: Any) -> None:
     RELEASED.clear()
-    quick = [Task(Path("segment"), block, 1, 0.01) for block in range(8)]
+    quick = blocks(8, 0.01)
     told = []
     try:
         with pytest.raises(Incomplete) as raised:
             told += spread(client, quick, wait_at_five, Patience(0.6))
     finally:
         RELEASED.set()
-    assert str(raised.value) == "no block has ended for 1 s, in flight: block 5 of segment"
+    assert str(raised.value) == "no block has ended for 1 s, in flight: 1 points of number 5"
 
 
 def test_long_blocks_are_given_longer() -> None:
@@ -151,8 +170,10 @@ def test_long_blocks_are_given_longer() -> None:
 
 def test_many_blocks_in_flight_are_not_all_named() -> None:
     said = module._stuck(blocks(20), 7.0)
-    assert said.startswith("no block has ended for 7 s, in flight: block 0 of segment, block 1 of")
-    assert said.endswith("block 7 of segment and 12 more")
+    assert said.startswith(
+        "no block has ended for 7 s, in flight: 1 points of number 0, 1 points of"
+    )
+    assert said.endswith("1 points of number 7 and 12 more")
 
 
 def test_time_without_workers_does_not_count(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +191,7 @@ def test_time_without_workers_does_not_count(client: Any, monkeypatch: pytest.Mo
         if len(noted) == 3:
             RELEASED.set()
 
-    one = [Task(Path("segment"), 5, 1, 0.001)]
+    one = [Numbered(5, 0.001)]
     assert len(list(spread(watched, one, wait_at_five, Patience(0.2, note=note)))) == 1
     assert set(noted) == {"the scheduler has no workers; waiting for them"}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.study.study import Study, load_study, point_count, study_from
+from hdica.study.study import Study, load_study, point_count, study_from
 from tests.sweep import toy
 
 

@@ -12,26 +12,33 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 
-from hdica.cli_cluster import start_lines
 from hdica.errors import HdicaError
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
-from hdica.sweep.workers import scheduler, tls
-from hdica.sweep.workers.cluster import cluster_settings, connect, ready
-from hdica.sweep.workers.tls import make_certificates, security
+from hdica.process.private import scratch
+from hdica.run import cluster as module
+from hdica.run.cluster import connect, ready
+from hdica.run.processes import (
+    THREAD_VARIABLES,
+    own_certificates,
+    read_certificates,
+    write_certificates,
+)
+from hdica.run.runner import run
+from hdica.run.settings import cluster_settings
+from hdica.store.publish import publish
+from hdica.study.study import study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
-from tests.sweep.outside import running, wait_until
-
-x509 = pytest.importorskip("cryptography.x509", reason="needs the library cryptography")
+from tests.sweep.outside import make_certificates, running, server_lines, wait_until
 
 
 @pytest.fixture
@@ -40,80 +47,58 @@ def certs(tmp_path: Path) -> Path:
     return tmp_path / "certs"
 
 
-def test_a_key_is_for_its_owner_alone_and_no_key_can_sign_more(certs: Path) -> None:
-    assert sorted(path.name for path in certs.iterdir()) == ["ca.pem", "cert.pem", "key.pem"]
-    assert stat.S_IMODE((certs / "key.pem").stat().st_mode) == 0o600
-    assert stat.S_IMODE(certs.stat().st_mode) == 0o700
-    texts = {path.name: path.read_text() for path in certs.iterdir()}
-    assert [name for name, text in texts.items() if "PRIVATE KEY" in text] == ["key.pem"]
-    # The key that is there belongs to the certificate, not to the authority.
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_cert_chain(certs / "cert.pem", certs / "key.pem")
-    with pytest.raises(ssl.SSLError):
-        context.load_cert_chain(certs / "ca.pem", certs / "key.pem")
-
-
-def test_an_open_mask_opens_no_key(tmp_path: Path) -> None:
-    before = os.umask(0)
+def test_a_key_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
     try:
         make_certificates(tmp_path / "certs")
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "certs/key.pem").stat().st_mode) == 0o600
+    made = {path.name: path for path in (tmp_path / "certs").iterdir()}
+    assert sorted(made) == ["ca.pem", "cert.pem", "key.pem"]
+    assert stat.S_IMODE(made["key.pem"].stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "certs").stat().st_mode) == 0o700
+    assert [name for name, one in made.items() if "PRIVATE KEY" in one.read_text()] == ["key.pem"]
+    assert read_certificates(str(tmp_path / "certs")).require_encryption
 
 
-def test_what_the_certificates_say(tmp_path: Path) -> None:
-    ends = make_certificates(tmp_path, ["node7", "10.0.0.7", "node7"], days=90)
-    ca, leaf = (
-        x509.load_pem_x509_certificate((tmp_path / name).read_bytes())
-        for name in ("ca.pem", "cert.pem")
-    )
-    now = datetime.now(UTC)
-    assert timedelta(days=89) < ends - now <= timedelta(days=90)
-    assert abs(leaf.not_valid_after_utc - ends) < timedelta(seconds=2)
-    assert leaf.not_valid_before_utc < now - timedelta(minutes=50)
-    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == ["node7"]
-    assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7"]
-    leaf.verify_directly_issued_by(ca)
-    constraints = [c.extensions.get_extension_for_class(x509.BasicConstraints) for c in (ca, leaf)]
-    assert [(c.value.ca, c.critical) for c in constraints] == [(True, True), (False, True)]
-    assert ca.public_key() != leaf.public_key()
+def test_what_a_run_makes_is_written_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        written = write_certificates(own_certificates(), tmp_path)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+    assert written.tls_client_key == str(tmp_path / "key.pem")
+    certificate = x509.load_pem_x509_certificate((tmp_path / "cert.pem").read_bytes())
+    # A clock may be behind.
+    assert certificate.not_valid_before_utc < datetime.now(UTC) - timedelta(minutes=50)
+    with pytest.raises(FileExistsError):
+        write_certificates(own_certificates(), tmp_path)
 
 
-def test_nothing_is_replaced_unless_it_is_said(certs: Path) -> None:
-    before = {path.name: path.read_bytes() for path in certs.iterdir()}
-    with pytest.raises(HdicaError, match=r"certs/ca.pem exists \(choose another folder, or"):
-        make_certificates(certs)
-    assert before == {path.name: path.read_bytes() for path in certs.iterdir()}
-    (certs / "ca.pem").unlink()
-    (certs / "cert.pem").unlink()
-    with pytest.raises(HdicaError, match=r"certs/key.pem exists"):
-        make_certificates(certs)
-    make_certificates(certs, replace=True)
-    assert (certs / "key.pem").read_bytes() != before["key.pem"]
-    assert stat.S_IMODE((certs / "key.pem").stat().st_mode) == 0o600
-    assert security(str(certs)).require_encryption
+def test_a_key_in_memory_is_on_the_disk_only_in_the_private_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """OpenSSL reads keys from files alone: Dask writes one for that moment."""
+    seen: list[Path] = []
+    load = ssl.SSLContext.load_cert_chain
 
+    def watched(self: ssl.SSLContext, certificate: str, key: str, *rest: Any) -> None:
+        seen.extend((Path(certificate), Path(key)))
+        load(self, certificate, key, *rest)
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ({"names": ["a b"]}, "name 'a b' is not allowed"),
-        ({"names": ["-x"]}, "name '-x' is not allowed"),
-        ({"days": 0}, r"days = 0 is not allowed \(1 to 3650\)"),
-        ({"days": 10**6}, "days = 1000000 is not allowed"),
-    ],
-)
-def test_wrong_wishes_write_nothing(how: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(HdicaError, match=said):
-        make_certificates(tmp_path / "certs", **how)
-    assert not (tmp_path / "certs").exists()
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", watched)
+    with connect(cluster_settings({"mode": "local", "workers": 1})) as client:
+        found = client.run(lambda: __import__("tempfile").gettempdir())
+    assert set(found.values()) == {str(scratch())}
+    assert len(seen) > 2
+    assert all(path.is_relative_to(scratch()) for path in seen)
+    assert not any(path.exists() for path in seen)
 
 
 def refused(folder: Path, key: str = "") -> str:
     with pytest.raises(HdicaError) as caught:
-        security(str(folder), key)
+        read_certificates(str(folder), key)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -134,21 +119,20 @@ def test_certificates_that_are_no_good_are_named(certs: Path, tmp_path: Path) ->
 def test_a_key_that_others_can_read_warns(certs: Path) -> None:
     (certs / "key.pem").chmod(0o644)
     with pytest.warns(UserWarning, match=r"key.pem can be read by others \(chmod 600"):
-        security(str(certs))
+        read_certificates(str(certs))
 
 
 def test_a_key_may_lie_elsewhere(certs: Path, tmp_path: Path) -> None:
     (certs / "key.pem").rename(tmp_path / "secret.pem")
-    assert security(str(certs), str(tmp_path / "secret.pem")).tls_client_key.endswith("secret.pem")
+    assert read_certificates(str(certs), str(tmp_path / "secret.pem")).tls_client_key.endswith(
+        "secret.pem"
+    )
 
 
-def test_without_the_library_one_sentence_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(HdicaError, match="needs the library cryptography"):
-        tls.make_certificates(tmp_path / "certs")
-    assert not (tmp_path / "certs").exists()
+        own_certificates.__wrapped__()
 
 
 @dataclass(frozen=True)
@@ -163,12 +147,10 @@ class Outside:
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
-    """Scheduler and workers, started by the very lines that ``hdica cluster certs`` prints."""
+    """Scheduler and workers, started by the very lines of the manual."""
     folder = tmp_path_factory.mktemp("outside")
     make_certificates(folder / "certs")
-    scheduler_line, worker_line = (
-        line for line in start_lines(folder / "certs") if line.startswith("python ")
-    )
+    scheduler_line, worker_line = server_lines(folder / "certs")
     scheduler_line += " --host 127.0.0.1 --port 0"
     worker_line = worker_line.replace("--nworkers 4", "--nworkers 2") + " --host 127.0.0.1"
     file = folder / "scheduler.json"
@@ -177,10 +159,10 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
         wait_until(file.exists, "the scheduler's file")
 
         def come() -> bool:
-            return scheduler.reach(cluster_settings(settings)).workers == 2
+            return module.reach(cluster_settings(settings)).workers == 2
 
         wait_until(come, "two workers")
-        found = scheduler.find(cluster_settings(settings))
+        found = module.find(cluster_settings(settings))
         assert found.encrypted
         yield Outside(folder, folder / "certs", file, str(found))
 
@@ -221,6 +203,12 @@ def test_the_environment_alone_finds_it(outside: Outside, monkeypatch: pytest.Mo
     assert (settings.kind, settings.workers) == ("scheduler", 2)
     with connect(settings) as client:
         assert client.submit(sum, [1, 2]).result(timeout=20) == 3
+        threads = client.run(threads_of_libraries)
+    assert list(threads.values()) == [["1"] * len(THREAD_VARIABLES)] * 2
+
+
+def threads_of_libraries() -> list[str | None]:
+    return [os.environ.get(name) for name in THREAD_VARIABLES]
 
 
 def test_web_pages_are_there_only_if_a_scheduler_is_asked_for_them(
@@ -229,7 +217,7 @@ def test_web_pages_are_there_only_if_a_scheduler_is_asked_for_them(
     with connect(cluster_settings({"address": outside.address, "tls": str(outside.certs)})) as one:
         about = one.scheduler_info()
         assert [about["services"], *(w["services"] for w in about["workers"].values())] == [{}] * 3
-    line = next(line for line in start_lines(certs) if " scheduler --" in line)
+    line, _ = server_lines(certs)
     with running(tmp_path, [f"{line} --host 127.0.0.1 --port 0 --dashboard"]):
         wait_until((tmp_path / "scheduler.json").exists, "the scheduler's file")
         port = json.loads((tmp_path / "scheduler.json").read_text())["services"]["dashboard"]
@@ -261,7 +249,7 @@ def socket_opened(at: str, origin: str) -> int:
 
 
 def sentence(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(scheduler, "ANSWER", 2.0)
+    monkeypatch.setattr(module, "ANSWER", 2.0)
     with pytest.raises(HdicaError) as caught:
         ready(cluster_settings(given))
     assert "\n" not in str(caught.value)
@@ -298,7 +286,7 @@ def test_a_scheduler_without_certificates_is_not_taken_for_one_that_has_them(
     file = tmp_path / "plain.json"
     with running(tmp_path, [f"{line} --scheduler-file plain.json"]):
         wait_until(file.exists, "the scheduler's file")
-        address = scheduler.find(cluster_settings({"scheduler_file": str(file)}))
+        address = module.find(cluster_settings({"scheduler_file": str(file)}))
         encrypted = str(address).replace("tcp://", "tls://")
         said = sentence({"address": encrypted, "tls": str(certs)}, monkeypatch)
     assert said == f"what answers at {encrypted} has no certificates"
@@ -309,13 +297,17 @@ def test_an_expired_certificate_is_refused_and_named(
     outside: Outside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     past = datetime.now(UTC) - timedelta(minutes=5)
-    ca, leaf, key = tls._signed(("node7",), past)
-    for name, content in (("ca.pem", ca), ("cert.pem", leaf), ("key.pem", key)):
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / "key.pem").chmod(0o600)
-    lines = start_lines(tmp_path)
-    line = next(line for line in lines if " scheduler --" in line)
-    line += " --host 127.0.0.1 --port 0"
+    made = own_certificates()
+    key = serialization.load_pem_private_key(made.tls_client_key.encode(), None)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hdica")])
+    dates = x509.CertificateBuilder().not_valid_before(past - timedelta(1)).not_valid_after(past)
+    of = dates.subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+    made = copy(made)
+    made.tls_ca_file = made.tls_worker_cert = (
+        of.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+    )
+    write_certificates(made, tmp_path)
+    line = server_lines(tmp_path)[0] + " --host 127.0.0.1 --port 0"
     with running(tmp_path, [line]):
         wait_until((tmp_path / "scheduler.json").exists, "the scheduler's file")
         given = {"scheduler_file": str(tmp_path / "scheduler.json"), "tls": str(tmp_path)}

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 import hdica
 from hdica import HebbianICA, OnlineICA, SparsePCA
 from hdica.errors import HdicaError
-from hdica.sweep.study.study import Study, study_from
+from hdica.study.study import Study, study_from
 
 ICA = OnlineICA(tau=0.05, start={"overlap": 0.7})
 TRAP = HebbianICA(nu=1.0, sigma=[-1])

@@ -14,7 +14,7 @@ from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
-from hdica.sweep.study.study import Study
+from hdica.study.study import Study
 
 VALUES, SHARES = [0.0, 1.0, 3.0], [0.2, 0.3, 0.5]
 LAW = {"discrete": {"values": VALUES, "weights": SHARES}}

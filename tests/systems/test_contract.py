@@ -11,11 +11,11 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
-from hdica.sweep.files.store import DONE
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run as run_study
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run as run_study
+from hdica.status import DONE
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.study.study import study_from
 from hdica.systems.axes import canonical
 from hdica.systems.labelled import about, dataset, described
 from hdica.systems.method import Method, Role

@@ -11,13 +11,13 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import ALL, Save
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.plan import plan
-from hdica.sweep.run.runner import run
-from hdica.sweep.study import kept
-from hdica.sweep.study.segment import segments_of
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.plan import plan
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.study import kept
+from hdica.study.segment import segments_of
+from hdica.study.study import Study, study_from
 
 TIMES = [0.0, 1.0, 2.0]
 SPARSE = {"prior": {"sparse": 0.3}, "start": {"overlap": 0.6}}

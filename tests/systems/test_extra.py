@@ -12,13 +12,13 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.plan import plan
-from hdica.sweep.run.runner import run
-from hdica.sweep.study import kept
-from hdica.sweep.study.segment import segments_of
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.plan import plan
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.study import kept
+from hdica.study.segment import segments_of
+from hdica.study.study import Study, study_from
 from hdica.systems.points import MAX_BYTES
 from tests.systems.wander import FADE, RECORD, WANDER, Wander, known
 

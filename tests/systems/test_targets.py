@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hdica.ingredients.save import NOTHING
-from hdica.sweep.files import processors
+from hdica.store import processors
 from hdica.systems.method import Bits, Method, Role
 from hdica.systems.registry import methods_of
 from hdica.systems.system import System
@@ -111,7 +111,7 @@ def _digest(record: System, method: Method) -> str:
 
 ASKED = """
 import json
-from hdica.sweep.files.processors import this_processor
+from hdica.store.processors import this_processor
 from tests.systems.test_targets import bits
 print(json.dumps([bits(), this_processor()]))
 """

@@ -15,13 +15,13 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
 from hdica.report import write
 from hdica.report.page import panels
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.query import dim_order, query
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.outcome.status import status
-from hdica.sweep.run.plan import plan
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
+from hdica.run.plan import plan
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.query import dim_order, query
+from hdica.store.results import open_results
+from hdica.store.status import status
+from hdica.study.study import Study, study_from
 from tests.systems import test_contract as contract
 from tests.systems.wander import RECORD, Wander, known
 

@@ -9,7 +9,7 @@ from hdica.errors import HdicaError
 from hdica.show.finding import Form
 from hdica.show.panel import Line, Points
 from hdica.status import DIVERGED
-from hdica.sweep.study.study import study_from
+from hdica.study.study import study_from
 from hdica.systems.registry import systems
 from hdica.verdict.powers import moderated, power_law
 from hdica.verdict.resample import resampled

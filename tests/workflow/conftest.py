@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hdica.process.compile_cache import PLACE, set_cache_folder
+
 ROOT = Path(__file__).parents[2]
 
 STUDY = """\
@@ -60,10 +62,13 @@ class Checkout:
         return [str(Path(sys.executable).parent / "snakemake"), *cores, *arguments]
 
     def environment(self) -> dict[str, str]:
-        """An environment without the virtual environment on its path, and an empty home."""
+        """An environment without the virtual environment on its path, and an empty home.
+
+        Functions that are compiled already are not compiled again.
+        """
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
-        return {"PATH": os.defpath, "HOME": str(home)}
+        return {"PATH": os.defpath, "HOME": str(home), PLACE: str(set_cache_folder())}
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Snakemake to its end, everything it says in ``stdout``."""

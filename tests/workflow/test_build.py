@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 
 from hdica import open_results
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.repair import repair
+from hdica.store.repair import repair
+from hdica.store.verify import verify
 from tests.workflow.conftest import Checkout
 
 pytestmark = pytest.mark.deep

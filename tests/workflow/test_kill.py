@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from hdica import open_results
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import load_study
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.study.study import load_study
 from tests.workflow.conftest import Checkout
 
 pytestmark = [pytest.mark.faults, pytest.mark.deep]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from hdica.sweep.run.plan import plan
-from hdica.sweep.study.study import Study, load_study
+from hdica.run.plan import plan
+from hdica.study.study import Study, load_study
 from tests.workflow.conftest import ROOT
 
 CONFIG = YAML(typ="safe", pure=True).load(ROOT / "config/config.yaml")

@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from hdica.errors import HdicaError
-from hdica.sweep.study.study import load_study
+from hdica.study.study import load_study
 
 RESULTS = config["results"].rstrip("/")
 LOGS = "logs"

@@ -4,11 +4,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.torn import going_on
-from hdica.sweep.run.holder import acting
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import load_study
+from hdica.run.runner import run
+from hdica.store.lock import acting
+from hdica.store.publish import publish
+from hdica.store.repair import mending
+from hdica.study.study import load_study
 from joblog import logged
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def main(study_file: str, store: str) -> None:
     # is the study's own, and outputs follow their inputs: a new grid replaces the old.
     again = partial(run, study, store, replace=True)
     attempt = partial(publish, study, store, replace=True)
-    going_on(store, attempt, partial(print, file=sys.stderr), again)
+    mending(store, attempt, partial(print, file=sys.stderr), again)
 
 
 if __name__ == "__main__":

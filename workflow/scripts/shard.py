@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hdica.errors import HdicaError
-from hdica.sweep.files.sealed import write_sealed
-from hdica.sweep.outcome.torn import going_on
-from hdica.sweep.run.holder import acting
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import load_study
+from hdica.run.runner import run
+from hdica.store.lock import acting
+from hdica.store.repair import mending
+from hdica.store.sealed import write_sealed
+from hdica.study.study import load_study
 from joblog import logged
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def main(
     study = load_study(study_file)
     # The path is the study's own, and outputs follow their inputs: a new grid replaces the old.
     attempt = partial(
-        run, study, store, workers=threads, shard=shard, cluster=cluster, replace=True, own=True,
+        run, study, store, workers=threads, shard=shard, cluster=cluster, replace=True,
         progress=terminal,
     )  # fmt: skip
-    done = going_on(store, attempt, partial(print, file=sys.stderr))
+    done = mending(store, attempt, partial(print, file=sys.stderr))
     if not done.complete:
         lost = "; ".join(done.lost)
         raise HdicaError(f"{done.pending} points of {study.study} are still pending: {lost}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.reading import grid_of, overlaps
 from hdica.show.terms import padded
-from hdica.show.words import Text, axis, count, is_numbered, symbol, value_of, words
+from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
 from hdica.systems.method import DENSITIES, STEADY_DENSITIES
 
 DENSITY = DENSITIES[0]
@@ -78,7 +78,7 @@ class Axis:
     def shown(self, place: int) -> str:
         """One value."""
         value = self.values.item(place)
-        return count(int(value) + 1) if self._counts else value_of(value)
+        return count(counted(self.name, value)) if self._counts else value_of(value)
 
     def at(self, value: Any) -> int:
         """Position of a value, or of the one that is closest; 0 for a word that is not there."""

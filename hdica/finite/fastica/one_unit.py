@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from hdica.finite.fastica.found import Found, checked_directions, unit_rows
 from hdica.finite.fastica.packed import Packed, code_of, packed, scratch
 from hdica.ingredients.contrasts import Contrast
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+_AT_ONCE = 100_000_000
+"""Products of a sample and a start between two checks of the deadline: a tenth of a second."""
 
 
 def accumulate(y: Array, w: Array, contrast: Contrast) -> tuple[Array, Array]:
@@ -132,8 +135,20 @@ def iterated(
     way = np.empty((k, most if path else 0, d))
     before = np.empty((0, d)) if before is None else before
     room = np.empty((k, d)), np.empty((k, d)), np.empty(k), np.empty(k, dtype=np.int64)
-    rest = way, iterations, converged, room, (spare := scratch(k, d))
-    iterate(samples.samples, w, before, code_of(contrast), tolerance, most, *rest)
+    spare, code = scratch(k, d), code_of(contrast)
+    some, done, moving = max(1, _AT_ONCE // (w.size * len(samples.y))), 0, np.arange(k)
+    while done < most and moving.size:
+        check_deadline()
+        some = min(some, most - done)
+        part, counts = w[moving], np.zeros(moving.size, dtype=np.int64)
+        steps, ended = np.empty((moving.size, some if path else 0, d)), counts > 0
+        rest = steps, counts, ended, room, spare
+        iterate(samples.samples, part, before, code, tolerance, some, *rest)
+        w[moving], converged[moving] = part, ended
+        iterations[moving] += counts
+        if path:
+            way[moving, done : done + some] = steps
+        moving, done = moving[(counts == some) & ~ended], done + some
     kept = _whole_way(first, way, iterations) if path else None
     return Found(w, iterations, converged, _scores(samples, w, contrast, spare), kept)
 

@@ -10,6 +10,7 @@ from hdica.finite.fastica.found import Found, checked_directions, unit_rows
 from hdica.finite.fastica.one_unit import iterated, scores_of, sums_of
 from hdica.finite.fastica.packed import Packed, packed
 from hdica.ingredients.contrasts import Contrast
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -71,6 +72,7 @@ def _symmetric(
     n, k, done, iterations = len(samples.y), len(starts), False, 0
     w = decorrelated(starts)
     while iterations < most and not done:
+        check_deadline()
         a, b = sums_of(samples, w, contrast)
         new = decorrelated((a - b[:, None] * w) / n)
         done = bool(np.max(np.abs(np.abs(np.sum(new * w, axis=1)) - 1)) < tolerance)

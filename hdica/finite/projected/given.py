@@ -94,6 +94,10 @@ class Rows:
                 )
 
 
+SLOWER = 10
+"""How much longer NumPy takes for a number than a kernel, that of reading it included."""
+
+
 @dataclass(eq=False)
 class _Run:
     """The estimate, and the projections of the last n samples."""
@@ -176,4 +180,5 @@ def run_given(
         found["largest"] = float(np.max(run.x * run.x)) / n
         return found | run.moments() | {"samples": run.seen} | ({"loading": run.x} if full else {})
 
-    return record(run.advance, [Track(Observation(seen), None, rule.schedule)], times, n)[0]
+    track = Track(Observation(seen), None, rule.schedule)
+    return record(run.advance, [track], times, n, numbers=SLOWER * n * rule.batch)[0]

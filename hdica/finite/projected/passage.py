@@ -13,6 +13,7 @@ from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule, overlap_at_start
 from hdica.finite.random.streams import RUN, Stream, run_length
 from hdica.finite.random.width import LANES
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 
@@ -140,6 +141,7 @@ class _Race:
         for lane in range(LANES):
             self.fill(lane)
         while any(chain is not None for chain in self.lanes):
+            check_deadline()
             alive = [(lane, c) for lane, c in enumerate(self.lanes) if c is not None]
             for _, chain in alive:
                 chain.reach()

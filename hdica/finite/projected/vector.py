@@ -197,4 +197,5 @@ def run_shared(
     if rules[0].motion.moves:
         moved = Moved(xi, state.xi, state.x, state.z, state.carried)
         advance = moving(advance, rules[0].motion, moved, stream)
-    return record(advance, tracks, times, n, width=width_of(rules[0].batch))
+    numbers = n * len(rules) * rules[0].batch
+    return record(advance, tracks, times, n, width=width_of(rules[0].batch), numbers=numbers)

@@ -20,7 +20,7 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, register_model
 
 from hdica.finite.random.width import LANES
-from hdica.process.compiled import refuse_interpreter
+from hdica.process.compile_cache import refuse_interpreter
 
 refuse_interpreter()
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -54,6 +55,7 @@ def sample_mean(blocks: Blocks) -> tuple[int, Array]:
     """
     count, total = 0, np.zeros(())
     for block in blocks():
+        check_deadline()
         count += len(block)
         total = total + np.sum(block, axis=0)
     if count < 2:
@@ -66,6 +68,7 @@ def covariance_of(blocks: Blocks, count: int, mean: Array) -> Array:
     covariance = np.zeros((mean.size, mean.size))
     with one_thread():
         for block in blocks():
+            check_deadline()
             centred = block - mean
             covariance += centred.T @ centred
     return covariance / count
@@ -76,6 +79,7 @@ def times_covariance(blocks: Blocks, count: int, mean: Array, v: Array) -> Array
     found = np.zeros(v.shape)
     with one_thread():
         for block in blocks():
+            check_deadline()
             centred = block - mean
             found += centred.T @ (centred @ v)
     return found / count

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hdica.ingredients.adaptive import gauss_legendre
 from hdica.ingredients.parts import Law, Part, cut
 from hdica.limits.averages.features import Features
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
@@ -79,6 +80,7 @@ class _Setting:
 
     def inner(self, c: Array, order: int) -> tuple[Array, Array, int]:
         """Sums over e, of the functions and of their sizes, shape (functions, rows), and points."""
+        check_deadline()
         edges = self._edges(c)
         row, column = np.nonzero(np.diff(edges, axis=1) > _NO_WIDTH)
         low, high = edges[row, column], edges[row, column + 1]

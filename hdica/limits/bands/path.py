@@ -14,6 +14,7 @@ from hdica.limits.mean_field.density.layout import GAMMA, KEPT, MASS, ONE, Q, T
 from hdica.limits.mean_field.density.march import Plan, cut
 from hdica.limits.mean_field.density.problem import Law, Problem
 from hdica.limits.mean_field.density.state import State, begin
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 
@@ -83,6 +84,7 @@ def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
         law, rows = problem.law(stages)
         taus = piece.tau(np.stack([starts, ends], 1))
         for k in range(ends.size):
+            check_deadline()
             yield _taken(state, cells, starts[k], ends[k : k + 1], law, rows[k : k + 1], taus[k])
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.bands.path import Cells, Step, restored
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 TOGETHER = 64
@@ -145,6 +146,7 @@ def sweep(
     way, squares, late = np.empty(0), np.empty(0), np.empty((3, 0))
     noises = () if noise is None else _noises(steps, noise)
     for number, step in reversed(list(enumerate(steps))):
+        check_deadline()
         if step.cells is not cells:
             blocks = [restored(one, cells, step.cells) for one in blocks]
             cells = step.cells

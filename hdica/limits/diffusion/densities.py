@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.limits.diffusion.first_passage import Diffusion, Start
 from hdica.limits.numerics.romberg import romberg
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 _CELLS, _LEVELS = 96, 4
@@ -116,10 +117,12 @@ def _inverted(one: Chain, times: Array) -> Array:
     pivot = z + out[0]
     given[0] = one.start[0] / pivot
     for i in range(1, cells):
+        check_deadline()
         share[i - 1] = one.down[i] / pivot
         pivot = z + out[i] - one.up[i - 1] * share[i - 1]
         given[i] = (one.start[i] + one.up[i - 1] * given[i - 1]) / pivot
     for i in range(cells - 2, -1, -1):
+        check_deadline()
         given[i] += share[i] * given[i + 1]
     return np.asarray(np.sum(given.real * weight, axis=-1).T)
 

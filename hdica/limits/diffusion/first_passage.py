@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -163,6 +164,7 @@ def _halved(edges: Array, chosen: NDArray[np.bool_]) -> Array:
 def _fitted(diffusion: Diffusion, edges: Array) -> _Panels:
     """Panels so small that they resolve how J grows and falls again."""
     while True:
+        check_deadline()
         panels = _panels(diffusion, edges)
         total = float(np.sum(np.maximum(panels.rise, 0.0)))
         if total > MOST_GROWTH:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.limits.diffusion.first_passage import Diffusion
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 
@@ -54,6 +55,7 @@ def paths(
     found = np.empty((times.size, *x.shape))
     for k, time in enumerate(times.tolist()):
         while now < time:
+            check_deadline()
             free = np.abs(x) < bound
             if not free.any():
                 break

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Flow = Callable[[float, Array], Array]
@@ -35,6 +36,8 @@ LOOSER, LOOSEST = 100.0, 1e-6
 """By how much its tolerance grows where it needs more, and how far."""
 TRUST = 4
 """How many times that number must be too large where the step size varies, and the pace with it."""
+CHECKS = 16
+"""Evaluations between two checks of the deadline."""
 _ONE_AT_A_TIME = threading.Lock()
 """SciPy's LSODA refuses to solve two problems in turns."""
 
@@ -66,6 +69,8 @@ class _Counted:
 
     def __call__(self, t: float, y: Array) -> Array:
         self.made += 1
+        if self.made % CHECKS == 0:
+            check_deadline()
         if self.made % LOOKS == 0 and self._too_many(t):
             raise _Slow(t)
         return self.flow(t, y)

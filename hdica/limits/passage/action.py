@@ -35,6 +35,7 @@ from hdica.ingredients.parts import part_edges
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.features import features
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 _FINE, _COARSE = 16, 12
@@ -176,6 +177,7 @@ class _Chain:
 
     def step(self, q: float, order: int, level: int) -> _Step:
         """What a step does at an overlap, by the rule with ``order`` nodes on a panel."""
+        check_deadline()
         s = math.sqrt(1 - q * q)
         abrupt = features(self.f).met(2 * s / (1 << level))
         if abrupt.size:

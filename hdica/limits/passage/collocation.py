@@ -24,6 +24,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hdica.limits.passage.step import Step
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -106,6 +107,7 @@ def collocated(step: Step, reach: float, terms: int, even: bool) -> Collocation:
     values = np.cos(np.multiply.outer(angles, orders))
     rows = []
     for angle, row in zip(angles.tolist(), values, strict=True):
+        check_deadline()
         moved = step.change(reach * math.cos(angle)) / reach
         rows.append(_row(angle, moved, step.weights, row, stride))
     return Collocation(reach, orders, values, np.array(rows))

@@ -23,6 +23,7 @@ from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.passage.gauss import chi2_nodes
 from hdica.limits.passage.step import Function
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 _LEAST = 1e-20
@@ -133,6 +134,7 @@ def lengths_of(step: LongStep, overlaps: tuple[float, ...], grid: Grid) -> Lengt
     """
     found, spread = Lengths(np.ones(1), 1.0, 1.0), np.ones(1)
     for _ in range(min(math.ceil(_TIMES / (1 - abs(1 - 2 * step.alpha))), _MOST)):
+        check_deadline()
         after = np.concatenate([step.moved(a, q)[1] for q in found.points for a in overlaps])
         shares = np.repeat(spread, len(overlaps)) / len(overlaps)
         weights = np.multiply.outer(shares, step.weights).ravel()

@@ -23,6 +23,7 @@ from hdica.ingredients.sources import Source
 from hdica.limits.passage.collocation import Collocation
 from hdica.limits.passage.length import Grid, Lengths, LongStep, lengths_of, long_step
 from hdica.limits.passage.step import Function
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -66,6 +67,7 @@ class LongCollocation(Collocation):
         basis, small = np.zeros((terms, most + 1)), np.zeros((most + 1, most))
         basis[0, 0] = 1.0
         for k in range(most):
+            check_deadline()
             with one_thread():
                 new = self._solved(self.values @ basis[:, k])
                 for _ in range(2):  # twice is enough
@@ -112,6 +114,7 @@ def long_collocated(
     with one_thread():
         for angle, here in zip(angles.tolist(), first, strict=True):
             for q, beside in zip(lengths.points.tolist(), second, strict=True):
+                check_deadline()
                 rows.append(_row(step, bounds, (math.cos(angle), q), here, beside))
     at_one = lengths.polynomials(np.ones(1))[0]
     values = np.asarray(np.kron(first, second), dtype=float)

@@ -73,7 +73,6 @@ SYSTEM = register(
         },
         methods=(*held_out.METHODS, *filter_bank.METHODS),
         analyses={"paths": {"simulation": Role.SIMULATION}},
-        horizon=30.0,
         examples=(
             {**_TINY, "space": {"principal": 3}, "restarts": 2},
             {**_TINY, "width": 3, "contrast": "exp", "samples": 60},

@@ -50,7 +50,7 @@ SYSTEM = register(
             ),
         ),
         controls=(Control("tau", 1e-4, 10.0, step=True),),
-        dimensions=(Dimension("source", "source j, and its feature", entries=True),),
+        dimensions=(Dimension("source", "source j, and its feature", entries=True, first=1),),
         symbols={
             "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
             "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),

@@ -61,4 +61,4 @@ def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> Values:
     def overlaps() -> Array:
         return np.array([dot(feature, x) for feature in features])
 
-    return record(advance, [track(rule, stream, overlaps)], times, n, 1, m)[0]
+    return record(advance, [track(rule, stream, overlaps)], times, n, 1, m, n * m)[0]

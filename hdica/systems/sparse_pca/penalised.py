@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.quadrature import dot
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 from hdica.systems.sparse_pca.rule import PCARule
 from hdica.systems.sparse_pca.sample_pca import covariances, leading_vector
@@ -86,6 +87,7 @@ def iterated(covariance: Array, a: float, x: Array) -> Array:
     method.
     """
     for _ in range(MOST):
+        check_deadline()
         moved = on_sphere(covariance @ x, a)
         change = dot(moved - x, moved - x) / x.size
         x = moved

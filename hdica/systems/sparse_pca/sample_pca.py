@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdica.finite.random.streams import RUN, Stream
 from hdica.finite.record import steps_of
 from hdica.ingredients.quadrature import dot
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 from hdica.systems.sparse_pca.rule import PCARule
 
@@ -51,6 +52,7 @@ def covariances(rule: PCARule, xi: Array, times: Array, stream: Stream) -> Itera
     full, block = np.zeros((n, n)), np.empty((0, n))
     for count in rule.batch * steps_of(times, n):
         while first + len(block) < count:
+            check_deadline()
             full += block.T @ block
             first += len(block)
             block = next(blocks)

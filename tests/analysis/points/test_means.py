@@ -12,7 +12,7 @@ from hdica.analysis.aggregate import aggregate, analysed
 from hdica.analysis.points import means as module
 from hdica.analysis.points.means import means, spread_times
 from hdica.status import DONE, STATUS_NAMES
-from hdica.sweep.outcome.results import open_results
+from hdica.store.results import open_results
 from tests.analysis import toy
 
 

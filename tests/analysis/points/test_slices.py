@@ -11,7 +11,7 @@ import xarray as xr
 from hdica.analysis.points import means, space
 from hdica.explore.choice import chosen
 from hdica.status import DONE, STATUS_NAMES
-from hdica.sweep.outcome.results import open_results
+from hdica.store.results import open_results
 
 
 @pytest.fixture(scope="module")

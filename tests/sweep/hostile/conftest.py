@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica.sweep.study.study import Study, study_from
+from hdica.study.study import Study, study_from
 from tests.sweep import flips, toy
 
 

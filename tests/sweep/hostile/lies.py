@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hdica.sweep.files.paths import manifest_path
-from hdica.sweep.files.sealed import sealed
-from hdica.sweep.run.plan import place
-from hdica.sweep.study.study import Study
+from hdica.store.paths import manifest_path
+from hdica.store.sealed import sealed
+from hdica.store.working import place
+from hdica.study.study import Study
 
 
 def walk_of(study: Study, out: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -17,25 +16,18 @@ import zarr
 from zarr.codecs import BytesCodec
 
 from hdica.errors import HdicaError
-from hdica.sweep.files import planned
-from hdica.sweep.files.frames import codec
-from hdica.sweep.files.guarded import GuardedStore
-from hdica.sweep.files.manifest import bind
-from hdica.sweep.files.paths import (
-    DamageError,
-    manifest_path,
-)
-from hdica.sweep.files.store import open_segment
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.repair import repair
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.outcome.status import status
-from hdica.sweep.run.plan import prepare
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study, study_from
-from tests.sweep import flips
+from hdica.run.runner import run
+from hdica.store.blocks import as_array, keys_in, read_block, texts_in, write_block
+from hdica.store.files import DamageError
+from hdica.store.paths import manifest_path
+from hdica.store.publish import publish
+from hdica.store.published import bind, codec
+from hdica.store.results import open_results
+from hdica.store.verify import verify
+from hdica.store.working import described
+from hdica.study.study import Study
 from tests.sweep.conftest import values
-from tests.sweep.hostile.lies import nodes, published_lie, relabel, walk_of
+from tests.sweep.hostile.lies import nodes, published_lie, walk_of
 
 
 class Pickled:
@@ -63,23 +55,17 @@ def test_formats_whose_filters_unpickle_are_refused(
     (out / "line/evil/0").write_bytes(pickle.dumps([*payload, "|O", (1,)]))
     with pytest.raises(DamageError, match="such as hdica never writes"):
         open_results(out)
-    work = walk_of(study, out)
-    shutil.rmtree(work / "reason")
-    (work / "reason").mkdir()
-    (work / "reason/.zarray").write_text(json.dumps(array))
-    with pytest.raises(DamageError):
-        open_segment(work).array("reason")
     assert not Path("pwned").exists()
 
 
 BIG = 2**40
 LIES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
-    (lambda d: nodes(d)["line/Q"].update(shape=[BIG, 2, 3]), "is missing"),
+    (lambda d: nodes(d)["line/Q"].update(shape=[BIG, 2, 3]), "metadata cannot be read"),
     (lambda d: nodes(d)["line/Q"]["chunk_grid"]["configuration"].update(chunk_shape=[BIG, 2, 3]),
      "asks for chunks of more than"),
     (lambda d: nodes(d)["line/Q"]["chunk_grid"]["configuration"].update(chunk_shape=[0, 2, 3]),
      "such as hdica never writes"),
-    (lambda d: nodes(d)["line/Q"].update(shape=[10**400, 2, 3]), "is missing"),
+    (lambda d: nodes(d)["line/Q"].update(shape=[10**400, 2, 3]), "metadata cannot be read"),
     (lambda d: nodes(d)["line/Q"].update(shape=[True, 2, 3]), "such as hdica never writes"),
     (lambda d: nodes(d)["line/Q"].update(shape=["3", 2, 3]), "such as hdica never writes"),
     (lambda d: nodes(d)["line/Q"].update(codecs=[]), "never writes"),
@@ -134,129 +120,57 @@ def chunk_with(values_: np.ndarray, text: bool = False) -> bytes:
     return bytes(raw)
 
 
-@pytest.mark.parametrize("where", ["published", "working"])
 def test_a_chunk_that_decodes_to_a_hundred_megabytes_is_refused_before_it_does(
-    study: Study, out: Path, where: str
+    study: Study, out: Path
 ) -> None:
     bomb = chunk_with(np.zeros(5_000_000))
     assert len(bomb) < 10_000
-    if where == "published":
-        (out / "line/Q/c/0/0/0").write_bytes(bomb)
-        bind(out)
-        manifest_path(out).unlink()
-    else:
-        (walk_of(study, out) / "Q/c/0/0").write_bytes(bomb)
+    (out / "line/Q/c/0/0/0").write_bytes(bomb)
+    bind(out)
+    manifest_path(out).unlink()
     tracemalloc.start()
     try:
         with pytest.raises(DamageError, match="it would decode to 40000000 bytes and not to"):
-            values(out) if where == "published" else flips.computed(study, out)
+            values(out)
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
 
 
 def test_a_chunk_of_texts_cannot_claim_more_texts_than_there_are(study: Study, out: Path) -> None:
-    work = walk_of(study, out)
-    working = open_segment(work)
-    number = next(b for b in range(working.blocks) if working.chunk("reason", b).exists())
-    file = working.chunk("reason", number)
+    file = next((out / "walk/reason/c").rglob("0"))
+    while file.is_dir():
+        file = file / "0"
     array = zarr.create_array(
         zarr.storage.MemoryStore(found := {}), shape=8, chunks=8, dtype="u1",
         serializer=BytesCodec(), compressors=codec(),
     )  # fmt: skip
     array[:] = np.frombuffer(b"\xff\xff\xff\x7f\0\0\0\0", "u1")
     file.write_bytes(found["c/0"].to_bytes())
-    with pytest.raises(DamageError, match="it has 2147483647 texts and not 5"):
-        open_segment(work).read("reason", working.span(number))
+    bind(out)
+    manifest_path(out).unlink()
+    with pytest.raises(DamageError, match=r"it has 2147483647 texts and not \d+"):
+        open_results(out)["walk"].reason.load()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda a: a.update(block=0),
-        lambda a: a.update(block=2**62),
-        lambda a: a.update(block=1),
-        lambda a: a.update(outputs=["../../x"]),
-        lambda a: a.update(outputs=["a/b"]),
-        lambda a: a.update(times="now"),
-        lambda a: a.update(n=-1),
-        lambda a: a.pop("kernel"),
-        lambda a: a.update(noise="loud"),
-    ],
-)
-def test_a_segment_that_lies_about_itself_is_refused(
-    study: Study, out: Path, change: Callable[[dict[str, Any]], Any]
-) -> None:
-    path = walk_of(study, out)
-    relabel(path / "zarr.json", lambda document: change(document["attributes"]))
-    with pytest.raises(DamageError, match="metadata cannot be read"):
-        open_segment(path).array("status")
-    assert verify(out).code == 3
-    repair(out)
-    assert verify(out).code == 0
-
-
-def test_a_segment_of_2_to_the_40_points_is_refused_before_it_takes_memory(
-    study: Study, out: Path
-) -> None:
-    path = walk_of(study, out)
-    for name in open_segment(path).names:
-        relabel(path / name / "zarr.json", lambda d: d.update(shape=[BIG, *d["shape"][1:]]))
-    tracemalloc.start()
-    try:
-        with pytest.raises(DamageError, match=r"does not name the chunks of"):
-            open_segment(path).keys()
-        with pytest.raises(DamageError, match=r"does not name the chunks of"):
-            status(out)
-        assert tracemalloc.get_traced_memory()[1] < 20e6
-    finally:
-        tracemalloc.stop()
-
-
-def test_deep_metadata_are_refused(study: Study, out: Path) -> None:
-    file = walk_of(study, out) / "Q/zarr.json"
-    file.write_text("[" * 1_000_000)
-    with pytest.raises(DamageError, match="not valid JSON"):
-        open_segment(file.parents[1]).array("Q")
-
-
-def digested_anew(working: Any) -> None:
-    """Note the digests of what the planner's arrays hold now."""
-    digests = {}
-    for name in planned.ARRAYS:
-        chunks = range(-(-working.size // working.array(name).chunks[0]))
-        spans = [planned._span(working, number) for number in chunks]
-        digests[name] = [planned._digest(working.raw(name, span)) for span in spans]
-    planned._announce(working, "key", working.array("key"), {"planned": digests})
-
-
-def test_parameters_in_a_store_are_validated_and_not_evaluated(
+def test_parameters_in_a_block_are_shown_and_not_evaluated(
     study: Study, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    larger = study_from(
-        {**flips.CONTENT, "grid": {"tau": [0.1, 0.15, 0.17, 0.2], "Q0": [0.25, 0.5]}}
-    )
-    path = prepare(larger, out)[0].path
-    working = open_segment(path)
+    file = sorted(walk_of(study, out).iterdir())[0]
+    block = read_block(file)
     evil = json.dumps({"tau": 0.1, "formula": "__import__('os').mkdir('pwned')", "__class__": "x"})
-    texts = np.array([evil] * working.size, dtype=object)
-    working.array("parameters")[:] = texts
-    with pytest.raises(DamageError, match="not the chunk that was planned there"):
-        run(larger, out, progress=False)
-    # With the digests made anew, as somebody can who may write everything.
-    digested_anew(open_segment(path))
-    summary = run(larger, out, progress=False)
-    assert summary.counts["failed"] > 0
+    texts = [evil] * len(texts_in(block.arrays["parameters"]))
+    arrays = {k: v for k, v in block.arrays.items() if k != "key"} | {"parameters": as_array(texts)}
+    write_block(file.parent, block.about, keys_in(block.arrays), arrays)
+    assert "mkdir" in described(file)
+    run(study, out, progress=False)
+    publish(study, out)
+    assert verify(out).code == 0
     assert not Path("pwned").exists()
 
 
-def test_a_guarded_store_writes_nothing_through_links(tmp_path: Path, outside: Path) -> None:
-    root = tmp_path / "store"
-    group = zarr.open_group(root, mode="w", zarr_format=3)
-    group.create_array("a", shape=3, chunks=3, dtype="f8", compressors=codec())
-    shutil.rmtree(root / "a" / "c", ignore_errors=True)
-    (root / "a" / "c").symlink_to(outside)
-    array = zarr.open_array(GuardedStore(root, nested=False), path="a", mode="r+", zarr_format=3)
-    with pytest.raises(DamageError, match="is a link"):
-        array[:] = 1.0
+def test_deep_metadata_are_refused(study: Study, out: Path) -> None:
+    (out / "zarr.json").write_text("[" * 1_000_000)
+    with pytest.raises(DamageError, match="not valid JSON"):
+        open_results(out)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hdica.cli import call
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.study.study import Study
+from hdica.store.publish import publish
+from hdica.study.study import Study
 
 NO_NUMBERS = ("nan", "-NaN", "inf", "-Infinity", "1e999", "-1e5000")
 

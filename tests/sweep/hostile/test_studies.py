@@ -12,7 +12,7 @@ import pytest
 
 from hdica.errors import MOST_LETTERS, HdicaError, printable
 from hdica.inputs import plain_yaml
-from hdica.sweep.study.study import load_study
+from hdica.study.study import load_study
 from tests.sweep import toy
 
 YAML = json.dumps(toy.study())

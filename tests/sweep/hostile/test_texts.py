@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 
 from hdica.cli import call
+from hdica.cli_tables import answer_table
 from hdica.report.write import write
-from hdica.sweep.files.paths import (
-    DamageError,
-    read_regular,
-    work_path,
-)
-from hdica.sweep.outcome.export import export
-from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.status import status
-from hdica.sweep.study.study import Study
+from hdica.store.export import export
+from hdica.store.files import DamageError, read_regular
+from hdica.store.paths import work_path
+from hdica.store.query import table
+from hdica.store.status import status
+from hdica.store.verify import verify
+from hdica.study.study import Study
 from tests.report.test_page import Page
 from tests.sweep.conftest import values
 from tests.sweep.hostile.lies import nodes, published_lie
@@ -70,9 +69,12 @@ def test_tables_on_a_terminal_hold_no_escape(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     word = "a\x1b]0;owned\x07[red]b"
     data = xr.Dataset({"Q": ("source", [1.0])}, {"source": [word]})
+    answer_table(table(data), word)
+    tables = [capsys.readouterr().out]
     for to in ("-", "csv", "json"):
-        export(data, to, None, ["source"], word)
-        said = capsys.readouterr().out
+        export(data, to, None)
+        tables.append(capsys.readouterr().out)
+    for said in tables:
         assert "\x1b]" not in said
         assert "[red]b" in said
 

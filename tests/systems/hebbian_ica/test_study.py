@@ -5,11 +5,11 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.query import query
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.query import query
+from hdica.store.results import open_results
+from hdica.study.study import study_from
 
 PAIR = {
     "study": "pair",

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hdica.analysis.aggregate import aggregate
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import study_from
+from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.results import open_results
+from hdica.study.study import study_from
 
 FASTICA = {"fastica_scores": {"seeds": 3}}
 STEPS = {"algorithm": "sgd", "eta": 0.5, "batch": 20}

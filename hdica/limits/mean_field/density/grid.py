@@ -17,6 +17,7 @@ from hdica.limits.mean_field.density.layout import (
     X_PHI,
     X,
 )
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -130,6 +131,7 @@ _GAUSS, _HALF = np.polynomial.legendre.leggauss(4)
 
 def _mean_between(phi: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """Integral of phi over [low, high], free of kinks inside."""
+    check_deadline()
     half = (high - low) / 2
     points = (low + half)[:, None] + half[:, None] * _GAUSS
     return np.asarray(np.sum(phi(points) * _HALF, axis=1) * half)
@@ -161,7 +163,9 @@ def make_mesh(
     mean[inner] = (left + _mean_between(phi, faces[inner], x[1:])) / gap[inner]
     for values in (gap, middle, mean):
         values[0], values[-1] = values[1], values[-2]
+    check_deadline()
     table = _table(x, phi(x), dx, gap, middle, mean)
+    check_deadline()
     offsets = np.concatenate([[0], np.cumsum((windows.high - windows.low) * refine)])
     lows = (windows.low - low) * refine
     first = low * refine

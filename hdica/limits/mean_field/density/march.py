@@ -27,6 +27,7 @@ from hdica.limits.mean_field.density.mixing import LONGEST, jump, march_mixing, 
 from hdica.limits.mean_field.density.problem import Law, Problem, tabulated
 from hdica.limits.mean_field.density.record import Record
 from hdica.limits.mean_field.density.state import State, begin
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 BUDGET = 1e7
@@ -35,6 +36,8 @@ _EDGE = 1e-15
 """Mass times (1 + x^2) that may lie in the outer eighth of an atom's window."""
 _ROWS = 256
 """Steps at most that one call of the compiled exploration takes."""
+_NUMBERS = 1_000_000
+"""Cells times steps that one call of the compiled march takes: a tenth of a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +164,7 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
     most = 1 if piece.problem.moves else _ROWS
     start, run, ends, found = float(state.clock[T]), [], np.empty(most), record.room(most)
     while reason not in (DONE, BROKE):
+        check_deadline()
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
         limits, integrands = (step_error, _EDGE, BUDGET), record.integrands(state.mesh)
@@ -232,7 +236,14 @@ def advance(
     with _in_range(state):
         if piece.problem.moves:
             return march_mixing(ends, rows, every, arrays, state)
-        return int(march(ends, rows, every, *arrays))
+        # Some steps a call, of which none depends on how many: the kernel looks at no clock.
+        missed, some = 0, every * max(1, _NUMBERS // (every * state.work.shape[1]))
+        for first in range(0, ends.size, some):
+            check_deadline()
+            part = slice(first, first + some)
+            *inner, measured = arrays
+            missed += int(march(ends[part], rows[part], every, *inner, measured[first // every :]))
+        return missed
 
 
 def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:

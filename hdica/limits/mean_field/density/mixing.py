@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hdica.limits.mean_field.density.grid import Windows
 from hdica.limits.mean_field.density.layout import MASS, Q, T
 from hdica.limits.mean_field.density.state import State
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 LONGEST = 0.5
@@ -72,6 +73,7 @@ def march_mixing(  # type: ignore[no-untyped-def]
     *inner, integrands, found = arrays
     missed = 0
     for k in range(ends.size):
+        check_deadline()
         half = (ends[k] - state.clock[T]) / 2
         relax(state, half)
         missed += march(ends[k : k + 1], rows[k : k + 1], 2, *inner, integrands, found)

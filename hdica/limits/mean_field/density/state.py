@@ -12,6 +12,7 @@ from hdica.errors import HdicaError
 from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
 from hdica.limits.mean_field.density.layout import DT, H2, KEPT, MASS, RATE, RATED, SMOOTH, Q
 from hdica.limits.mean_field.density.problem import Problem
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Memory = tuple[Array, Array, Array, Array]
@@ -121,6 +122,7 @@ def start_masses(problem: Problem, mesh: Mesh) -> Array:
     dx = np.concatenate([mesh.dx[cells] for _, cells in mesh.slices()])
     away = (x - np.repeat(mean, sizes)) ** 2 / 2
     for _ in range(20):
+        check_deadline()
         mass = np.exp(-away / var) * dx
         mass /= np.repeat(np.add.reduceat(mass, mesh.offsets[:-1]), sizes)
         miss = float(np.sum(weights * mass * x * x)) - 1.0

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hdica.ingredients.formula import Formula
 from hdica.limits.mean_field.entries.coefficients import Coefficients
 from hdica.limits.mean_field.family import MeanField
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 _RUN = 4096
@@ -73,6 +74,7 @@ class Walk:
         n, long = float(self.coefficients.n), self.z.size + -self.z.size % _WHOLE
         many = 1 if self._net is None else max(1, _CACHE // long)
         for k in range(0, len(told), many):
+            check_deadline()
             rows = told[k : k + many]
             noise = self.draw(len(rows) * long).reshape(len(rows), long)
             if self._net is not None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.limits.mean_field.family import OVERLAP, PENALTY, MeanField
 from hdica.limits.mean_field.particles.step import matched, on_sphere, steps
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Stream = Callable[[str], np.random.Generator]
@@ -37,9 +38,12 @@ def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Arra
     mean, variance = field.start.conditional(xi)
     groups, normal = field.prior.classify(xi), np.empty(count)
     for group in np.unique(groups):
+        check_deadline()
         members = np.flatnonzero(groups == group)
         strata = rng.permutation(members.size) + rng.random(members.size)
+        check_deadline()
         normal[members] = scipy.special.ndtri(strata / members.size)
+    check_deadline()
     return xi, on_sphere(mean + math.sqrt(variance) * matched(normal, xi, mean))
 
 
@@ -92,6 +96,7 @@ def run(
     values = {name: np.full(times.size, np.nan) for name in (OVERLAP, PENALTY)}
     index = 0
     for made, one in enumerate(steps(field, xi, z, stream("noise"), step)):
+        check_deadline()
         if made >= MAX_STEPS:
             return values, f"the particles needed {MAX_STEPS} steps to reach t = {one.t:.6g}"
         if not one.start.finite:

@@ -13,6 +13,7 @@ from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.particles.exchange import Lots, drawn, share_of
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 _STABLE = 0.5
@@ -65,6 +66,7 @@ def velocity(
     field: MeanField, xi: Array, now: Cloud, order: tuple[float, float], tau: float
 ) -> Array:
     """The drift of each particle at the order parameters (Q, R)."""
+    check_deadline()
     q, r = order
     pull, curvature = field.pull(q, tau), field.curvature(q, r, tau)
     return np.asarray(pull * xi - field.strength(tau) * now.phi - curvature * now.z)

@@ -20,6 +20,7 @@ from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.steady.confinement import Confinement
 from hdica.limits.mean_field.steady.panels import edges, potential
 from hdica.limits.numerics.work import spend
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 _ORDER = 16
@@ -46,6 +47,7 @@ def moments(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool = F
     For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant 2/sqrt(pi) that
     belongs to it); otherwise by Gauss-Legendre quadrature, with twice the points if ``finer``.
     """
+    check_deadline()
     a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
     if shape.l1 is not None:
         return _closed(shape.l1, a, k, tilt)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.mean_field.steady.confinement import Confinement
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -29,6 +30,8 @@ _OWN, _LOST = 4.0, 34.0
 """Depth to which a well has its own width, and that of x^2 times the density that is rounding."""
 _APART, _SCALES, _HALVINGS = 3.0, 38, 8
 """Distance to the lowest point falls by this factor, so many times; halvings towards an end."""
+_AT_ONCE = 4_000_000
+"""Values of V that are found between two checks of the deadline."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,22 +114,27 @@ def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
     open_ = np.arange(a.size)
     for reach in _REACHES:
         x, energy, force = _points(shape, reach)
-        row = (a[open_], k[open_], tilt[open_])
-        square, strength, pull = (v[:, None] for v in row)
-        v = square * x * x + strength * energy - pull * x
-        ends = v[:, [0, -1]] - 3 * np.log(reach) - v.min(axis=1)[:, None]
-        fallen = np.all(ends > DEPTH, axis=1)
-        clear = np.all(ends + _least_beyond(shape, *row, reach) > DEPTH, axis=1)
-        last = reach >= np.where(row[0] > 0, _FARTHEST, _HELD)
-        done = clear | last
-        if not done.any():
-            continue
-        here = open_[done]
-        held[here] = (clear | fallen)[done]
-        slope = 2 * square[done] * x + strength[done] * force - pull[done]
-        low[here], high[here], many[here], found = _hull(shape, row, done, (x, v[done], slope))
-        rungs.append((here, found))
-        open_ = open_[~done]
+        left, some = [open_[:0]], max(1, _AT_ONCE // x.size)
+        for part in (open_[i : i + some] for i in range(0, open_.size, some)):
+            check_deadline()
+            row = (a[part], k[part], tilt[part])
+            square, strength, pull = (v[:, None] for v in row)
+            v = square * x * x + strength * energy - pull * x
+            ends = v[:, [0, -1]] - 3 * np.log(reach) - v.min(axis=1)[:, None]
+            fallen = np.all(ends > DEPTH, axis=1)
+            clear = np.all(ends + _least_beyond(shape, *row, reach) > DEPTH, axis=1)
+            last = reach >= np.where(row[0] > 0, _FARTHEST, _HELD)
+            done = clear | last
+            left.append(part[~done])
+            if not done.any():
+                continue
+            here = part[done]
+            held[here] = (clear | fallen)[done]
+            slope = 2 * square[done] * x + strength[done] * force - pull[done]
+            known = x, v[done], slope
+            low[here], high[here], many[here], found = _hull(shape, row, done, known)
+            rungs.append((here, found))
+        open_ = np.concatenate(left)
         if not open_.size:
             break
     return Region(low, high, held, _collected(rungs, low), many)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot, panel_nodes
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -83,6 +84,7 @@ def _states(race: Race) -> dict[State, int]:
     found: dict[State, int] = {(race.rows, race.columns): 0}
     queue = list(found)
     while queue:
+        check_deadline()
         state = queue.pop(0)
         for kind in race.kinds:
             after = _without(state, kind)
@@ -140,6 +142,7 @@ def _alive(race: Race, times: Array) -> Array:
     alive = np.zeros(times.size)
     with one_thread():
         for k in range(times.size):
+            check_deadline()
             step = np.sum(rates * np.minimum(steps[:, k], _SURE)[:, None, None], axis=0)
             share = np.sum(share[:, None] * expm(step), axis=0)
             alive[k] = np.sum(share[~over])

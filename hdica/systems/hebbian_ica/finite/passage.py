@@ -13,6 +13,7 @@ from hdica.finite.random.streams import RUN, Stream, run_length
 from hdica.finite.random.width import LANES
 from hdica.finite.record import not_finite
 from hdica.ingredients.schedules import Schedule
+from hdica.process.progress import check_deadline
 from hdica.systems.hebbian_ica.finite.rule import (
     Array,
     ChainState,
@@ -159,6 +160,7 @@ class _Race:
         for lane in range(LANES):
             self.fill(lane)
         while any(chain is not None for chain in self.lanes):
+            check_deadline()
             alive = [(lane, c) for lane, c in enumerate(self.lanes) if c is not None]
             for _, chain in alive:
                 chain.reach(self.n)

@@ -132,8 +132,8 @@ def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Value
         arrays = {"R": state.w[:, : rule.shape[1]], "Q": state.q}
         return arrays | ({"sigma": np.sign(state.mean)} if rule.signs is None else {})
 
-    found = record(_vector(rule, state, n), _tracks(rule, n, stream, seen), times, n)
-    return found[0]
+    tracks, numbers = _tracks(rule, n, stream, seen), n * rule.projections
+    return record(_vector(rule, state, n), tracks, times, n, numbers=numbers)[0]
 
 
 @dataclass(eq=False)

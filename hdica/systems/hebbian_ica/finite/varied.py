@@ -117,8 +117,12 @@ def _recorded(
     tracks: list[Track],
     drawn: int,
     steps: Callable[[Array, Array], int],
+    entries: int = 1,
 ) -> Values:
-    """Run the kernel ``steps(numbers, path)`` and add given signs that change."""
+    """Run the kernel ``steps(numbers, path)`` and add given signs that change.
+
+    A step passes over so many entries.
+    """
     made = np.zeros(1, dtype=np.int64)
     given = 2 + rule.projections
 
@@ -128,7 +132,7 @@ def _recorded(
         )
         return np.repeat(made, len(tracks))
 
-    values, diverged = record(advance, tracks, times, n)[0]
+    values, diverged = record(advance, tracks, times, n, numbers=entries)[0]
     if rule.sign_path is not None:
         values["sigma"] = _signs(rule, times).T.copy()
     return values, diverged
@@ -185,4 +189,5 @@ def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -
         columns(sample_draws(rule, stream), path(rule, n), seen),
         rule.batch * m,
         lambda numbers, values: varied_vector_steps(arrays, n, numbers, values, law),
+        n * k * rule.batch,
     )

@@ -24,6 +24,7 @@ from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.integrate import MOST
 from hdica.limits.overlap.drift import CONTROL, REFINED, TOLERANCE
+from hdica.process.progress import check_deadline
 from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, MOST_PAIRS
 from hdica.systems.hebbian_ica.limit.equation_17 import Path
 from hdica.systems.hebbian_ica.limit.moments import Array
@@ -157,6 +158,7 @@ class _March:
         rate = self.problem.rate(tuple(self.signs.tolist()), self.rough, self.factor)
 
         def flow(t: float, y: Array) -> Array:
+            check_deadline()
             self.evaluations += 1
             if self.evaluations > MOST:
                 raise HdicaError(

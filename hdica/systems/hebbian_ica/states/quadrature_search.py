@@ -14,6 +14,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import gaussian_nodes
+from hdica.process.progress import check_deadline
 from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, Parts, make_field
 from hdica.systems.hebbian_ica.states.polynomial import polynomial
 from hdica.systems.hebbian_ica.states.search import (
@@ -89,6 +90,7 @@ def _solved(parts: Parts, mu: float, start: Array, tolerance: float, step: float
     from scipy.optimize import root
 
     def value(x: Array) -> Array:
+        check_deadline()
         if not np.all(np.isfinite(x)):  # it has run away
             return np.full(x.size, np.nan)
         learning, loss = parts(x.reshape(start.shape))

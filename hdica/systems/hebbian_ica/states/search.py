@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.process.progress import tell
+from hdica.process.progress import check_deadline, tell
 from hdica.systems.hebbian_ica.states.polynomial import Array, Polynomial, rates_and_slopes
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives
 
@@ -79,6 +79,7 @@ def polished(poly: Polynomial, r: Array) -> tuple[Array, NDArray[np.bool_]]:
     (k, m), n, batch = poly.shape, r.shape[0] * r.shape[1], r.shape[2]
     r, good, running = r.copy(), np.zeros(batch, dtype=bool), np.arange(batch)
     for _ in range(_ITERATIONS):
+        check_deadline()
         f, slope = rates_and_slopes(poly, r[:, :, running])
         step = _solved(slope.reshape(n, n, -1), f.reshape(n, -1))
         size = np.sqrt(np.sum(step * step, axis=0))

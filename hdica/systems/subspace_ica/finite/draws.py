@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream, normal_numbers
 from hdica.ingredients.sources import Source
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 Take = Callable[[int], Array]
@@ -35,6 +36,7 @@ class Portions:
         """The next ``count`` rows."""
         parts: list[Array] = []
         while not parts or count > 0:
+            check_deadline()
             if self.left is None or not len(self.left):
                 self.left = self.block()
             parts.append(self.left[:count])

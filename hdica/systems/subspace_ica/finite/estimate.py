@@ -11,6 +11,7 @@ from hdica.finite.fastica.found import Found
 from hdica.finite.fastica.one_unit import accumulate, fastica, scores
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.contrasts import Contrast
+from hdica.process.progress import check_deadline
 from hdica.systems.subspace_ica.finite.draws import ROWS, Take
 from hdica.systems.subspace_ica.finite.frame import Frame
 from hdica.systems.subspace_ica.finite.prepared import Prepared
@@ -67,6 +68,7 @@ def with_new_samples(
             break
     total = np.zeros(len(w))
     for first in range(0, count, ROWS):
+        check_deadline()
         block = take(min(ROWS, count - first))
         total += scores(block, w, contrast) * len(block)
     return Found(w, iterations, converged, total / count)
@@ -76,6 +78,7 @@ def _iterate(take: Take, count: int, w: Array, contrast: Contrast) -> Array:
     """W <- Pi(mean(y g(w.y)) - mean(g'(w.y)) w) of new samples; w where that has no direction."""
     a, b = np.zeros_like(w), np.zeros(len(w))
     for first in range(0, count, ROWS):
+        check_deadline()
         pushed, bent = accumulate(take(min(ROWS, count - first)), w, contrast)
         a, b = a + pushed, b + bent
     new = a - b[:, None] * w

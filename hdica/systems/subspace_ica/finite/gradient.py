@@ -16,6 +16,7 @@ from hdica.errors import HdicaError
 from hdica.finite.fastica.one_unit import accumulate
 from hdica.finite.record import steps_of
 from hdica.ingredients.contrasts import Contrast
+from hdica.process.progress import check_deadline
 from hdica.systems.subspace_ica.finite.draws import Take
 
 Array = NDArray[np.float64]
@@ -65,6 +66,7 @@ def descend(
     at_once = max(1, _NUMBERS // (batch * w.size))
     for place, end in enumerate(steps_of(times / unit, 1).tolist()):
         while now < end:
+            check_deadline()
             steps = min(at_once, end - now)
             y = np.ascontiguousarray(take(steps * batch))
             done = projected_steps(w, y, batch, rate, code, address)
@@ -91,6 +93,7 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
     slope = _mean_push(y, contrast)
 
     def rate(t: float, at: Array) -> Array:
+        check_deadline()
         u = at / math.sqrt(float(np.sum(at * at)))
         push = slope(u)
         return np.asarray(sign * (push - float(np.sum(push * u)) * u))

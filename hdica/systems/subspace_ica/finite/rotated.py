@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 from hdica.systems.subspace_ica.finite.draws import Spiked
 from hdica.systems.subspace_ica.finite.frame import Frame, of_population, product, symmetric_root
@@ -60,6 +61,7 @@ class Middle:
 
     def times(self, x: Array) -> Array:
         """The product with a vector from the right."""
+        check_deadline()
         r, k, above = len(self.triangle), self.diagonal.size, self.above
         found = np.empty(r + k)
         found[:r] = self.triangle @ x[:r] + self.edge @ x[r:]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.sources import Source
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 from hdica.systems.tensorial_ica.finite.samples import (
     IN_MEMORY,
@@ -184,6 +185,7 @@ def _iterate(
     with one_thread():
         samples = Samples(blocks, whitening_of(blocks) if whiten else None)
         while iterations < most and not converged:
+            check_deadline()
             new = unit(update(samples, w))
             converged = abs(abs(float(np.sum(new * w))) - 1) < tolerance
             w, iterations = new, iterations + 1

@@ -20,6 +20,7 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
+from hdica.process.progress import check_deadline
 from hdica.systems.tensorial_ica.finite.batch import nearest_axis, unit
 from hdica.systems.tensorial_ica.finite.draws import draws
 from hdica.systems.tensorial_ica.finite.path import TensorialRule, sentence, sizes
@@ -222,6 +223,7 @@ def start_in_complement(found: Array, generator: np.random.Generator) -> Array:
     v = unit(generator.standard_normal((found.shape[1],)))
     rows: list[Array] = [*found, *found]
     for row in rows:
+        check_deadline()
         v = unit(v - np.sum(row * v) * row)
     return v
 
@@ -238,6 +240,7 @@ def _descend(
     draw = draws(rule.source, d, stream("source"))
     samples = np.zeros((min(WINDOW, steps), v.size))
     for low in range(0, steps, WINDOW):
+        check_deadline()
         size = min(WINDOW, steps - low)
         samples[:size, :d] = draw(size)
         eta = sizes(rule.schedule, np.arange(low, low + size, dtype=float))

@@ -13,6 +13,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values, fill_step_sizes, steps_of
 from hdica.ingredients.quadrature import dot
+from hdica.process.progress import check_deadline
 from hdica.systems.tensorial_ica.finite.draws import Draw, block_of, draws, kind_of
 from hdica.systems.tensorial_ica.finite.path import TensorialRule as TensorialRule
 from hdica.systems.tensorial_ica.finite.path import first, sentence
@@ -155,6 +156,7 @@ def run_together(
     why, done = [""] * len(rules), 0
     for index, target in enumerate(steps_of(times, 1).tolist()):
         while done < target and not all(why):
+            check_deadline()
             window.reach(done, lanes)
             stop, at = min(target, window.high), done - window.low if window.draws else 0
             made = lanes.advance(window.part(done, stop), done, stop - done, at)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import RUN
+from hdica.process.progress import check_deadline
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -58,6 +59,7 @@ def passes(
     def draw() -> Iterator[Array]:
         take = begin()
         for first in range(0, count, RUN):
+            check_deadline()
             block = take(min(RUN, count - first))
             yield block if mixing is None else block @ mixing.T
 
@@ -79,6 +81,7 @@ def whitening_of(blocks: Blocks) -> Whitening:
     count, first, second = 0, np.zeros(()), np.zeros(())
     with one_thread():
         for block in blocks():
+            check_deadline()
             count += len(block)
             first = first + np.sum(block, axis=0)
             second = second + block.T @ block

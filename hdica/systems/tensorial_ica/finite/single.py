@@ -11,6 +11,7 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, steps_of
 from hdica.ingredients.quadrature import dot
+from hdica.process.progress import check_deadline
 from hdica.systems.tensorial_ica.finite.draws import block_of, draws
 from hdica.systems.tensorial_ica.finite.path import TensorialRule, first, sentence, sizes
 
@@ -31,6 +32,7 @@ def _walk(
     most = block_of(rule.dimension)
     for index, target in enumerate(steps_of(times, 1).tolist()):
         while done < target:
+            check_deadline()
             stop = min(target, done + most)
             eta = sizes(rule.schedule, np.arange(done, stop, dtype=float))
             made = advance(draw(stop - done), eta)

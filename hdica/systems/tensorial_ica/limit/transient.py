@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
 _EPS = float(np.finfo(float).eps)
@@ -182,6 +183,7 @@ def growth_to(r: Array, g: Array, goal: Array) -> Array:
     out, left = np.zeros(goal.size), np.arange(goal.size)
     r = np.where(g == 0.0, 0.0, r)
     for _ in range(_MOST_ITERATIONS):
+        check_deadline()
         slope = 1.0 / (1.0 + out[left, None] * g)
         thin = r * slope
         q = thin.sum(axis=1)

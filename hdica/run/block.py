@@ -1,0 +1,309 @@
+"""A block of points to compute: what a worker has to know of them, and how it computes them."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable
+from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
+from hdica.store.blocks import Arrays, as_array, write_block
+from hdica.store.files import NO_ROOM, in_words, kept
+from hdica.store.processors import this_processor
+from hdica.store.working import Placed
+from hdica.study.kept import from_plain, plain
+from hdica.study.keys import Keys
+from hdica.systems import registry
+from hdica.systems.method import Method, PointResult, Trial
+from hdica.systems.points import check_until
+from hdica.version import __version__
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Points of one segment that are computed, and committed, together.
+
+    Parameters
+    ----------
+    folder
+        Of the segment.
+    system, method, noise, kernel, n, times, save
+        What all points share; ``save`` is plain data.
+    shapes
+        Shape of every output of a point.
+    keys
+        Of the points.
+    contents, cells
+        JSON of the different systems, and which of them each point has.
+    seeds
+        Of the points; -1 for a method without seeds.
+    seconds
+        Cost of all points on one core, by the method's cost model.
+    """
+
+    folder: Path
+    system: str
+    method: str
+    noise: str
+    kernel: str
+    n: int | None
+    times: tuple[float, ...]
+    save: dict[str, Any]
+    shapes: dict[str, tuple[int, ...]]
+    keys: Keys
+    contents: tuple[str, ...]
+    cells: NDArray[np.int32]
+    seeds: NDArray[np.int64]
+    seconds: float
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return int(self.keys.size)
+
+    @property
+    def label(self) -> str:
+        """Its method and n, for a sentence."""
+        return self.method if self.n is None else f"{self.method} with n = {self.n}"
+
+    def point(self, place: int) -> Block:
+        """One of its points, as a block."""
+        at = slice(place, place + 1)
+        alone = replace(
+            self,
+            keys=self.keys[at],
+            contents=(self.contents[int(self.cells[place])],),
+            cells=np.zeros(1, dtype=np.int32),
+            seeds=self.seeds[at],
+        )
+        # The mean over a grid says nothing of a point at its end.
+        method = alone.method_record()
+        seconds = method.seconds(alone.trial(method, 0)[0], self.n, float(self.times[-1]))
+        return replace(alone, seconds=seconds)
+
+    def method_record(self) -> Method:
+        """The method, if this process has the same numerical code."""
+        method = registry.methods_of(self.system, self.noise)[self.method]
+        if method.kernel != self.kernel:
+            raise HdicaError(
+                f"this process runs kernel {method.kernel} of {self.system}.{self.method}, but the "
+                f"run was started with {self.kernel} (install the same version of hdica)"
+            )
+        return method
+
+    def trial(self, method: Method, place: int) -> Trial:
+        """System and seed of one point."""
+        system = registry.built(self.system, self.contents[int(self.cells[place])])
+        return system, int(self.seeds[place]) if method.stochastic else None
+
+
+def block_of(placed: Placed, points: NDArray[np.int64]) -> Block:
+    """Some points of a segment as a block to compute."""
+    segment = placed.segment
+    cells, codes = np.unique(points // segment.per_cell, return_inverse=True)
+    seeds = np.full(points.size, -1, dtype=np.int64)
+    if segment.seeds:
+        seeds = np.asarray(segment.seeds, dtype=np.int64)[points % segment.per_cell]
+    return Block(
+        # Workers may have been started in another folder.
+        placed.listing.folder.absolute(),
+        segment.system,
+        segment.method.name,
+        segment.method.noise,
+        segment.method.kernel,
+        segment.n,
+        segment.times,
+        plain(segment.save),
+        {output.name: segment.shape(output.dims) for output in segment.outputs},
+        placed.keys[points],
+        tuple(segment.cells.systems(cells)),
+        codes.astype(np.int32),
+        seeds,
+        points.size * segment.seconds_per_point,
+    )
+
+
+@dataclass
+class Results:
+    """Statuses and results of the points of a block while it is computed.
+
+    ``hindrance`` is why points stay pending that this machine could not compute, if there are any.
+    """
+
+    values: Arrays
+    cpu_seconds: NDArray[np.float64]
+    status: NDArray[np.uint8]
+    reasons: list[str]
+    hindrance: Incomplete | None = None
+
+    @classmethod
+    def empty(cls, block: Block) -> Results:
+        """Nothing computed yet."""
+        size = block.size
+        values = {k: np.full((size, *shape), np.nan) for k, shape in block.shapes.items()}
+        return cls(values, np.zeros(size), np.zeros(size, dtype=np.uint8), [""] * size)
+
+    def record(self, place: int, result: PointResult) -> None:
+        """Take the result of a point."""
+        for name, array in self.values.items():
+            if name not in result.values:
+                raise HdicaError(f"{name} is missing from what the method returned")
+            value = np.asarray(result.values[name], dtype=np.float64)
+            if value.shape != array.shape[1:]:
+                raise HdicaError(f"{name} has shape {value.shape}, expected {array.shape[1:]}")
+            array[place] = value
+        self.status[place] = DIVERGED if result.diverged else DONE
+        self.reasons[place] = result.diverged
+
+    def fail(self, place: int, reason: str) -> None:
+        """Record that a point failed."""
+        self._clear(place, FAILED)
+        self.reasons[place] = reason
+
+    def leave(self, place: int, hindrance: Incomplete) -> None:
+        """Leave a point pending that this machine cannot compute."""
+        self._clear(place, PENDING)
+        self.hindrance = hindrance
+
+    def _clear(self, place: int, status: int) -> None:
+        for array in self.values.values():
+            array[place] = np.nan
+        self.status[place], self.reasons[place] = status, ""
+
+    def put(self, place: int, alone: Results) -> None:
+        """Take the results of a point that was computed as a block of its own."""
+        for name, array in self.values.items():
+            array[place] = alone.values[name][0]
+        self.status[place], self.reasons[place] = alone.status[0], alone.reasons[0]
+        self.cpu_seconds[place] = alone.cpu_seconds[0]
+        self.hindrance = alone.hindrance or self.hindrance
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What became of a block: points with a status, how many of each, and what they cost."""
+
+    points: int = 0
+    counts: dict[int, int] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+
+
+def compute(block: Block) -> Results:
+    """Compute the points of a block, together where that is cheaper.
+
+    An exception inside a point is that point's failure, unless its machine is to blame: then the
+    point stays pending, and the others go on.
+    """
+    method, results = block.method_record(), Results.empty(block)
+    places = [*range(block.size)]
+    if method.together is None or not _all_together(block, method, places, results):
+        for place in places:
+            _one(block, method, place, results)
+    return results
+
+
+def commit(block: Block, results: Results) -> Summary:
+    """Write the file of a block: all points that are not pending."""
+    ended = results.status != PENDING
+    if ended.any():
+        contents, cells = np.unique(block.cells[ended], return_inverse=True)
+        arrays: Arrays = {
+            "status": results.status[ended],
+            "cpu_seconds": results.cpu_seconds[ended],
+            "seed": block.seeds[ended],
+            "cell": cells.astype(np.int32),
+            "parameters": as_array([block.contents[int(cell)] for cell in contents]),
+            **{name: values[ended] for name, values in results.values.items()},
+        }
+        if any(results.reasons):
+            arrays["reason"] = as_array([results.reasons[p] for p in np.flatnonzero(ended)])
+        about = {
+            "segment": block.folder.name,
+            "system": block.system,
+            "method": block.method,
+            "n": block.n,
+            "kernel": block.kernel,
+            "hdica": __version__,
+            "processor": this_processor(),
+        }
+        with kept(block.folder):
+            write_block(block.folder, about, block.keys[ended], arrays)
+    codes, counts = np.unique(results.status[ended], return_counts=True)
+    summary = Summary(
+        int(ended.sum()),
+        dict(zip(codes.tolist(), counts.tolist(), strict=True)),
+        float(results.cpu_seconds[ended].sum()),
+    )
+    if results.hindrance is not None:
+        raise results.hindrance
+    return summary
+
+
+def compute_and_commit(block: Block) -> Summary:
+    """Compute a block and write its file."""
+    return commit(block, compute(block))
+
+
+def _results(block: Block, method: Method, places: list[int]) -> list[PointResult]:
+    times, save = np.asarray(block.times, dtype=np.float64), from_plain(block.save)
+    # Once for all seeds: a point may take a microsecond.
+    for cell in dict.fromkeys(block.cells[places].tolist()):
+        check_until(registry.built(block.system, block.contents[cell]), times)
+    return method.run_all([block.trial(method, place) for place in places], times, block.n, save)
+
+
+def _all_together(block: Block, method: Method, places: list[int], results: Results) -> bool:
+    """Compute points together; each gets its share of the time. False if any of them raised.
+
+    Then they are computed one by one, to find out which.
+    """
+    started = time.process_time()
+    try:
+        for place, result in zip(places, _results(block, method, places), strict=True):
+            results.record(place, result)
+    except Exception:
+        return False
+    results.cpu_seconds[places] = (time.process_time() - started) / len(places)
+    return True
+
+
+def _one(block: Block, method: Method, place: int, results: Results) -> None:
+    started = time.process_time()
+    try:
+        results.record(place, _results(block, method, [place])[0])
+    except Exception as exc:
+        if of_machine(exc):
+            results.leave(place, _hindered(exc))
+            return
+        results.fail(place, _failure(exc))
+    results.cpu_seconds[place] = time.process_time() - started
+
+
+def _failure(exc: Exception) -> str:
+    text = " ".join(str(exc).split())
+    return f"{type(exc).__name__}: {text[:300]}" if text else type(exc).__name__
+
+
+def _hindered(exc: Exception) -> Incomplete:
+    """Why this machine could not compute a point, and what to do about it."""
+    if isinstance(exc, Incomplete):
+        return exc
+    if isinstance(exc, DataGone):
+        return Incomplete(str(exc))
+    if isinstance(exc, OSError) and exc.errno in NO_ROOM:
+        place = exc.filename or f"a file of a point (temporary ones go to {tempfile.gettempdir()})"
+        return Unwritable(f"{place} cannot be written: {in_words(exc)}")
+    if isinstance(exc, MemoryError):
+        return Incomplete(f"out of memory ({_failure(exc)}); run with fewer workers")
+    if isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
+        return Incomplete(f"{_failure(exc)} (raise the limit: ulimit -n)")
+    if file := damaged_file(exc):
+        return Incomplete(f"{file} is damaged: remove it, Python writes it again")
+    return Incomplete(_failure(exc))

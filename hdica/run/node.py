@@ -1,0 +1,107 @@
+"""What runs in Dask's servers; ``python -P -m hdica.run.node`` starts them by hand.
+
+It takes ``scheduler`` or ``worker`` and the arguments that ``dask`` takes for it. There are no web
+pages unless a scheduler is started with ``--dashboard``: then every user of the machine can read
+them. What killed ones of the same user have left on the machine is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+from distributed import Worker
+from distributed.core import Status
+
+from hdica.process.loopback import HOST, NO_HOST, is_loopback, is_same
+from hdica.run.processes import for_children, own_dask, unload
+
+KINDS = ("scheduler", "worker")
+PAGES = "--dashboard"
+NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{HOST}:0")
+"""What holds unless arguments that follow differ."""
+LOOK = 0.1
+"""Seconds between looks at whether a block has ended."""
+REPORTED = 0.5
+"""Seconds after which the scheduler knows of a block that has ended."""
+
+
+class DrainingWorker(Worker):
+    """A worker that begins no block after its lifetime and closes when the last one has ended.
+
+    Dask's own worker gives its block away at the end of its lifetime: another one begins it anew.
+    Use it with ``--worker-class hdica.run.node.DrainingWorker --lifetime 55m``.
+    """
+
+    async def close_gracefully(
+        self, restart: bool | None = None, reason: str = "worker-close-gracefully"
+    ) -> None:
+        """Close after the block that is being computed."""
+        worker: Any = self
+        if worker.status == Status.running:
+            worker.memory_manager.memory_pause_fraction = False  # below it, it would go on
+            worker.status = Status.paused
+            while worker.state.executing and worker.status == Status.paused:
+                await asyncio.sleep(LOOK)
+            await asyncio.sleep(REPORTED)
+        await super().close_gracefully(restart=restart, reason=reason)
+
+
+def dask_setup(server: Any) -> None:
+    """Called by Dask when a scheduler or a worker starts: no web pages, no code in its folder.
+
+    Pages that were asked for, and are on this machine alone, answer under its own names alone.
+    """
+    import dask
+
+    is_worker = isinstance(server, Worker)
+    if not is_worker and dask.config.get("distributed.scheduler.http.routes"):
+        if server.http_server.address in (HOST, "::1"):
+            _check_hosts(server.http_server)
+    else:
+        server.http_server.stop()
+        del server.services["dashboard"]
+    if is_worker:  # a scheduler has no folder
+        unload(Path(server.local_directory).parent)
+
+
+def _check_hosts(server: Any) -> None:
+    """Refuse what is sent to a server under another name, or by a page of another address.
+
+    Bokeh lets any page open a websocket, and every browser that shows one reaches this machine.
+    """
+    from tornado.routing import Router
+    from tornado.web import Application, RequestHandler
+
+    class Refused(RequestHandler):
+        def prepare(self) -> None:
+            self.set_status(403)
+            self.finish(f"403: the scheduler {NO_HOST}, and no page of another address\n")
+
+    answers, refusing = server.request_callback, Application([(r".*", Refused)])
+
+    class Names(Router):
+        def find_handler(self, request: Any, **kwargs: Any) -> Any:
+            own = is_loopback(request.host) and is_same(request.headers.get("Origin"), request.host)
+            chosen = answers if own else refusing
+            return chosen.find_handler(request, **kwargs)
+
+    server.request_callback = Names()
+
+
+def main() -> None:
+    """Run the scheduler or the workers until they end."""
+    from distributed.cli import dask_scheduler, dask_worker
+
+    kind, *arguments = sys.argv[1:] or [""]
+    if kind not in KINDS:
+        sys.exit(f"hdica: {kind!r} is not allowed ({' or '.join(KINDS)}, and the options of dask)")
+    command = {"scheduler": dask_scheduler, "worker": dask_worker}[kind].main
+    with for_children(), own_dask(PAGES in arguments):
+        command([*NO_PAGES, *arguments], prog_name=f"dask {kind}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+"""What a study asks for, before anything runs: points, seconds and bytes, and its blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.process.memory import refuse_little
+from hdica.process.speed import pace
+from hdica.status import FAILED, PENDING
+from hdica.store.working import Placed, place
+from hdica.study.segment import Segment, segments_of
+from hdica.study.study import Study, kept_in
+from hdica.systems.points import check_memory
+
+LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
+"""Work in a block: enough to hide a task and its file, little enough to lose to a kill."""
+DRIVEN_SECONDS = 0.008
+"""Work in a block for each worker, so that the driver of many, at 1.6 ms a block, is not busy."""
+BLOCKS_EACH, FEW_WORKERS = 4, 16
+"""Blocks of a worker at least where the work allows it, and workers that are counted at least."""
+MOST_BLOCKS, LONG_SECONDS = 2**16, 60.0
+"""Blocks of a segment, each a file, and work in a block at most for that."""
+MOST_POINTS = 4096
+SHARING = 32
+"""Least points of a block that share one draw of the noise, if there are as many cells."""
+MOST_BYTES = 16 * 2**20
+"""Results in a block: a worker holds a block in memory, and a reader at least one."""
+BEGIN, START, LOAD = 2.2, 2.0, 0.5
+"""Seconds from the start of a command to its first point and from its last to the published store,
+those until workers compute, and those to load what a method computes with."""
+EACH_POINT = 2e-5
+"""Seconds to plan, store and publish a point."""
+
+
+def duration(seconds: float) -> str:
+    """A time for a person: ``0.3 s``, ``12 min``, ``3.2 h``."""
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+
+
+def megabytes(size: float) -> str:
+    """A size for a person: ``0.4 MB``, ``3.1 GB``."""
+    if size < 1e5:
+        return f"{size / 1e3:.1f} kB"
+    return f"{size / 1e6:.1f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
+
+
+@dataclass(frozen=True)
+class SegmentPlan:
+    """What one segment asks for."""
+
+    method: str
+    n: int | None
+    points: int
+    pending: int  # points that are not computed yet
+    seconds_per_point: float  # from the method's cost model, on one core
+    bytes_per_point: int  # results of one point, uncompressed
+    block: int  # points a block
+    pace: float = 1.0  # how many times longer a point takes on this processor
+    memory: float = 0.0  # bytes that the largest point needs at least while it is computed
+    prepares: Mapping[Hashable, float] = field(default_factory=dict)  # seconds, once a process
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        name = self.method if self.n is None else f"{self.method} n={self.n}"
+        cost = f"{duration(self.seconds)}, {megabytes(self.bytes)}"
+        return f"{name}: {self.points} points, {self.pending} pending, {cost}"
+
+    @property
+    def bytes(self) -> int:
+        """Results of all points, uncompressed."""
+        return self.points * self.bytes_per_point
+
+    @property
+    def seconds(self) -> float:
+        """Cost of the pending points on one core."""
+        return self.pending * self.seconds_per_point * self.pace
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that the pending points need."""
+        return -(-self.pending // self.block)
+
+    @property
+    def files(self) -> int:
+        """Files of the working store at the end, at least."""
+        return -(-self.points // self.block)
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a study asks for, before anything runs; it prints as a table."""
+
+    study: str
+    study_hash: str  # digest of everything that determines its numbers
+    segments: tuple[SegmentPlan, ...]  # one entry a method and n
+    keeps: str = ""  # which methods keep what beyond the order parameters, in words
+    pace: float = 1.0  # how many times longer all else takes on this processor
+    notes: tuple[str, ...] = ()  # which assumptions of the rule the data do not meet
+
+    @property
+    def points(self) -> int:
+        """All points."""
+        return sum(s.points for s in self.segments)
+
+    @property
+    def pending(self) -> int:
+        """Points that are not computed yet."""
+        return sum(s.pending for s in self.segments)
+
+    @property
+    def preparing(self) -> float:
+        """Seconds in which a process prepares what points share, such as averages over a source."""
+        pending = [s.prepares for s in self.segments if s.pending]
+        return self.pace * sum({k: v for one in pending for k, v in one.items()}.values())
+
+    @property
+    def seconds(self) -> float:
+        """Cost of the pending points on one core, with what they share."""
+        return sum(s.seconds for s in self.segments) + self.preparing
+
+    def wait(self, workers: int = 1) -> float:
+        """Seconds that a run takes about, from its start to what is published.
+
+        The first run on a machine compiles functions in addition, for some seconds.
+
+        Parameters
+        ----------
+        workers
+            Processes that compute; few enough points are computed without them.
+        """
+        if not self.pending:
+            return BEGIN * self.pace
+        alone = self.seconds
+        points = self.seconds - self.preparing
+        shared = START * self.pace + self.preparing + points / max(1, min(workers, self.blocks))
+        storing = self.points * EACH_POINT
+        loading = LOAD * len({s.method for s in self.segments if s.pending})
+        once = (BEGIN + storing + loading) * self.pace
+        return once + (alone if workers == 1 else min(alone, shared))
+
+    @property
+    def bytes(self) -> int:
+        """Results of all points, uncompressed."""
+        return sum(s.bytes for s in self.segments)
+
+    @property
+    def memory(self) -> float:
+        """Bytes that the largest of the pending points needs at least while it is computed."""
+        return max((s.memory for s in self.segments if s.pending), default=0.0)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that the pending points need."""
+        return sum(s.blocks for s in self.segments)
+
+    @property
+    def files(self) -> int:
+        """Files of the working store at the end, at least."""
+        return sum(s.files for s in self.segments)
+
+    def __repr__(self) -> str:
+        """A line for the whole study, and one for each method and n."""
+        total = f"{self.study}: {self.points} points, {self.pending} pending"
+        lines = [f"{total}, {duration(self.seconds)} on one core, {megabytes(self.bytes)}"]
+        lines += [f"  {segment}" for segment in self.segments]
+        lines += [f"  keeps {self.keeps}"] if self.keeps else []
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def as_dict(self, workers: int = 1) -> dict[str, Any]:
+        """Plain data for JSON; ``wait`` is that of a run with so many workers."""
+        names = (
+            "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "memory",
+            "block", "blocks", "files",
+        )  # fmt: skip
+        return {
+            "study": self.study,
+            "study_hash": self.study_hash,
+            "keeps": self.keeps,
+            "notes": list(self.notes),
+            "wait": self.wait(workers),
+            **{name: getattr(self, name) for name in names if hasattr(self, name)},
+            "segments": [{name: getattr(s, name) for name in names} for s in self.segments],
+        }
+
+
+def block_points(
+    seconds_per_point: float, points: int, bytes_per_point: int = 0, workers: int = 1
+) -> int:
+    """Points a block: 0.2 to 2 s of work, and four blocks a worker where the work allows it.
+
+    Blocks are longer for hundreds of workers, and up to a minute where there would be very many of
+    them. Large points make smaller blocks, down to one point. Costs are those on one core, results
+    are uncompressed.
+    """
+    work = points * seconds_per_point
+    longest = max(MOST_SECONDS, workers * DRIVEN_SECONDS, min(LONG_SECONDS, work / MOST_BLOCKS))
+    share = work / (BLOCKS_EACH * max(FEW_WORKERS, workers))
+    target = min(longest, max(LEAST_SECONDS, share))
+    most = min(MOST_POINTS, MOST_BYTES // max(1, bytes_per_point))
+    return int(max(1, min(most, points, math.floor(target / seconds_per_point))))
+
+
+def block_size(segment: Segment, workers: int = 1) -> int:
+    """Points a block of a segment."""
+    size = segment.bytes_per_point
+    points = block_points(segment.seconds_per_point, segment.size, size, workers)
+    # One alone would take the time of all that a kernel computes side by side.
+    points = max(points, min(segment.size, segment.method.lanes, max(1, MOST_BYTES // size)))
+    if segment.method.noise == "own":
+        return points
+    # A draw serves the points of its block alone, however long they take.
+    return max(points, min(segment.cells.size, SHARING, max(1, MOST_BYTES // size)))
+
+
+def plan(study: Study, out: str | Path | None = None) -> Plan:
+    """What a study asks for. Nothing is written.
+
+    What the working store beside ``out`` holds already is not counted as pending; None stands for a
+    study of which nothing is computed.
+    """
+    if out is None:
+        asked = [_plan_of(segment, segment.size) for segment in segments_of(study)]
+    else:
+        asked = [
+            _plan_of(placed.segment, int((placed.statuses == PENDING).sum()))
+            for placed in place(study, out)
+        ]
+    return Plan(
+        study.study,
+        study.content_hash(),
+        tuple(asked),
+        kept_in(study),
+        pace=pace(),
+        notes=tuple(study.notes()),
+    )
+
+
+def _plan_of(segment: Segment, pending: int) -> SegmentPlan:
+    return SegmentPlan(
+        segment.method.name,
+        segment.n,
+        segment.size,
+        pending,
+        segment.seconds_per_point,
+        segment.bytes_per_point,
+        block_size(segment),
+        1.0 if segment.method.fused else pace(),
+        segment.memory,
+        segment.prepares,
+    )
+
+
+def check_room(study: Study, placed: list[Placed]) -> None:
+    """Refuse pending points that this machine cannot hold, before anything is written."""
+    refuse_little(f"a run of {study.study}")
+    for each in placed:
+        segment = each.segment
+        try:
+            check_memory(segment.memory, f"a point of {segment.label}", "smaller points")
+        except HdicaError:
+            if (each.statuses == PENDING).any():
+                raise
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Pending points of a segment that make a block."""
+
+    placed: Placed
+    points: NDArray[np.int64]  # numbers in the segment, in the order in which they are computed
+
+    @property
+    def seconds(self) -> float:
+        """What the cost model says of them, on one core."""
+        return self.points.size * self.placed.segment.seconds_per_point
+
+
+def tasks(
+    placed: list[Placed],
+    shard: tuple[int, int] = (0, 1),
+    retry_failed: bool = False,
+    block: int | None = None,
+    workers: int = 1,
+) -> list[Task]:
+    """Blocks of the pending points of a shard, most expensive first.
+
+    Segments are cut into stripes, which are numbered over all segments; a shard has every stripe
+    whose number fits. So shards of one study are the same in every process, whatever is computed
+    already, and however many workers there are. Blocks have ``block`` points, if that is given.
+    """
+    index, count = shard
+    found: list[Task] = []
+    number = 0
+    for each in placed:
+        size, order = block or block_size(each.segment), _order(each.segment)
+        open_ = each.statuses == PENDING
+        if retry_failed:
+            open_ |= each.statuses == FAILED
+        stripes = (np.arange(order.size) // size + number) % count
+        chosen = order[(stripes == index) & open_[order]]
+        most = block or block_size(each.segment, workers)
+        found += [Task(each, part) for part in _parts(chosen, most)]
+        number += -(-order.size // size)
+    return sorted(found, key=lambda task: -task.seconds)
+
+
+def _parts(points: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:
+    return (points[first : first + size] for first in range(0, points.size, size))
+
+
+def _order(segment: Segment) -> NDArray[np.int64]:
+    """Points in the order in which blocks are cut.
+
+    Points that share noise lie side by side, all cells of one seed, so that a block draws it once.
+    """
+    points = np.arange(segment.size, dtype=np.int64)
+    if segment.method.noise == "own":
+        return points
+    return points[np.argsort(points % segment.per_cell, kind="stable")]

@@ -1,0 +1,221 @@
+"""What every Dask process has that hdica starts: one thread, private files, certificates.
+
+By default Dask has files in ``dask-scratch-space`` among the temporary files, whoever made it, and
+the folder comes first where Python looks for modules, in every process of a cluster. And by default
+every scheduler and worker has an HTTP server, also without a dashboard: it shows any user of the
+machine, and any web page that uses a name of its own for 127.0.0.1, what runs and where.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import ssl
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hdica.errors import HdicaError
+from hdica.process.private import scratch, writable
+
+if TYPE_CHECKING:
+    from hdica.run.settings import ClusterSettings
+
+NODE = "hdica.run.node"
+"""Module that Dask's servers load, and by which schedulers and workers are started."""
+CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
+SKEW = datetime.timedelta(hours=1)
+"""How far behind the clock of another machine may be."""
+VALID = datetime.timedelta(days=3650)
+"""How long a certificate is good: longer than any process has it."""
+MADE = "docs/where-it-runs.md says how to make ca.pem, cert.pem and key.pem"
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+DASK = {
+    # Observe less often: by default that takes four per cent of two cores.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    # Restart a worker above its memory. Dask would first pause it, and then it waits for ever,
+    # since what a block takes is no data that could be moved.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": 1.0,
+    # A process that is stopped while it has the lock of the folder would let no other one start.
+    "distributed.worker.use-file-locking": False,
+}
+"""Settings of Dask in every process of a cluster."""
+
+
+@contextmanager
+def for_children() -> Iterator[None]:
+    """Let child processes use one thread each and load nothing from the current folder.
+
+    Their temporary files, and meanwhile those of this process, go to its private folder: sockets
+    of multiprocessing, and keys for the moment in which OpenSSL reads them.
+
+    The parent's environment is the only place that works: a worker's own settings come after its
+    numerical libraries are loaded, and an inherited value wins over them.
+    """
+    folder = str(scratch())
+    ours = {**dict.fromkeys(THREAD_VARIABLES, "1"), "PYTHONSAFEPATH": "1", "TMPDIR": folder}
+    before, place = {name: os.environ.get(name) for name in ours}, tempfile.tempdir
+    os.environ.update(ours)
+    tempfile.tempdir = folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = place
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def own_dask(pages: bool = False) -> Iterator[None]:
+    """Let Dask's servers that are started here, and their workers, have our settings.
+
+    They keep files in the private folder of this process, and have no web pages, but with ``pages``
+    a scheduler has Dask's.
+    """
+    import dask
+    import distributed  # noqa: F401  (its defaults must be there before ours come and go)
+
+    ours: dict[str, Any] = {**DASK, "temporary-directory": str(scratch())}
+    for kind in ("worker", "scheduler"):
+        given = dask.config.get(f"distributed.{kind}.preload", None) or []
+        listed = [given] if isinstance(given, str) else given
+        ours[f"distributed.{kind}.preload"] = [*listed, NODE]
+        if kind == "worker" or not pages:
+            # The server listens for the moment until it is stopped.
+            ours[f"distributed.{kind}.http.routes"] = []
+    try:
+        with dask.config.set(ours):
+            yield
+    finally:
+        unload(scratch())
+
+
+def unload(folder: Path) -> None:
+    """Load no module from a folder, or from what lies in it."""
+    sys.path[:] = [path for path in sys.path if not Path(path).is_relative_to(folder)]
+
+
+def certificates(settings: ClusterSettings) -> Any:
+    """Certificates of a cluster that a run starts, as Dask describes them; None if it wants none.
+
+    They are those that the settings name, or this process's own.
+    """
+    if settings.tls:
+        return read_certificates(settings.tls, settings.tls_key)
+    return None if settings.insecure else own_certificates()
+
+
+@cache
+def own_certificates() -> Any:
+    """A certificate that this process has made for its clusters, with its key in memory alone.
+
+    It signs itself: whoever shows it is trusted, and nobody else. That of Dask's own
+    ``Security.temporary`` is valid from this moment on, so that a node whose clock is seconds
+    behind refuses it and its worker ends; its RSA key takes up to a third of a second.
+    """
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError as exc:
+        raise HdicaError(
+            "making certificates needs the library cryptography (pip install cryptography)"
+        ) from exc
+
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hdica")])
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + VALID)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain).decode()
+    certificate = signed.public_bytes(pem).decode()
+    return _security(certificate, certificate, secret)
+
+
+def _security(ca: str, certificate: str, key: str) -> Any:
+    """Dask's description of certificates, by their paths or in full, for every role."""
+    from distributed.security import Security
+
+    roles = ("client", "scheduler", "worker")
+    return Security(
+        require_encryption=True,
+        tls_ca_file=ca,
+        **{f"tls_{role}_cert": certificate for role in roles},
+        **{f"tls_{role}_key": key for role in roles},
+    )
+
+
+def write_certificates(security: Any, folder: Path) -> Any:
+    """Write certificates that are in memory to a private folder; they are read from there then."""
+    contents = {
+        CA: security.tls_ca_file,
+        CERTIFICATE: security.tls_worker_cert,
+        KEY: security.tls_worker_key,
+    }
+    for name, content in contents.items():
+        with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(content)
+    return read_certificates(str(folder))
+
+
+def read_certificates(folder: str, key: str = "") -> Any:
+    """Dask's description of the certificates in a folder, for clients, workers and schedulers.
+
+    ``key`` is the path of the private key, where it does not lie there.
+    """
+    base = Path(folder).expanduser().absolute()
+    secret = Path(key).expanduser().absolute() if key else base / KEY
+    paths = base / CA, base / CERTIFICATE, secret
+    for path in paths:
+        try:
+            content = path.read_bytes()
+        except OSError as exc:
+            raise HdicaError(
+                f"tls = {folder!r}: {path} cannot be read ({exc.strerror}; {MADE})"
+            ) from exc
+        # OpenSSL would ask for the pass phrase on the terminal, and wait.
+        if b"ENCRYPTED" in content:
+            raise HdicaError(f"tls: {path} is encrypted (a key without a pass phrase is needed)")
+    if secret.stat().st_mode & 0o077:
+        warnings.warn(f"{secret} can be read by others (chmod 600 {secret})", stacklevel=2)
+    for path in {base, *paths}:
+        if writable(path.stat()):
+            text = f"others can write to {path}, and whoever does runs commands as you"
+            warnings.warn(f"{text} (chmod go-w {path})", stacklevel=2)
+    found = _security(*map(str, paths))
+    try:
+        found.get_connection_args("client")
+    except (ssl.SSLError, ValueError) as exc:
+        reason = getattr(exc, "reason", None) or str(exc)
+        raise HdicaError(
+            f"tls = {folder!r}: {CA}, {CERTIFICATE} and {secret.name} do not belong together "
+            f"({reason}; {MADE})"
+        ) from exc
+    return found

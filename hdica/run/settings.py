@@ -1,0 +1,360 @@
+"""What says where blocks are computed: sections of files, words, options and the environment."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from hdica.errors import HdicaError, from_validation, suggestion
+from hdica.process.memory import check_size
+from hdica.systems.axes import check_keys
+
+Kind = Literal["serial", "local", "scheduler", "slurm"]
+Mode = Literal["auto", "serial", "local", "scheduler", "slurm"]
+
+ENVIRONMENT = {
+    "address": "HDICA_SCHEDULER",
+    "scheduler_file": "HDICA_SCHEDULER_FILE",
+    "tls": "HDICA_TLS",
+    "tls_key": "HDICA_TLS_KEY",
+}
+"""Variables that say what settings leave out."""
+FORMS = "tcp://host:port or tls://host:port"
+WORD = r"^[\w.,:@%+/=-]*$"
+"""What may stand in a line of a job script unquoted; no blank and no end of line."""
+WALLTIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,2}):([0-5]\d):([0-5]\d)")
+OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
+"""Directives that a run needs for itself."""
+
+BUDGET = 300.0
+"""Seconds of processor time that any point may take: no honest one that the plan calls short needs
+as many, not even with code that is compiled first. A density that is refined as far as it is
+allowed to takes a minute or two."""
+
+
+Word = Annotated[
+    str,
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": WORD}),
+]
+"""A name, which YAML reads as a number where it is made of digits."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a scheduler listens."""
+
+    protocol: str  # tcp or tls
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """As Dask takes it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.protocol}://{host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it; a name is looked up nowhere."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether both sides show certificates."""
+        return self.protocol == "tls"
+
+    @property
+    def exposed(self) -> bool:
+        """Whether others on the network could read it and send commands."""
+        return not self.encrypted and not self.loopback
+
+
+def parse_address(text: str, field: str = "address") -> Address:
+    """Read an address as a user writes it; without a protocol it means tcp."""
+    refused = HdicaError(f"{field} = {text!r} is not allowed ({FORMS})")
+    try:
+        parts = urlsplit(text if "://" in text else f"tcp://{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise refused from None
+    rest = parts.path or parts.query or parts.fragment or parts.username or parts.password
+    if parts.scheme not in ("tcp", "tls") or not host or not port or rest:
+        raise refused
+    return Address(parts.scheme, host, port)
+
+
+class _Section(BaseModel):
+    """A section of a configuration, in which a key that is not known is refused by its name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
+
+
+class SlurmSettings(_Section):
+    """Jobs of Dask workers that hdica submits to Slurm."""
+
+    queue: Word = Field(default="", pattern=WORD, description="partition; Slurm's default if empty")
+    account: Word = Field(
+        default="", pattern=WORD, description="who pays; Slurm's default if empty"
+    )
+    cores: int = Field(default=1, ge=1, le=4096, description="of a job")
+    processes: int | None = Field(
+        default=None, ge=1, le=4096, description="workers of a job, each with one thread"
+    )
+    memory: str = Field(default="4GiB", description="of a job, shared by its workers")
+    walltime: str = Field(default="01:00:00", description="HH:MM:SS or D-HH:MM:SS")
+    minimum: int = Field(default=1, ge=1, le=10_000, description="jobs to keep while a run goes on")
+    maximum: int = Field(default=1, ge=1, le=10_000, description="jobs at a time")
+    interface: str = Field(default="", pattern=WORD, description="network of scheduler and workers")
+    directives: tuple[str, ...] = Field(default=(), description="more lines after #SBATCH")
+    prologue: tuple[str, ...] = Field(default=(), description="shell lines before the workers")
+    shared_folder: str = Field(
+        default="logs/slurm", min_length=1, description="of logs and certificates, for all nodes"
+    )
+    startup: float = Field(
+        default=3600.0, gt=0, allow_inf_nan=False, description="seconds to wait for a worker"
+    )
+
+    @field_validator("walltime", mode="before")
+    @classmethod
+    def _walltime(cls, given: Any) -> Any:
+        # YAML 1.1, which Snakemake reads, makes a number of 1:00:00 without quotes.
+        if not isinstance(given, str) or _seconds(given) < 60:
+            raise HdicaError(
+                f"walltime = {given!r} is not allowed (in quotes 'HH:MM:SS' or 'D-HH:MM:SS', "
+                "a minute at least)"
+            )
+        return given
+
+    @field_validator("memory")
+    @classmethod
+    def _memory(cls, given: str) -> str:
+        return check_size(given, "memory")
+
+    @field_validator("directives")
+    @classmethod
+    def _directives(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for line in given:
+            if not re.fullmatch(r"-[^\n\r]+", line):
+                raise HdicaError(
+                    f"directives: {line!r} is not allowed (one option a line, as --qos=long)"
+                )
+            if re.split(r"[=\s]", line)[0] in OURS:
+                raise HdicaError(f"directives: {line!r} is not allowed (hdica sets it itself)")
+        return given
+
+    @model_validator(mode="after")
+    def _fits(self) -> SlurmSettings:
+        for name, most in (("processes", "cores"), ("minimum", "maximum")):
+            value, bound = getattr(self, name), getattr(self, most)
+            if value is not None and value > bound:
+                raise HdicaError(f"{name} = {value} is not allowed (at most {most} = {bound})")
+        check_size(self.memory, "memory", self.workers_each)
+        return self
+
+    @property
+    def workers_each(self) -> int:
+        """Workers of a job."""
+        return self.processes or self.cores
+
+    @property
+    def workers(self) -> int:
+        """Workers of as many jobs as there may be."""
+        return self.maximum * self.workers_each
+
+    @property
+    def seconds(self) -> int:
+        """The walltime."""
+        return _seconds(self.walltime)
+
+    def jobs_for(self, blocks: int | None) -> int:
+        """How many jobs so many blocks are worth."""
+        if blocks is None:
+            return self.maximum
+        return max(self.minimum, min(self.maximum, -(-blocks // self.workers_each)))
+
+
+def _seconds(walltime: str) -> int:
+    """Seconds of a walltime, 0 if it is none."""
+    found = WALLTIME.fullmatch(walltime)
+    days, hours, minutes, seconds = (
+        (int(part or 0) for part in found.groups()) if found else [0] * 4
+    )
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+class ClusterSettings(_Section):
+    """Where Dask runs. It never changes a number."""
+
+    mode: Mode = Field(
+        default="auto",
+        description="auto: scheduler if an address is given, else local where it is worth it",
+    )
+    workers: int = Field(default=1, ge=1, le=4096, description="processes of a local cluster")
+    memory: str = Field(default="", description="beyond which a local worker is restarted: 2GiB")
+    patience: float = Field(
+        default=1800.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="seconds without any block that ends, after which a run gives up",
+    )
+    budget: float = Field(
+        default=BUDGET,
+        ge=0.1,
+        allow_inf_nan=False,
+        description="seconds of a processor that any point may take, or else it fails",
+    )
+    address: str = Field(default="", description="of a running scheduler: tls://host:port")
+    scheduler_file: str = Field(default="", description="file that a running scheduler wrote")
+    tls: str = Field(default="", description="folder with ca.pem, cert.pem and key.pem")
+    tls_key: str = Field(default="", description="private key, where it is not in that folder")
+    insecure: bool = Field(default=False, description="without certificates, everywhere")
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings, description="jobs of workers")
+
+    @field_validator("memory")
+    @classmethod
+    def _memory(cls, given: str) -> str:
+        return check_size(given, "memory") if given else given
+
+    @model_validator(mode="after")
+    def _reachable(self) -> ClusterSettings:
+        if self.mode == "scheduler" and not self.external:
+            raise HdicaError("mode = 'scheduler' needs an address or a scheduler_file")
+        if self.kind == "scheduler" and self.address:
+            self.allowed(self.address)
+        return self
+
+    @property
+    def external(self) -> bool:
+        """Whether a running scheduler is named."""
+        return bool(self.address or self.scheduler_file)
+
+    @property
+    def kind(self) -> Kind:
+        """What ``mode`` comes to."""
+        if self.mode != "auto":
+            return self.mode
+        if self.external:
+            return "scheduler"
+        return "local" if self.workers > 1 else "serial"
+
+    def allowed(self, text: str, field: str = "address") -> Address:
+        """Read an address; these settings say whether it may be used.
+
+        A Dask scheduler runs whatever it is sent: beyond this machine both sides show certificates
+        unless the user wants none.
+        """
+        address = parse_address(text, field)
+        if address.exposed and not self.insecure:
+            raise HdicaError(
+                f"{field} = {text!r} is not allowed (over plain tcp anyone on the network can run "
+                "commands as you: use tls://, with certificates, or set insecure: true)"
+            )
+        if address.encrypted and not self.tls:
+            raise HdicaError(
+                f"{field} = {text!r} needs tls (the folder with ca.pem, cert.pem and key.pem; "
+                "docs/where-it-runs.md says how to make them; or HDICA_TLS in the environment)"
+            )
+        return address
+
+
+def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSettings:
+    """Settings, and from the environment what they leave out.
+
+    They may be given as a mapping, None for the defaults, or one word, see :func:`in_full`.
+    ``workers`` are processes, where ``given`` does not say it.
+    """
+    if isinstance(given, ClusterSettings):
+        return given
+    content = in_full({} if given is None else given)
+    used: list[str] = []
+    if isinstance(content, dict):
+        if workers is not None:
+            content = {"workers": workers, **content}
+        content, used = _with_environment(content)
+    try:
+        return ClusterSettings.model_validate(content)
+    except ValidationError as exc:
+        what = f"cluster (with {', '.join(used)} of the environment)" if used else "cluster"
+        raise from_validation(exc, what) from exc
+
+
+def in_full(given: Any) -> Any:
+    """The mapping that one word stands for; anything else as it is.
+
+    The word is a mode, the address of a scheduler (``tls://host:8786``) or the file that one wrote
+    (``scheduler.json``).
+    """
+    if not isinstance(given, str):
+        return given
+    if given in get_args(Mode):
+        return {"mode": given}
+    if "://" in given:
+        return {"mode": "scheduler", "address": given}
+    if given.endswith(".json"):
+        return {"mode": "scheduler", "scheduler_file": given}
+    near = suggestion(given, get_args(Mode))
+    raise HdicaError(
+        f"cluster = {given!r} is not allowed ({near}, tls://host:port, a scheduler's file.json or "
+        "a mapping)"
+    )
+
+
+def _with_environment(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Settings with what the environment adds, and which variables did."""
+    mode = content.get("mode", "auto")
+    named = any(content.get(key) for key in ("address", "scheduler_file"))
+    added = {}
+    for key, variable in ENVIRONMENT.items():
+        place = key in ("address", "scheduler_file")
+        if content.get(key) or (place and (named or mode not in ("auto", "scheduler"))):
+            continue
+        if value := os.environ.get(variable):
+            added[key] = value
+            named = named or place
+    return {**content, **added}, [ENVIRONMENT[key] for key in added]
+
+
+def settings_of(config: Path | None, options: dict[str, Any]) -> ClusterSettings:
+    """Where Dask runs, by the section ``cluster`` of a file, if any, and by options, which win.
+
+    Options that are empty say nothing.
+    """
+    from hdica.study.study import read_yaml
+
+    # 0 is not empty: it is refused where it is not allowed.
+    options = {k: v for k, v in options.items() if v or type(v) in (int, float)}
+    content = {} if config is None else read_yaml(config)
+    if not isinstance(content, dict):
+        raise HdicaError(f"{config} is not a configuration (a mapping with the section cluster)")
+    section = in_full(content.get("cluster") or {})
+    if not isinstance(section, dict):
+        raise HdicaError(f"{config}: cluster must be a mapping or a word")
+    if "address" in options or "scheduler_file" in options:
+        # Another place than the file's.
+        away = ("mode", "address", "scheduler_file")
+        section = {key: value for key, value in section.items() if key not in away}
+    return cluster_settings({**section, **options})

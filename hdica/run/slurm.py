@@ -1,0 +1,390 @@
+"""Workers in Slurm jobs: submitting them, replacing those that end, cancelling idle ones."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hdica.errors import HdicaError, suggestion
+from hdica.process.loopback import HOST
+from hdica.process.memory import in_bytes
+from hdica.process.private import make_folders, private_folder, scratch
+from hdica.run.processes import NODE, certificates, own_dask, write_certificates
+from hdica.run.settings import WORD, ClusterSettings, SlurmSettings
+
+LOOK = 10.0
+"""Seconds between looks at the queue."""
+IDLE = 60.0
+"""Seconds with more workers than blocks after which jobs are cancelled."""
+HOPELESS = 3
+"""Jobs in a row that end before any worker of theirs has come."""
+SLOWEST = 600.0
+"""Seconds between attempts where jobs end before any worker has come."""
+QUEUED = 30.0
+"""Seconds after which a run says that it waits for a job."""
+SLURM_ANSWER = 60.0
+"""Seconds in which Slurm's commands have to end."""
+RESERVED = 0.1
+"""Part of the walltime that is for ending what runs: half a minute to a quarter of an hour."""
+DEATH = 60
+"""Seconds without a scheduler after which a worker ends."""
+AWAY = "Requested node configuration is not available"
+"""What Slurm says when asked of a job for which there is no node now, though it would take it."""
+log = logging.getLogger(__name__)
+
+
+def check_slurm(settings: ClusterSettings) -> None:
+    """Check that jobs of workers can be submitted: programs, network, folder, certificates.
+
+    Slurm itself is asked whether it would take such a job; none is submitted.
+    """
+    import psutil  # Dask's, which looks the network's address up with it
+
+    for program in ("sbatch", "squeue", "scancel"):
+        if shutil.which(program) is None:
+            raise HdicaError(
+                f"mode = 'slurm' needs the program {program} (run hdica where jobs are submitted)"
+            )
+    name, networks = settings.slurm.interface, sorted(psutil.net_if_addrs())
+    if name and name not in networks:
+        raise HdicaError(
+            f"slurm.interface = {name!r} is none of this machine's ({suggestion(name, networks)})"
+        )
+    folder = shared_folder(settings.slurm)
+    with _certificates(settings, folder) as security:
+        script = scratch() / "check.sh"
+        text = job_script(settings.slurm, folder, "hdica-check", "tcp://127.0.0.1:1", security)
+        script.write_text(text, encoding="utf-8")
+        try:
+            _ask("sbatch", "--test-only", str(script))
+        except HdicaError as exc:
+            if AWAY not in str(exc):
+                raise
+
+
+def shared_folder(settings: SlurmSettings) -> Path:
+    """The folder of logs and certificates, made if it is missing."""
+    folder = Path(settings.shared_folder).expanduser().resolve()
+    _check_path(str(folder), "slurm.shared_folder")
+    try:
+        make_folders(folder, 0o775)
+        about = folder.stat()
+    except OSError as exc:
+        text = f"slurm.shared_folder = {str(folder)!r} cannot be made ({exc.strerror})"
+        raise HdicaError(text) from exc
+    if about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
+        raise HdicaError(
+            f"slurm.shared_folder = {str(folder)!r} is not allowed (all users can write to it, and "
+            f"exchange the certificates in it: chmod o-w {folder})"
+        )
+    return folder
+
+
+def _check_path(path: str, field: str) -> None:
+    """Refuse a path that may not stand in a job script as it is."""
+    if not re.fullmatch(WORD, path):
+        raise HdicaError(
+            f"{field} = {path!r} is not allowed (letters, digits and . _ - + = , : @ % / only, "
+            "because it stands in job scripts)"
+        )
+
+
+@contextmanager
+def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Any]:
+    """Certificates in files that the nodes see, at paths that a job's script can name.
+
+    Those of this process lie below ``folder``, in one for this user alone that is gone with the
+    body, or at the start of the next run.
+    """
+    security = certificates(settings)
+    if settings.tls:
+        for path in (security.tls_ca_file, security.tls_worker_cert, security.tls_worker_key):
+            _check_path(path, "tls")
+    if security is None or settings.tls:
+        yield security
+    else:
+        with private_folder(folder, "tls-") as made:
+            yield write_certificates(security, made)
+
+
+def _ask(*command: str) -> str:
+    """What one of Slurm's commands says; what it says against it is one sentence."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SLURM_ANSWER)
+    except subprocess.TimeoutExpired as exc:
+        raise HdicaError(f"Slurm does not answer within {SLURM_ANSWER:g} s ({command[0]})") from exc
+    if done.returncode:
+        lines = (line.split("error: ", 1)[-1].strip() for line in done.stderr.splitlines())
+        reason = "; ".join(dict.fromkeys(filter(None, lines))) or "no reason is named"
+        what = "the jobs of cluster.slurm" if command[0] == "sbatch" else command[0]
+        raise HdicaError(f"Slurm refuses {what} ({reason})")
+    return done.stdout
+
+
+def lifetime(walltime: int) -> tuple[float, float]:
+    """After how many seconds workers begin to end, and by how much that may differ among them.
+
+    The last of them begins when a tenth of the walltime is left, which is what a block may still
+    take.
+    """
+    reserved = min(max(RESERVED * walltime, 30.0), 900.0, walltime / 4)
+    stagger = reserved / 4
+    return walltime - reserved - stagger, stagger
+
+
+def job_script(
+    settings: SlurmSettings, folder: Path, name: str, address: str, security: Any
+) -> str:
+    """The script of a job of workers, named ``name``, whose messages go to a folder."""
+    each, memory = settings.workers_each, in_bytes(settings.memory)
+    directives = [
+        f"-J {name}",
+        f"-o {folder}/{name}-%j.log",
+        *([f"-p {settings.queue}"] if settings.queue else []),
+        *([f"-A {settings.account}"] if settings.account else []),
+        "-n 1",
+        f"--cpus-per-task={settings.cores}",
+        f"--mem={memory // 2**20}M",
+        f"-t {settings.walltime}",
+        *settings.directives,
+    ]
+    begin, stagger = lifetime(settings.seconds)
+    options = [
+        *("--nworkers", str(each), "--nthreads", "1", "--memory-limit", f"{memory // each}B"),
+        *("--death-timeout", f"{DEATH}", "--worker-class", f"{NODE}.DrainingWorker"),
+        *("--lifetime", f"{begin:g}s", "--lifetime-stagger", f"{stagger:g}s"),
+        *(("--interface", settings.interface) if settings.interface else ()),
+    ]
+    if security:
+        options += ["--protocol", "tls://", "--tls-ca-file", security.tls_ca_file]
+        options += ["--tls-cert", security.tls_worker_cert, "--tls-key", security.tls_worker_key]
+    command = shlex.join([sys.executable, "-P", "-m", NODE, "worker", address, *options])
+    return "\n".join(
+        [
+            "#!/usr/bin/env bash",
+            *(f"#SBATCH {line}" for line in directives),
+            *settings.prologue,
+            f'{command} --name "$SLURM_JOB_ID"',
+            "",
+        ]
+    )
+
+
+@dataclass
+class Jobs:
+    """The jobs of a run: as many as are wanted, as long as there is work for them.
+
+    Dask's own adaptive scaling counts workers, not jobs: it stops busy workers along with an idle
+    one of their job, and never replaces a job of several workers that has ended.
+    """
+
+    scheduler: Any  # Dask's, in this process
+    name: str  # what Slurm calls the jobs
+    script: Path
+    each: int  # workers of a job
+    minimum: int  # jobs that stay as long as the run
+    wanted: int  # jobs to have as long as there is work
+    there: set[str] = field(default_factory=set)  # numbers of those that have not ended
+    came: set[str] = field(default_factory=set)  # of these, those of which a worker has come
+    failed: int = 0  # jobs in a row that have ended before a worker came
+    next_try: float = 0.0
+    calm: tuple[float, int] | None = None
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Have jobs, in a thread that looks after them, and cancel them at the end."""
+        looking = threading.Thread(target=self._keep, daemon=True)
+        try:
+            self._submit(1)
+            looking.start()
+            yield
+        finally:
+            self.over.set()
+            if looking.is_alive():
+                looking.join()  # what it is submitting now is to be cancelled, too
+            with suppress(HdicaError):  # some have ended
+                self._cancel(sorted(self.there))
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether jobs end one after the other before any of their workers comes."""
+        return self.failed >= HOPELESS
+
+    def _keep(self) -> None:
+        while not self.over.is_set():
+            try:
+                self.look()
+            except Exception as exc:
+                # Slurm may be away for a while; the run goes on with the workers it has.
+                log.warning("cannot look after the jobs %s: %s", self.name, exc)
+                self.next_try = time.monotonic() + 3 * LOOK
+            self.over.wait(LOOK)
+
+    def look(self) -> None:
+        """Forget jobs that have ended, submit what is missing, cancel what has no work."""
+        present = self._present()
+        self.came |= set(present)
+        for number in self.there - self._queued() - set(present):
+            self._forget(number)
+        missing = self._target() - len(self.there)
+        if missing > 0 and time.monotonic() >= self.next_try:
+            self._submit(1 if self.hopeless else missing)
+        elif missing < 0:
+            # First those that wait, then those without a busy worker.
+            idle = [number for number, busy in present.items() if not busy]
+            self._cancel([*sorted(self.there - set(present)), *idle][:-missing])
+
+    def _present(self) -> dict[str, bool]:
+        """Jobs of which workers are there, and whether any of them is busy."""
+        found: dict[str, bool] = {}
+        for worker in list(self.scheduler.workers.values()):
+            number = str(worker.name).partition("-")[0]
+            found[number] = found.get(number, False) or bool(worker.processing)
+        return found
+
+    def _queued(self) -> set[str]:
+        """Numbers of the jobs that wait or run."""
+        return set(_ask("squeue", "--noheader", "--format=%A", f"--name={self.name}").split())
+
+    def described(self) -> str:
+        """What Slurm says of the jobs now."""
+        try:
+            form = "--format=job %A is %T: %r"
+            answer = _ask("squeue", "--noheader", form, f"--name={self.name}")
+        except HdicaError:
+            return "Slurm does not answer"
+        return "; ".join(answer.splitlines()[:3]) or "no job is left in the queue"
+
+    def _forget(self, number: str) -> None:
+        """A job has ended; if no worker of it ever came, the next attempts are ever rarer."""
+        self.there.discard(number)
+        if number in self.came:
+            self.failed = 0
+            return
+        self.failed += 1
+        if self.hopeless:
+            log.warning("jobs of %s end before a worker has come", self.name)
+            pause = min(SLOWEST, LOOK * 2.0 ** (self.failed - HOPELESS + 1))
+            self.next_try = time.monotonic() + pause
+
+    def _submit(self, count: int) -> None:
+        for _ in range(count):
+            if self.over.is_set():
+                return
+            said = _ask("sbatch", str(self.script))
+            if (number := re.search(r"batch job (\d+)", said)) is None:
+                raise HdicaError(f"sbatch names no job ({said.strip()})")
+            self.there.add(number[1])
+
+    def _cancel(self, numbers: list[str]) -> None:
+        if numbers:
+            _ask("scancel", *numbers)
+            self.there -= set(numbers)
+
+    def _target(self) -> int:
+        """How many jobs there shall be: fewer once there is less than a block for each worker."""
+        scheduler = self.scheduler
+        workers = list(scheduler.workers.values())
+        threads = sum(worker.nthreads for worker in workers)
+        blocks = sum(len(worker.processing) for worker in workers)
+        blocks += len(scheduler.queued) + len(scheduler.unrunnable)
+        if not threads or blocks >= threads:
+            self.calm = None
+            return self.wanted
+        now, moves = time.monotonic(), scheduler.transition_counter
+        self.calm = self.calm or (now, moves)
+        since, before = self.calm
+        # Until a block has ended the driver may not have seen that there are more workers.
+        if now - since < IDLE or moves == before:
+            return min(self.wanted, len(self.there))
+        return min(self.wanted, max(self.minimum, math.ceil(blocks / self.each)))
+
+
+@contextmanager
+def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Any]:
+    """A client of workers in Slurm jobs, as many as the blocks are worth; cancelled at the end."""
+    from distributed import Client
+
+    slurm = settings.slurm
+    folder, name = shared_folder(slurm), f"hdica-{uuid.uuid4().hex[:8]}"
+    with (
+        own_dask(),
+        _certificates(settings, folder) as security,
+        _scheduler(slurm, security) as cluster,
+    ):
+        # Among all temporary files somebody else may take its name before Slurm reads it.
+        script = scratch() / f"{name}.sh"
+        text = job_script(slurm, folder, name, cluster.scheduler_address, security)
+        script.write_text(text, encoding="utf-8")
+        wanted, each = slurm.jobs_for(blocks), slurm.workers_each
+        least = min(slurm.minimum, wanted)
+        jobs = Jobs(cluster.scheduler, name, script, each, least, wanted)
+        with jobs.running():
+            _wait(jobs, slurm, folder)
+            with Client(cluster) as client:
+                yield client
+
+
+@contextmanager
+def _scheduler(settings: SlurmSettings, security: Any) -> Iterator[Any]:
+    """A scheduler in this process, without any worker yet."""
+    from distributed import Scheduler, SpecCluster
+
+    options = {
+        "interface": settings.interface or None,
+        "protocol": "tls://" if security else "tcp://",
+        "security": security,
+        # Until it is stopped, its HTTP server would listen on every network.
+        "dashboard": False,
+        "dashboard_address": f"{HOST}:0",
+    }
+    try:
+        cluster = SpecCluster(
+            scheduler={"cls": Scheduler, "options": options},
+            workers={},
+            security=security,
+            silence_logs=logging.CRITICAL,
+        )
+    except (RuntimeError, ValueError, OSError) as exc:
+        reason = str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__
+        raise HdicaError(f"cluster.slurm cannot start ({reason})") from exc
+    with cluster:
+        yield cluster
+
+
+def _wait(jobs: Jobs, settings: SlurmSettings, folder: Path) -> None:
+    """Until the first worker has come."""
+    where = f"queue {settings.queue!r}" if settings.queue else "default queue"
+    begun, noted = time.monotonic(), False
+    while not jobs.scheduler.workers:
+        if jobs.hopeless:
+            raise HdicaError(
+                f"jobs of Slurm's {where} end before a worker has come (what they said is in "
+                f"{folder})"
+            )
+        waited = time.monotonic() - begun
+        if waited > settings.startup:
+            raise HdicaError(
+                f"no worker has come from Slurm's {where} in slurm.startup = "
+                f"{settings.startup:g} s ({jobs.described()}; squeue --name={jobs.name} shows jobs "
+                f"while a run waits for them, and {folder} keeps what they said)"
+            )
+        if waited > QUEUED and not noted:
+            noted = True
+            log.warning("waiting for Slurm's %s (squeue --name=%s shows why)", where, jobs.name)
+        time.sleep(0.1)

@@ -1,0 +1,294 @@
+"""A process that computes blocks, and that can be ended whatever a point is doing.
+
+A block has a limit, from the budget of its points: of processor time, so that a busy machine or a
+job that its cluster suspends fails no point, and of time in which the process does nothing. At the
+limit the process is ended and the block goes again point by point, each within a limit of its own.
+So a point that exceeds its budget, or that ends its process by itself, fails alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hdica.errors import HdicaError, Incomplete
+from hdica.process.progress import compilations
+from hdica.run.block import Block, Results, Summary, commit, compute, compute_and_commit
+from hdica.run.settings import BUDGET
+from hdica.run.signals import HEEDED
+
+FORKS = sys.platform == "linux"
+"""Whether a process that has loaded numerical libraries may be forked."""
+FACTOR, BLOCK_FACTOR = 100.0, 10.0
+"""How many times longer than the plan says a point, and a block, may take where that is more. The
+cost models do not know the cost of a user's formulas, which may be a hundred times that of a
+polynomial. A block that exceeds its limit fails nothing: its points are computed one by one."""
+LOADING, COMPILING = 5.0, 60.0
+"""More seconds for a process that has just been started, and for one that compiles functions."""
+POLL_SECONDS, LOOKS = 1.0, 10
+"""Longest time between two looks at a process that computes, and looks at least before a limit."""
+IDLE_SHARE = 0.01
+"""Share of a processor below which a process does nothing."""
+FAULTS = frozenset(
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
+    if hasattr(signal, name)
+)
+"""Signals that end a process for what it does itself; others come from outside.
+
+SIGBUS means that a disk or a memory failed below a file, SIGILL that a processor lacks what some
+library or cache was compiled for: elsewhere the point has its result.
+"""
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Care:
+    """Limits of whatever is computed."""
+
+    budget: float = BUDGET  # seconds of a processor that any point may take, or do nothing
+    memory: int = 0  # bytes that a process may take; 0 for no limit
+
+
+class Ended(Exception):
+    """A process has ended, or was ended, before it had a result; the message says how.
+
+    Parameters
+    ----------
+    message
+        How, in a few words.
+    own
+        Whether the point is to blame, and not its machine.
+    late
+        Whether it has exceeded its limit.
+    """
+
+    def __init__(self, message: str, own: bool, late: bool = False) -> None:
+        super().__init__(message)
+        self.own, self.late = own, late
+
+
+class Worker:
+    """A fork of this process that computes one block after the other.
+
+    It ends with the thread that started it. Where it has ended, the next call starts a new one.
+    """
+
+    def __init__(self) -> None:
+        self._child: tuple[int, Any] | None = None
+        self._fresh = True
+
+    def call(
+        self, function: Callable[[Block], Any], block: Block, limit: float, memory: int = 0
+    ) -> Any:
+        """Result of a function of a block, computed in the process.
+
+        Parameters
+        ----------
+        function, block
+            What to compute.
+        limit
+            Seconds of a processor that it may take, or do nothing.
+        memory
+            Bytes that the process may take; 0 for no limit.
+
+        Raises
+        ------
+        Ended
+            If the process has ended, or has exceeded a limit.
+        """
+        self._fresh = self._child is None
+        pid, pipe = self._child = self._child or _forked()
+        try:
+            pipe.send((function, block))
+            kind, value = self._answer(pid, pipe, limit + LOADING * self._fresh, memory)
+        except (EOFError, OSError):
+            raise _end_of(self._wait()) from None
+        except BaseException:  # a limit, or a signal: nobody wants the result any more
+            self.close()
+            raise
+        if kind == "error":
+            raise value
+        return value
+
+    def _answer(self, pid: int, pipe: Any, limit: float, memory: int) -> tuple[str, Any]:
+        """What the process answers, within its limits."""
+        every = min(POLL_SECONDS, limit / LOOKS)
+        begun = before = _used(pid)[0]
+        idle, more = 0.0, COMPILING
+        while True:
+            if pipe.poll(every):
+                kind, value = pipe.recv()
+                if kind != "compiling":
+                    return kind, value
+                limit, more = limit + more, 0.0
+            now, stopped, bytes_used = _used(pid)
+            # By looks, not by the clock: a job that was suspended for an hour has not been idle.
+            quiet = now - before < IDLE_SHARE * every and not stopped
+            idle, before = idle + every if quiet else 0.0, now
+            if max(now - begun, idle) > limit:
+                raise Ended(f"{limit:.6g} s were not enough", own=True, late=True)
+            if 0 < memory < bytes_used:
+                used = f"{bytes_used / 2**20:.0f} MiB were in use"
+                raise Ended(f"beyond its memory ({used})", own=False)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._child is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._child[0], signal.SIGKILL)
+            self._wait()
+
+    def _wait(self) -> int:
+        """Wait for the end of the process; its status, negative for a signal."""
+        assert self._child is not None
+        (pid, pipe), self._child = self._child, None
+        pipe.close()
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+class InPlace(Worker):
+    """Computes in this process and without limits: under a debugger, or where nothing forks."""
+
+    def call(
+        self, function: Callable[[Block], Any], block: Block, limit: float, memory: int = 0
+    ) -> Any:
+        """Result of a function of a block."""
+        return function(block)
+
+
+def _end_of(status: int) -> Ended:
+    """How a process has ended by itself."""
+    if status >= 0:
+        return Ended(f"exit status {status}", own=True)
+    return Ended(signal.Signals(-status).name, own=-status in FAULTS)
+
+
+def _used(pid: int) -> tuple[float, bool, int]:
+    """Seconds of a processor that a process has used, whether it is stopped, and its memory."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has just ended
+        return 0.0, False, 0
+    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds, fields[0] in "tT", int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _forked() -> tuple[int, Any]:
+    """A process like this one that waits for blocks, and the pipe to it."""
+    (ours, theirs), parent = Pipe(), os.getpid()
+    with warnings.catch_warnings():
+        # Of the other threads, whose locks the child does not need.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        _serve(parent, theirs)
+    theirs.close()
+    return pid, ours
+
+
+def _serve(parent: int, pipe: Any) -> NoReturn:
+    """What the fork does until its parent has no more for it, or ends."""
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in HEEDED:
+            signal.signal(number, signal.SIG_IGN)  # the parent decides
+        _release_others(pipe.fileno())
+        with compilations(lambda name: pipe.send(("compiling", name))):
+            while os.getppid() == parent:
+                pipe.send(_result(*pipe.recv()))
+    except (EOFError, OSError):
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _release_others(pipe: int) -> None:
+    """Let go of what the parent has open: a connection ends for its peer when all copies do.
+
+    The numbers stay in use, since objects of the parent may yet close them.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in (pipe, null):
+            with suppress(OSError):
+                os.dup2(null, int(name))
+
+
+def _result(function: Callable[[Block], Any], block: Block) -> tuple[str, Any]:
+    try:
+        return "result", function(block)
+    except HdicaError as exc:
+        return "error", exc
+    except BaseException as exc:
+        return "error", HdicaError(" ".join(f"{type(exc).__name__}: {exc}".split()))
+
+
+def over_budget(limit: float, planned: float) -> str:
+    """Why a point failed that has taken too long; the same wherever it did."""
+    return (
+        f"over its budget: {limit:.6g} s of processor time were not enough, and the plan says "
+        f"{planned:.2g} s (take this value out, or raise cluster.budget and --retry-failed)"
+    )
+
+
+def run_block(
+    block: Block, care: Care, worker: Worker, note: Callable[[str], None] = lambda text: None
+) -> Summary:
+    """Compute and commit a block; where it has ended its process, point by point.
+
+    Raises
+    ------
+    Incomplete
+        If points stay pending; the others are committed.
+    """
+    if block.size > 1:
+        limit = max(care.budget, BLOCK_FACTOR * block.seconds)
+        try:
+            summary: Summary = worker.call(compute_and_commit, block, limit, care.memory)
+            return summary
+        except Ended as why:
+            note(f"a block of {block.label} is computed point by point ({why})")
+    results = Results.empty(block)
+    for place in range(block.size):
+        point = block.point(place)
+        limit = max(care.budget, FACTOR * point.seconds)
+        try:
+            results.put(place, worker.call(compute, point, limit, care.memory))
+        except Ended as why:
+            if why.late:
+                results.fail(place, over_budget(limit, point.seconds))
+            elif why.own:
+                results.fail(place, f"it has ended the process that computed it ({why})")
+            else:
+                text = f"it has ended the process that computed it ({why})"
+                results.leave(place, Incomplete(text))
+    return commit(block, results)
+
+
+_OF_THREAD = threading.local()
+
+
+def run_on_worker(block: Block, care: Care) -> Summary:
+    """Compute and commit a block in a process of the calling thread of a Dask worker."""
+    if not hasattr(_OF_THREAD, "worker"):
+        _OF_THREAD.worker = Worker() if FORKS else InPlace()
+    return run_block(block, care, _OF_THREAD.worker)
+
+
+@contextmanager
+def worker_here() -> Iterator[Worker]:
+    """A worker of this process, for the body."""
+    # A debugger wants the blocks in the process that it looks at.
+    with closing(Worker() if FORKS and sys.gettrace() is None else InPlace()) as worker:
+        yield worker

@@ -1,0 +1,213 @@
+"""The same numbers as labelled dense arrays: from blocks of points to a published group."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from hdica.store.published import codec
+from hdica.store.working import Placed
+from hdica.systems.method import Method, Output
+
+CHUNK_ELEMENTS = 2**18
+"""Numbers a published chunk: 2 MB, read in milliseconds."""
+SPAN = 32 * 2**20
+"""Bytes of one array that are gathered at a time."""
+BAND = 64 * 2**20
+"""Bytes of neighbouring points that are put into chunks at a time, if more than one chunk."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the points of one published group come from: the segments of one method, one an n.
+
+    Points are numbered as in the dense arrays: cell, then n, then seed, the last fastest.
+    """
+
+    placed: tuple[Placed, ...]
+
+    @property
+    def method(self) -> Method:
+        """The method of the group."""
+        return self.placed[0].segment.method
+
+    @property
+    def point_dims(self) -> dict[str, int]:
+        """Dimensions that number points, with their sizes."""
+        segment = self.placed[0].segment
+        dims = {axis.dim: axis.size for axis in segment.cells.axes}
+        if segment.n is not None:
+            dims["n"] = len(self.placed)
+        if segment.seeds:
+            dims["seed"] = len(segment.seeds)
+        return dims
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return math.prod(self.point_dims.values())
+
+    @cached_property
+    def status(self) -> NDArray[np.uint8]:
+        """Status of every point."""
+        return self._interleave([each.statuses for each in self.placed])
+
+    @cached_property
+    def cpu_seconds(self) -> NDArray[np.float64]:
+        """Processor time of every point, NaN where it is pending."""
+        return self._interleave([each.cpu_seconds for each in self.placed])
+
+    def _interleave(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
+        seeds = self.placed[0].segment.per_cell
+        return np.stack([part.reshape(-1, seeds) for part in parts], axis=1).reshape(-1)
+
+    def again(self) -> Source:
+        """The same with the blocks that there are now."""
+        return Source(tuple(each.again() for each in self.placed))
+
+    def at(self, name: str, points: NDArray[np.int64], fill: Any, dtype: Any) -> NDArray[Any]:
+        """Values of one array at some points, by their numbers; ``fill`` where pending."""
+        segment, count = self.placed[0].segment, len(self.placed)
+        seeds = segment.per_cell
+        part, own = (points // seeds) % count, points // (seeds * count) * seeds + points % seeds
+        shape = next((segment.shape(o.dims) for o in segment.outputs if o.name == name), ())
+        values = np.full((points.size, *shape), fill, dtype=dtype)
+        for index, placed in enumerate(self.placed):
+            chosen = np.flatnonzero(part == index)
+            values[chosen] = placed.read(name, own[chosen], fill, dtype)
+        return values
+
+
+def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
+    """Chunks of a published array, from the sizes that are ``swept`` and those that are ``whole``.
+
+    Seeds and an output's own dimensions are mostly wanted whole, and are whole in a chunk if they
+    fit. The swept parameters and n share the room that is left as evenly as they can, so that a
+    slice along any of them reads little more than what was asked for.
+    """
+    size = math.prod(whole)
+    if size > CHUNK_ELEMENTS:
+        return (*(1 for _ in swept), *_last_first(whole))
+    shape = list(swept)
+    for axis in range(len(swept)):
+        step = 8 * size * math.prod(swept[axis + 1 :])
+        shape[axis] = min(swept[axis], max(1, BAND // step))
+        if shape[axis] > 1:
+            break
+    while math.prod(shape) * size > CHUNK_ELEMENTS:
+        longest = shape.index(max(shape))
+        shape[longest] = -(-shape[longest] // 2)
+    return (*shape, *whole)
+
+
+def _last_first(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Whole trailing dimensions, one that is split, and 1 before it."""
+    room = CHUNK_ELEMENTS
+    shape: list[int] = []
+    for size in reversed(sizes):
+        shape.append(min(size, max(1, room)))
+        room //= size
+    return tuple(reversed(shape))
+
+
+Slices = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Neighbouring points, ``start`` to ``stop``, that are whole chunks."""
+
+    start: int
+    stop: int
+    shape: tuple[int, ...]  # extent along each of the dimensions that number points
+    chunks: tuple[tuple[Slices, Slices], ...]  # as slices of the array and of the band
+
+
+def _pieces(size: int, chunk: int) -> list[slice]:
+    return [slice(low, min(low + chunk, size)) for low in range(0, size, chunk)]
+
+
+def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
+    """Every chunk of some points, in bands that follow each other; ``chunks`` is a chunk's size."""
+    if not points:
+        yield Band(0, 1, (), (((), ()),))
+        return
+    split = next((axis for axis, chunk in enumerate(chunks) if chunk > 1), len(points) - 1)
+    later = points[split + 1 :]
+    tails = list(itertools.product(*map(_pieces, later, chunks[split + 1 :])))
+    inside = (slice(None),) * (split + 1)
+    heads = map(_pieces, points[: split + 1], chunks[: split + 1])
+    for head in itertools.product(*heads):
+        extent = (*(s.stop - s.start for s in head), *later)
+        first = int(np.ravel_multi_index([*(s.start for s in head), *(0 for _ in later)], points))
+        parts = tuple(((*head, *tail), (*inside, *tail)) for tail in tails)
+        yield Band(first, first + math.prod(extent), extent, parts)
+
+
+def _together(found: Iterator[Band], most: int) -> Iterator[list[Band]]:
+    """Neighbouring bands of at most ``most`` points in all, and always at least one band."""
+    some: list[Band] = []
+    for one in found:
+        if some and one.stop - some[0].start > most:
+            yield some
+            some = []
+        some.append(one)
+    yield some
+
+
+def write_variable(
+    group: zarr.Group,
+    name: str,
+    source: Source,
+    output: Output | None,
+    dtype: Any,
+    fill: Any,
+    attrs: dict[str, Any],
+) -> None:
+    """Write one variable of a published group, chunk after chunk.
+
+    ``output`` is None for ``status``, ``cpu_seconds`` and ``reason``; ``fill`` is the value where a
+    point is pending.
+    """
+    own_dims = output.dims if output else ()
+    own = source.placed[0].segment.shape(own_dims)
+    dims = source.point_dims
+    points = tuple(dims.values())
+    swept = len(points) - ("seed" in dims)
+    chunks = chunk_shape(points[:swept], (*points[swept:], *own))
+    array = group.create_array(
+        name,
+        shape=(*points, *own),
+        chunks=chunks,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=codec(),
+        dimension_names=(*dims, *own_dims),
+        config={"write_empty_chunks": True},
+        attributes=attrs,
+    )
+    in_memory = object if dtype is str else dtype
+    listed: dict[str, NDArray[Any]] = {
+        "status": source.status,
+        "cpu_seconds": source.cpu_seconds,
+    }
+    # A block may span several bands: they are gathered together, so that it is read once.
+    most = SPAN // (8 * max(1, math.prod(own)))
+    for some in _together(bands(points, chunks[: len(points)]), most):
+        first, last = some[0].start, some[-1].stop
+        if name in listed:
+            values = listed[name][first:last]
+        else:
+            values = source.at(name, np.arange(first, last), fill, in_memory)
+        for band in some:
+            part = values[band.start - first : band.stop - first].reshape((*band.shape, *own))
+            for there, here in band.chunks:
+                array[there or ...] = part[here]

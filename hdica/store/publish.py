@@ -1,0 +1,406 @@
+"""Publish a study: labelled dense arrays, one group a method, swapped in whole.
+
+A publication is a new folder, written whole with the digest of every file in it, which takes the
+place of the store by one exchange of names where the system can. The store before the current one
+stays beside it, hidden, until the next publication: who opened it reads on. The manifest goes
+before the exchange and comes last. Each step is on the disk before the next, so that a kill or a
+loss of power at any moment leaves the old store or the new one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.status import DIVERGED, FAILED, PENDING, STATUS_NAMES
+from hdica.store import provenance
+from hdica.store.another import refuse_another
+from hdica.store.cite import KEPT, of_study
+from hdica.store.dense import Source, write_variable
+from hdica.store.files import (
+    DamageError,
+    discard,
+    read_regular,
+    sync_folder,
+    sync_tree,
+    walk,
+    written,
+)
+from hdica.store.lock import locked
+from hdica.store.manifest import count_in, read_manifest
+from hdica.store.paths import (
+    METADATA,
+    manifest_path,
+    partial_path,
+    previous_path,
+    refuse_own,
+    results_path,
+    work_path,
+)
+from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
+from hdica.store.sealed import SCHEMA_VERSION, parsed, write_sealed
+from hdica.store.working import place
+from hdica.study.study import Study
+from hdica.systems import registry
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.labelled import portable_attrs
+from hdica.systems.registry import system_named
+from hdica.systems.system import Clock
+from hdica.version import __version__
+
+OURS = re.compile(rf"{re.escape(DIGESTS)}|(\w+/){{0,2}}zarr\.json|\w+/\w+/c(/\d+)*")
+"""Names of the files that a published store has."""
+TIME_UNITS = "samples per dimension (k/n)"
+
+DIMS = {
+    "time": {"long_name": "time", "units": TIME_UNITS},
+    "snapshot": {"long_name": "time of a snapshot", "units": TIME_UNITS},
+    "x": {"long_name": "entry x of the estimate", "units": "1"},
+    "edge": {"long_name": "edge between the bins around x", "units": "1"},
+    "threshold": {"long_name": "threshold on abs(x)", "units": "1"},
+    "entry": {"long_name": "number of the entry", "units": "1"},
+    "feature": {"long_name": "xi, mean over a group of the feature's entries", "units": "1"},
+}
+"""CF attributes of the dimensions that need more than their name."""
+
+
+def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
+    """How many points have each status, by its name."""
+    counts = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
+    return dict(zip(STATUS_NAMES, counts, strict=True))
+
+
+def about_dim(system: str, dim: str, values: NDArray[Any]) -> dict[str, str]:
+    """CF attributes of one of a method's own dimensions."""
+    if dim == "feature" and values.dtype.kind == "i":
+        text = "group of the feature's entries, by increasing xi (its values are in xi)"
+        return {"long_name": text, "units": "1"}
+    record = registry.system_named(system)
+    own = {one.name: one.about for one in record.dimensions}
+    known = DIMS.get(dim, {"long_name": own.get(dim, dim.replace("_", " ")), "units": "1"})
+    clock = record.clock
+    if known["units"] != TIME_UNITS or clock == Clock():
+        return known
+    told = {"long_name": clock.long_name} if dim == "time" else {}
+    return known | told | {"units": clock.units}
+
+
+def sources(study: Study, out: str | Path) -> list[Source]:
+    """Where every group of a study comes from, in the order of its methods."""
+    placed = place(study, out)
+    return [
+        Source(tuple(group)) for _, group in groupby(placed, key=lambda p: p.segment.method.name)
+    ]
+
+
+def _coordinate(
+    group: zarr.Group, name: str, values: Any, about: dict[str, Any], dims: tuple[str, ...] = ()
+) -> None:
+    array = np.asarray(values)
+    text = array.dtype.kind in "UO"
+    made = group.create_array(
+        name,
+        shape=array.shape,
+        chunks=array.shape,
+        dtype=str if text else array.dtype,
+        fill_value="" if text else None,
+        compressors=codec(),
+        dimension_names=dims or (name,),
+        config={"write_empty_chunks": True},
+        attributes=about,
+    )
+    made[:] = array.astype(object) if text else array
+
+
+def _coordinates(group: zarr.Group, source: Source) -> None:
+    segment = source.placed[0].segment
+    for axis in segment.cells.axes:
+        path = ".".join(axis.path)
+        _coordinate(
+            group, axis.dim, list(axis.values), {"long_name": f"parameter {path}", "units": "1"}
+        )
+    if segment.n is not None:
+        dimensions = np.array([p.segment.n for p in source.placed], dtype=np.int64)
+        about = {"long_name": "dimension of the data", "units": "1"}
+        _coordinate(group, "n", dimensions, about)
+    if segment.seeds:
+        seeds = np.array(segment.seeds, dtype=np.int64)
+        _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
+    for dim, values in sorted(segment.coords.items()):
+        _coordinate(group, dim, values, about_dim(segment.system, dim, values))
+    counts = system_named(segment.system).clock.counts and not source.method.beyond
+    if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
+        _steps(group, source)
+
+
+def _steps(group: zarr.Group, source: Source) -> None:
+    """The exact index of the step behind each time, as the simulations count it."""
+    # Loads SymPy, which a command that refuses a store does without.
+    from hdica.finite.record import steps_of
+
+    times = source.placed[0].segment.coords["time"].astype(np.float64)
+    sizes = [p.segment.n for p in source.placed]
+    steps = np.stack([steps_of(times, n or 1) for n in sizes]).astype(np.int64)
+    about = {"long_name": "number of samples seen, floor(t n)", "units": "1"}
+    if sizes == [None]:
+        about["long_name"] = "number of samples seen, floor(t)"
+        _coordinate(group, "step", steps[0], about, ("time",))
+        return
+    _coordinate(group, "step", steps, about, ("n", "time"))
+
+
+def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
+    method = source.method
+    group = root.create_group(method.name)
+    _coordinates(group, source)
+    nan = float("nan")
+    outputs = source.placed[0].segment.outputs
+    for output in outputs:
+        about = {"long_name": output.long_name, "units": output.units}
+        write_variable(group, output.name, source, output, "f8", nan, about)
+    flags = list(range(len(STATUS_NAMES)))
+    about = {"long_name": "status of the point", "units": "1"}
+    meanings = {"flag_values": flags, "flag_meanings": " ".join(STATUS_NAMES)}
+    write_variable(group, "status", source, None, "u1", PENDING, {**about, **meanings})
+    about = {"long_name": "processor time of the point", "units": "s"}
+    write_variable(group, "cpu_seconds", source, None, "f8", nan, about)
+    if (source.status >= DIVERGED).any():
+        about = {"long_name": "why the point diverged or failed"}
+        write_variable(group, "reason", source, None, str, "", about)
+    group.update_attributes(
+        portable_attrs(
+            {
+                "method": method.name,
+                "accuracy": method.accuracy,
+                "stochastic": method.stochastic,
+                "equations": method.equations,
+                "kernel": method.kernel,
+                **({"noise": method.noise} if method.stochastic else {}),
+                "outputs": [output.name for output in outputs],
+                "study_hash": study.content_hash(),
+                **({"coordinates": "step"} if "step" in group else {}),
+            }
+        )
+    )
+    return status_counts(source.status)
+
+
+def about_study(study: Study) -> dict[str, str]:
+    """Attributes of results that the study alone says."""
+    return {
+        "title": study.title,
+        "description": study.description,
+        "question": "" if study.question is None else study.question.text,
+        "study": study.study,
+        "study_yaml": json.dumps(study.model_dump(mode="json"), separators=(",", ":")),
+        "study_hash": study.content_hash(),
+        "full_hash": study.full_hash(),
+    }
+
+
+def _root_attrs(study: Study) -> dict[str, Any]:
+    methods = registry.methods_of(study.system, study.noise)
+    used = dict.fromkeys(methods[name].equations for name in study.methods)
+    return {
+        "Conventions": "CF-1.11",
+        **about_study(study),
+        "schema_version": SCHEMA_VERSION,
+        "kernel_version": KERNEL_VERSION,
+        "hdica_version": __version__,
+        "git_commit": provenance.git_commit(),
+        "package_versions": provenance.package_versions(),
+        "created": provenance.now(),
+        "system": study.system,
+        "references": "; ".join(text for text in used if text),
+        KEPT: of_study(study),
+        "license": "BSD-3-Clause",
+    }
+
+
+def _consolidate(path: Path) -> dict[str, str]:
+    """Write consolidated metadata of a finished store, and digests of all its files into it."""
+    with warnings.catch_warnings():
+        # zarr says so at each call; readers that do not know it read the groups one by one.
+        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+        zarr.consolidate_metadata(path, zarr_format=3)
+    return bind(path)
+
+
+def is_current(study: Study, out: str | Path) -> bool:
+    """Whether the published store is whole and is this very study's: nothing to publish."""
+    try:
+        manifest = read_manifest(out)
+        if not manifest or manifest["full_hash"] != study.full_hash():
+            return False
+        if count_in(manifest, "pending"):
+            return False
+        root = results_path(out)
+        files = bound_digests(root)
+        if version_of(files) != manifest["version"] or walk(root)[0] != sorted(files):
+            return False
+        # A power loss may have left files empty.
+        if not all((root / name).stat().st_size for name in files):
+            return False
+        return not _tried_again(study, out, manifest)
+    except (DamageError, OSError):
+        return False
+
+
+def _tried_again(study: Study, out: str | Path, manifest: dict[str, Any]) -> bool:
+    """Whether points that were published as failed have another result by now."""
+    failed = count_in(manifest, "failed")
+    if not failed or not work_path(out).is_dir():
+        return False
+    now = np.concatenate([each.statuses for each in place(study, out)])
+    return not (now == PENDING).any() and int((now == FAILED).sum()) != failed
+
+
+def publish_new(
+    study: Study, out: str | Path, replace: bool = False
+) -> tuple[dict[str, Any], bool]:
+    """Publish a study if there is anything new; its manifest, and whether there was."""
+    manifest = read_manifest(out) if is_current(study, out) else None
+    if manifest is None:
+        return publish(study, out, replace), True
+    if partial_path(out).exists():
+        # Of a publication that was killed. Where nothing can be written, it is in nobody's way.
+        with suppress(OSError), locked(out):
+            discard(partial_path(out))
+    return manifest, False
+
+
+def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, Any]:
+    """Write the published store from the working store, and the manifest last, which is returned.
+
+    Points that are pending stay NaN with status 0. With ``replace`` the results of another study
+    may be there; they are removed.
+    """
+    target = results_path(out)
+    refuse_own(target.parent)  # before a lock is made beside it
+    if not replace:
+        refuse_another(study, out)
+    then = "; what was computed is kept, and a rerun publishes it"
+    with written(target, then), locked(out), new_store(out) as partial:
+        check_target(target)
+        if not replace:
+            # Again: another study may have been published while this one waited.
+            refuse_another(study, out)
+        counts = lay_out(partial, study, out)
+        about = {
+            "study": study.study,
+            "study_hash": study.content_hash(),
+            "full_hash": study.full_hash(),
+            "kernel_version": KERNEL_VERSION,
+            "counts": counts,
+        }
+        return exchange(partial, out, about, _consolidate(partial))
+
+
+@contextmanager
+def new_store(out: str | Path) -> Iterator[Path]:
+    """Where a store is written before it takes its place; what is not finished is removed."""
+    partial = partial_path(out)
+    discard(partial)
+    try:
+        yield partial
+    finally:
+        discard(partial)
+
+
+def exchange(
+    partial: Path, out: str | Path, about: dict[str, Any], files: dict[str, str]
+) -> dict[str, Any]:
+    """Make a finished store the published one; its manifest. The caller has the lock.
+
+    ``about`` is what the manifest says beside the version of the ``files``.
+    """
+    target, previous = results_path(out), previous_path(out)
+    sync_tree(partial)
+    discard(manifest_path(out))
+    discard(previous)
+    if target.exists() and _exchanged(partial, target):
+        partial.replace(previous)
+    else:
+        if target.exists():
+            target.replace(previous)
+        partial.replace(target)
+    sync_folder(target.parent)
+    manifest = {**about, "version": version_of(files), "hdica_version": __version__}
+    write_sealed(manifest_path(out), manifest)
+    return manifest
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders take each other's name at once; False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    here = -100  # relative to the working directory, as in <fcntl.h>
+    return not rename(here, os.fsencode(one), here, os.fsencode(other), 2)
+
+
+def withdraw(out: str | Path, aside: bool) -> None:
+    """Take a publication back, so that the next run publishes. The caller has the lock.
+
+    ``aside``: the store goes, too. Until the next publication it lies where the store before the
+    current one does, and nobody reads what is damaged in it.
+    """
+    discard(manifest_path(out))
+    target = results_path(out)
+    if aside and target.is_dir():
+        discard(previous_path(out))
+        target.replace(previous_path(out))
+
+
+def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, int]]:
+    """Write what the working store has of a study to a folder, as one store.
+
+    Points that are not computed stay NaN with status 0. Returns points by status of every method.
+    """
+    root = zarr.open_group(folder, mode="w", zarr_format=3)
+    found = sources(study, out)
+    kinds = {k for s in found for placed in s.placed for k in placed.listing.processors}
+    computed_on = "; ".join(sorted(kinds - {""}))
+    root.update_attributes({**_root_attrs(study), "processors": computed_on})
+    return {source.method.name: _write_group(root, source, study) for source in found}
+
+
+def check_target(target: Path) -> None:
+    """Refuse to replace what is no published store, or has files of somebody else in it."""
+    refuse_own(target.parent)
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise HdicaError(f"{target} is no folder (move it away, or take another name)")
+    files, strange = walk(target)
+    others = [name for name in files if not OURS.fullmatch(name)] + strange
+    if others:
+        stray = target / others[0]
+        raise HdicaError(
+            f"{stray} is no file of a published store and would be lost (move it away)"
+        )
+    raw = read_regular(target / METADATA)
+    if raw and b"study_hash" not in raw and _is_another(raw, target):
+        raise HdicaError(f"{target} was not written by hdica (move it away, or take another name)")
+
+
+def _is_another(raw: bytes, target: Path) -> bool:
+    """Whether metadata are whole, and so cannot be ours with a flaw."""
+    try:
+        return bool(parsed(raw, target / METADATA))
+    except DamageError:
+        return False

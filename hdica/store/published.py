@@ -1,0 +1,405 @@
+"""The files of a published store: every file is compared with its digest when it is read.
+
+A checksum says that a chunk is whole, and those of another chunk, of an older store or of a forger
+fit as well. The digest of every file is in ``digests.json``, whose own digest is in the root's
+metadata, which hold a digest of themselves: so those of the root name everything that is in a
+store, and their digest is its version. Other readers of Zarr pass all of that by.
+
+A store that is open stays what it was opened as. When its study is published anew, files are read
+from the store before the current one, which stays, hidden, until the next publication.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numcodecs.checksum32 import CRC32C
+from numcodecs.zstd import Zstd
+from zarr.abc.store import ByteRequest
+from zarr.codecs import Crc32cCodec, ZstdCodec
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+from zarr.storage import LocalStore
+
+from hdica.errors import HdicaError
+from hdica.store.blocks import frame_size
+from hdica.store.files import DamageError, inside, parts_of, read_regular, walk, write_text
+from hdica.store.paths import METADATA, previous_path
+from hdica.store.sealed import parsed, sealed, unsealed, write_sealed
+
+DIGESTS, BOUND = "digests.json", "digests"
+"""File with the digests of all others, and the attribute of the root with its own digest."""
+VERSION_LETTERS = 16
+"""Letters of the root's digest that name a version."""
+MAX_CHUNK = 2**30
+"""Most bytes of a chunk, decoded."""
+MAX_TEXT = 2**28
+"""Most bytes of a chunk of texts, whose size only the chunk itself says."""
+SIZES = {
+    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
+    "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "string": None,
+}  # fmt: skip
+"""Types of published arrays, with the bytes of a value; texts have no fixed size."""
+CODECS = (("bytes", "zstd", "crc32c"), ("vlen-utf8", "zstd", "crc32c"))
+UNREADABLE = (ValueError, RuntimeError, OSError, TypeError, KeyError)
+"""What Zarr and its codecs raise where files are not as they were written."""
+WRONG = "its checksum is wrong"
+_ZSTD, _CRC32C = Zstd(), CRC32C(location="end")
+
+
+def codec() -> list[ZstdCodec | Crc32cCodec]:
+    """Compression with a checksum, and a checksum of what is on disk.
+
+    The default codec lets three of four bit flips through, and zstd's checksum alone those of
+    unused bits: readers without hdica find damage by these.
+    """
+    return [ZstdCodec(level=3, checksum=True), Crc32cCodec()]
+
+
+def digest(content: bytes) -> str:
+    """sha256 of the content of a file."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file."""
+    content = read_regular(path)
+    if content is None:
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+    return digest(content)
+
+
+def bind(root: Path) -> dict[str, str]:
+    """Write the digests of a finished store into it; the digest of every file, these included."""
+    files = {name: file_digest(root / name) for name in walk(root)[0]}
+    inner = {name: value for name, value in files.items() if name not in (METADATA, DIGESTS)}
+    write_sealed(root / DIGESTS, {"files": inner})
+    document = json.loads(read_regular(root / METADATA) or b"{}")
+    document["attributes"][BOUND] = file_digest(root / DIGESTS)
+    write_text(root / METADATA, sealed(document))
+    return inner | {name: file_digest(root / name) for name in (DIGESTS, METADATA)}
+
+
+def bound_digests(root: Path) -> dict[str, str]:
+    """Digest of every file of a store, as the store itself says."""
+    path = root / METADATA
+    raw = read_regular(path)
+    if raw is None:
+        raise DamageError(f"{path} is missing (all points)")
+    named = (unsealed(raw, path).get("attributes") or {}).get(BOUND)
+    if named is None:
+        raise DamageError(f"{path} is damaged (it does not name the digests of all points)")
+    file = inside(root, DIGESTS)
+    text = read_regular(file)
+    if text is None:
+        raise DamageError(f"{file} is missing (the digests of all points)")
+    if digest(text) != named:
+        raise DamageError(f"{file} is damaged, {WRONG} (the digests of all points)")
+    files = unsealed(text, file).get("files")
+    if not isinstance(files, dict) or not all(map(parts_of, files)):
+        raise DamageError(f"{file} is damaged (it names what cannot be a file of the store)")
+    return {**files, DIGESTS: named, METADATA: digest(raw)}
+
+
+def version_of(files: dict[str, str]) -> str:
+    """Version of a store whose files have these digests: the same content is the same version."""
+    return files[METADATA][:VERSION_LETTERS]
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The chunks of an array, by its metadata."""
+
+    shape: tuple[int, ...]  # of the array
+    chunk: tuple[int, ...]
+    dims: tuple[str, ...]  # their names
+    size: int | None  # bytes of a chunk, decoded; None for texts
+
+    def check(self, raw: bytes) -> None:
+        """Refuse the file of a chunk that would decode to another size, before memory is taken."""
+        size = frame_size(raw)
+        if size < 0:
+            raise ValueError(WRONG)
+        if size > MAX_TEXT if self.size is None else size != self.size:
+            most = f"at most {MAX_TEXT}" if self.size is None else f"{self.size}"
+            raise ValueError(f"it would decode to {size} bytes and not to {most}")
+        if self.size is None:
+            # Texts begin with their number, for each of which a decoder takes memory at once.
+            try:
+                count = int.from_bytes(_ZSTD.decode(_CRC32C.decode(raw))[:4], "little")
+            except (RuntimeError, ValueError) as exc:
+                raise ValueError(WRONG) from exc
+            if count != math.prod(self.chunk):
+                raise ValueError(f"it has {count} texts and not {math.prod(self.chunk)}")
+
+    def slices(self, index: tuple[int, ...]) -> tuple[slice, ...]:
+        """Where a chunk lies in the array."""
+        return tuple(
+            slice(i * c, min((i + 1) * c, s))
+            for i, c, s in zip(index, self.chunk, self.shape, strict=True)
+        )
+
+
+def chunks_of(metadata: dict[str, Any], path: Path) -> Chunks:
+    """The chunks of an array, from its metadata in the file ``path``.
+
+    Zarr believes what metadata say: other codecs, which may run code, and arrays of any size.
+    """
+    try:
+        grid, kind, key = (
+            metadata["chunk_grid"],
+            metadata["data_type"],
+            metadata["chunk_key_encoding"],
+        )
+        shape, chunk = tuple(metadata["shape"]), tuple(grid["configuration"]["chunk_shape"])
+        dims = tuple(metadata.get("dimension_names") or ())
+        codecs = tuple(each["name"] for each in metadata["codecs"])
+        separator = (key.get("configuration") or {}).get("separator", "/")
+        ours = (
+            metadata["zarr_format"] == 3
+            and (grid["name"], key["name"], separator) == ("regular", "default", "/")
+            and kind in SIZES
+            and not metadata.get("storage_transformers")
+            and all(type(n) is int and n >= 0 for n in (*shape, *chunk))
+            and len(shape) == len(chunk)
+            and 0 not in chunk
+            and all(isinstance(dim, str) for dim in dims)
+            and codecs in CODECS
+            and (kind == "string") == (codecs[0] == "vlen-utf8")
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+        raise DamageError(f"{path} is damaged (its metadata cannot be read)") from exc
+    if not ours:
+        raise DamageError(f"{path} describes an array such as hdica never writes")
+    if math.prod(chunk) * (SIZES[kind] or 1) > MAX_CHUNK:
+        raise DamageError(f"{path} asks for chunks of more than {MAX_CHUNK} bytes")
+    size = SIZES[kind]
+    return Chunks(shape, chunk, dims, None if size is None else size * math.prod(chunk))
+
+
+def members(document: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+    """Metadata of all members that those of a group hold, by name."""
+    inline = document.get("consolidated_metadata") or {}
+    nodes = inline.get("metadata", {}) if isinstance(inline, dict) else None
+    if not isinstance(nodes, dict):
+        raise DamageError(f"{path} is damaged (its metadata cannot be read)")
+    for name, node in nodes.items():
+        plain = isinstance(node, dict) and node.get("zarr_format") == 3
+        parts = parts_of(name)
+        if not plain or not parts or not all(part.isidentifier() for part in parts):
+            raise DamageError(f"{path} describes {name[:80]!r}, such as hdica never writes")
+    return nodes
+
+
+def array_of(key: str) -> str:
+    """The array that a file ``group/array/c/0/1`` is a chunk of, empty for other files."""
+    parts = key.split("/")
+    while parts and parts[-1].isdigit():
+        parts.pop()
+    return "/".join(parts[:-1]) if len(parts) > 1 and parts[-1] == "c" else ""
+
+
+class Republished(DamageError):
+    """A store of which nothing is damaged, but which has been published twice since."""
+
+
+class PublishedStore(LocalStore):
+    """A published store as it was when it was opened.
+
+    Every method raises :class:`~hdica.store.files.DamageError`, naming the file and the points, for
+    links, for files that differ from their digests, and for metadata such as hdica never writes.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    digests
+        Digest of every file.
+    """
+
+    def __init__(
+        self, root: Path | str, digests: dict[str, str], *, read_only: bool = True
+    ) -> None:
+        super().__init__(root, read_only=read_only)
+        self.digests = digests
+        self.arrays: dict[str, Chunks] = {}
+
+    def with_read_only(self, read_only: bool = False) -> Self:
+        """The same store."""
+        return type(self)(self.root, self.digests, read_only=read_only)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A worker may have been started in another folder.
+        return {**self.__dict__, "root": self.root.absolute()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def _folders(self) -> Iterator[Path]:
+        """Where files of the version may lie: in the store, or in the one before."""
+        yield self.root
+        if self.root.suffix == ".zarr" and not self.root.name.startswith("."):
+            yield previous_path(self.root)
+
+    def load(self, key: str) -> bytes | None:
+        """Content of a file; None for one that is not in the store."""
+        expected, why = self.digests.get(key), ""
+        for folder in self._folders():
+            try:
+                path = inside(folder, key)
+                raw = read_regular(path)
+            except DamageError as exc:
+                why = why or str(exc)
+                continue
+            if raw is not None and digest(raw) == expected:
+                self._learn(key, path, raw)
+                return raw
+            if folder == self.root and raw is not None:
+                why = f"{path} is damaged, {WRONG}"
+                if expected is None:
+                    why = f"{path} does not belong to {folder} (its digests lack it)"
+        if not why and expected is None and array_of(key) not in self.arrays:
+            return None
+        if self._is_another():
+            raise Republished(f"{self.root} was published anew since it was opened (open it again)")
+        points = describe(Path(self.root), key)
+        raise DamageError(f"{why or f'{self.root / key} is missing'} ({points})")
+
+    def _is_another(self) -> bool:
+        """Whether another whole store lies here than the one that was opened."""
+        path = self.root / METADATA
+        with suppress(DamageError, OSError):
+            raw = read_regular(path)
+            if raw is None:
+                return not self.root.exists()
+            return digest(raw) != self.digests.get(METADATA) and bool(unsealed(raw, path))
+        return False
+
+    def _learn(self, key: str, path: Path, raw: bytes) -> None:
+        """Check metadata, and remember what they say of chunks; check the size of a chunk."""
+        if path.name == METADATA:
+            document = unsealed(raw, path) if key == METADATA else parsed(raw, path)
+            here = key.rpartition("/")[0]
+            if document.get("zarr_format") != 3:
+                raise DamageError(
+                    f"{path} is not of Zarr's format 3, which is the only one written"
+                )
+            nodes = {here: document} if document.get("node_type") == "array" else {}
+            for name, node in members(document, path).items():
+                if node.get("node_type") == "array":
+                    nodes[f"{here}/{name}" if here else name] = node
+            self.arrays |= {name: chunks_of(node, path) for name, node in nodes.items()}
+        elif (chunks := self.arrays.get(array_of(key))) is not None:
+            try:
+                chunks.check(raw)
+            except ValueError as exc:
+                raise DamageError(f"{path} is damaged, {exc}") from exc
+
+    async def get(
+        self,
+        key: str,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        """Content of a file, as Zarr asks for it; None if it is missing."""
+        raw = await asyncio.to_thread(self.load, key)
+        if raw is None:
+            return None
+        buffer = (prototype or default_buffer_prototype()).buffer.from_bytes(raw)
+        if byte_range is not None:
+            from zarr.storage._utils import _normalize_byte_range_index
+
+            start, stop = _normalize_byte_range_index(buffer, byte_range)
+            return buffer[start:stop]
+        return buffer
+
+
+def learned(store: PublishedStore) -> PublishedStore:
+    """The same store, which knows its arrays from its root's metadata."""
+    if store.load(METADATA) is None:
+        raise DamageError(f"{store.root / METADATA} is missing (all points)")
+    if not store.arrays:
+        raise DamageError(f"{store.root / METADATA} is damaged (no consolidated metadata)")
+    return store
+
+
+def chunk_index(name: str) -> tuple[str, str, tuple[int, ...]] | None:
+    """Group, array and index of a chunk in a file ``group/array/c/0/1``, None for other files."""
+    parts = name.split("/")
+    if len(parts) < 3 or parts[2] != "c" or not all(p.isdecimal() for p in parts[3:]):
+        return None
+    return parts[0], parts[1], tuple(int(p) for p in parts[3:])
+
+
+def chunks_in(root: Path, name: str) -> Chunks | None:
+    """The chunks of an array of a store, None if its metadata cannot be read."""
+    try:
+        path = inside(root, f"{name}/{METADATA}")
+        raw = read_regular(path)
+        return None if raw is None else chunks_of(parsed(raw, path), path)
+    except (DamageError, OSError):
+        return None
+
+
+def describe(root: Path, name: str) -> str:
+    """Which points a file of a published store holds, for a sentence."""
+    place = chunk_index(name)
+    if place is None:
+        group = name.partition("/")[0] if "/" in name else ""
+        return f"all points of {group}" if group else "all points"
+    group, array, index = place
+    chunks, status = chunks_in(root, f"{group}/{array}"), chunks_in(root, f"{group}/status")
+    if chunks is None or status is None or len(index) != len(chunks.shape):
+        return f"points of {group}"
+    if array not in {"status", *point_arrays(root, group)}:
+        return f"coordinate {array} of {group}"
+    parts = [
+        f"{dim} {_range(root, f'{group}/{dim}', span)}"
+        for dim, span in zip(chunks.dims, chunks.slices(index), strict=True)
+        if dim in status.dims
+    ]
+    return f"points of {group}: {', '.join(parts)}" if parts else f"the point of {group}"
+
+
+def _range(root: Path, name: str, span: slice) -> str:
+    """Values of a coordinate at some places; their numbers if it cannot be read."""
+    import zarr
+
+    try:
+        values = np.asarray(zarr.open_array(root / name, mode="r", zarr_format=3)[span])
+        first, last = values[0], values[-1]
+    except (*UNREADABLE, IndexError):
+        return f"number {span.start} to {span.stop - 1}"
+    return f"{first}" if len(values) == 1 else f"{first} to {last}"
+
+
+def point_arrays(root: Path, group: str) -> list[str]:
+    """Arrays of a group that have a value for every point, ``status`` first."""
+    status = chunks_in(root, f"{group}/status")
+    if status is None:
+        return []
+    names = ["status"]
+    for path in sorted((root / group).iterdir()):
+        chunks = chunks_in(root, f"{group}/{path.name}") if path.is_dir() else None
+        other = path.name in status.dims or path.name in {"status", "step"}
+        if chunks is None or other or path.name in chunks.dims:
+            continue
+        if chunks.dims[: len(status.dims)] == status.dims:
+            names.append(path.name)
+    return names
+
+
+def version_in(root: Path) -> str:
+    """Version of a store, empty if there is none or its metadata are damaged."""
+    try:
+        return version_of(bound_digests(root))
+    except (HdicaError, OSError):
+        return ""

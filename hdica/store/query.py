@@ -1,0 +1,367 @@
+"""Answer a question about published results: select by coordinate, average, tabulate."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import as_number
+from hdica.status import DONE, STATUS_NAMES
+from hdica.store.results import open_results, stable
+from hdica.systems.axes import canonical, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+LISTED = 16
+"""Values of a coordinate that a message lists."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer to a question about results on disk."""
+
+    data: xr.Dataset  # the selected variables, or their means, loaded
+    order: list[str]  # dimensions in the order of the study
+    title: str  # method, and what it is averaged over
+    notes: list[str]  # what a reader should know about the answer, a sentence each
+
+
+def answer(
+    results: str | Path,
+    selection: dict[str, str],
+    method: str | None = None,
+    variables: Sequence[str] = (),
+    mean: Sequence[str] = (),
+    nearest: bool = False,
+    as_table: bool = False,
+) -> Answer:
+    """Ask results on disk as :func:`query` does; of a study published meanwhile, old or new.
+
+    If ``as_table``, means over seeds are taken, unless ``mean`` or a selection of seeds says
+    otherwise.
+    """
+
+    def ask() -> Answer:
+        tree = open_results(results)
+        chosen, over = choose_method(tree, list(selection), method), list(mean)
+        if as_table and not over and "seed" not in selection:
+            over = _default_mean(tree[chosen].to_dataset(), variables)
+        data = query(tree, selection, chosen, variables, over, nearest)
+        title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
+        notes, missing = [], _unfinished(tree, selection, chosen, nearest)
+        if missing:
+            notes.append(f"of these points {missing} (they have no value, or none at the end)")
+        others = [name for name in methods(tree) if name != chosen]
+        if as_table and method is None and others:
+            notes.append(f"other methods: {', '.join(others)} (choose with --method)")
+        return Answer(data, dim_order(tree, chosen), title, notes)
+
+    return stable(results, ask, whole=True)
+
+
+def query(
+    tree: xr.DataTree,
+    selection: dict[str, str],
+    method: str | None = None,
+    variables: Sequence[str] = (),
+    mean: Sequence[str] = (),
+    nearest: bool = False,
+) -> xr.Dataset:
+    """Answer a question about a published store: the selected variables, loaded.
+
+    Parameters
+    ----------
+    tree
+        The results.
+    selection
+        Of each dimension ``value``, ``value1,value2`` or ``low:high``.
+    method
+        By default the first of the study that has all the dimensions.
+    variables
+        By default the method's first outputs that have all the dimensions.
+    mean
+        Dimensions to average over.
+    nearest
+        Whether the closest value is selected where there is no equal one.
+    """
+    chosen = choose_method(tree, list(selection), method)
+    data = tree[chosen].to_dataset()
+    names = outputs(data, variables, [*selection, *mean])
+    data = select(data, selection, nearest)[names].load()
+    data.attrs = {**tree.attrs, **tree[chosen].attrs}
+    return average(data, mean, names) if mean else data
+
+
+def parse_selection(texts: Sequence[str]) -> dict[str, str]:
+    """Read ``dim=value`` pairs as a user types them."""
+    selection: dict[str, str] = {}
+    for text in texts:
+        dim, _, value = (part.strip() for part in text.partition("="))
+        if not dim or not value:
+            raise HdicaError(f"--sel {text!r} is not allowed (dim=value, for example tau=0.05)")
+        if dim in selection:
+            raise HdicaError(f"--sel {dim} is given twice (dim=value1,value2 takes both)")
+        selection[dim] = value
+    return selection
+
+
+def methods(tree: xr.DataTree) -> list[str]:
+    """Methods of a store, in the order of its study."""
+    order = json.loads(tree.attrs.get("study_yaml") or "{}").get("methods", {})
+    return [name for name in dict.fromkeys([*order, *tree.children]) if name in tree.children]
+
+
+def choose_method(tree: xr.DataTree, dims: Sequence[str], method: str | None = None) -> str:
+    """The method asked for, or the first of the study that has all the dimensions."""
+    names = methods(tree)
+    if method is not None:
+        if method not in names:
+            raise HdicaError(
+                f"--method {method!r} is not in these results ({suggestion(method, names)})"
+            )
+        return method
+    for name in names:
+        if all(dim in tree[name].dims for dim in dims):
+            return name
+    _check_dims("--sel", dims, list(dict.fromkeys(d for name in names for d in tree[name].dims)))
+    raise HdicaError(f"no method has all the dimensions {', '.join(dims)} (choose with --method)")
+
+
+def _check_dims(option: str, dims: Sequence[str], known: Sequence[Any]) -> None:
+    for dim in dims:
+        if dim not in known:
+            hint = suggestion(dim, [str(name) for name in known])
+            raise HdicaError(f"{option} {dim} is not a dimension ({hint})")
+
+
+def outputs(data: xr.Dataset, names: Sequence[str] = (), dims: Sequence[str] = ()) -> list[str]:
+    """Variables to show.
+
+    Those asked for; or the first output that has all the selected dimensions, and the outputs
+    of the same dimensions.
+    """
+    known = [str(name) for name in data.data_vars]
+    for name in names:
+        if name not in known:
+            raise HdicaError(f"--var {name!r} is not there ({suggestion(name, known)})")
+    if names:
+        return list(names)
+    wanted = {dim for dim in dims if dim in data.dims}
+    own = [name for name in str(data.attrs.get("outputs", "")).split() if name in known] or known
+    fit = [name for name in own if wanted <= set(data[name].dims)]
+    if not fit:
+        raise HdicaError(f"no output has all the dimensions {', '.join(dims)} (choose with --var)")
+    return [name for name in fit if data[name].dims == data[fit[0]].dims]
+
+
+def dim_order(tree: xr.DataTree, method: str) -> list[str]:
+    """Dimensions of a method: swept parameters, ``n``, ``seed``, then the outputs' own."""
+    group = tree[method].to_dataset()
+    return list(dict.fromkeys(map(str, (*group["status"].dims, *group.dims))))
+
+
+def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -> xr.Dataset:
+    """Select by coordinate: ``value``, ``value1,value2`` or ``low:high``.
+
+    A single value drops the dimension and stays as a scalar coordinate. If ``nearest``, the closest
+    value is selected where there is no equal one.
+    """
+    for dim, text in selection.items():
+        _check_dims("--sel", [dim], list(data.dims))
+        values = data[dim].to_numpy()
+        parts = [part.strip() for part in text.split(",")]
+        if not all(parts):
+            raise HdicaError(f"--sel {dim}={text} is not allowed (a value before and after each ,)")
+        places = [place for part in parts for place in _places(values, part, dim, nearest)]
+        single = "," not in text and ":" not in text
+        data = _at(data, dim, places[0]) if single else data.isel({dim: _indexer(places)})
+    return data
+
+
+def _at(data: xr.Dataset, dim: str, place: int) -> xr.Dataset:
+    """The data at one place of a dimension, whose coordinate is then a scalar.
+
+    The same as ``data.isel({dim: place})``, which takes the scalar out of the index: for that
+    xarray loads dask.array, and with it SciPy, longer than all else that a query waits for.
+    """
+    from xarray import Variable
+
+    at = data[dim].variable
+    value = Variable((), np.asarray(at.values[place]), at.attrs, at.encoding, fastpath=True)
+    return data.drop_vars(dim).isel({dim: place}).assign_coords({dim: value})
+
+
+def _indexer(places: list[int]) -> slice | list[int]:
+    """Distinct places; neighbours as a slice, which is read faster than one by one."""
+    distinct = list(dict.fromkeys(places))
+    run = range(distinct[0], distinct[0] + len(distinct))
+    return slice(run.start, run.stop) if distinct == [*run] else distinct
+
+
+def _places(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]:
+    """Where one part of a selection lies: a word, a number, or a range of numbers."""
+    kind, hint = values.dtype.kind, ""
+    if kind == "f":
+        values = np.char.mod("%.12g", values).astype(float)  # the digits that are shown
+    if kind not in "fiu":
+        equal = values.astype(str) == text
+    elif ":" in text:
+        low, high = (part.strip() for part in text.split(":", 1))
+        first = _number(low, dim, kind) if low else -math.inf
+        last = _number(high, dim, kind) if high else math.inf
+        if first > last:
+            allowed = "low:high, the smaller number first"
+            raise HdicaError(f"--sel {dim}={text} is not allowed ({allowed})")
+        places = [*np.flatnonzero((values >= first) & (values <= last)).tolist()]
+        if not places:
+            raise HdicaError(f"no {dim} lies in {text} (values: {_listed(values)})")
+        return places
+    else:
+        wanted = _number(text, dim, kind)
+        if nearest:
+            return [int(np.argmin(np.abs(values - float(wanted))))]
+        equal, hint = values == wanted, "; --nearest takes the closest"
+    if not equal.any():
+        raise HdicaError(f"{dim}={text} is not there (values: {_listed(values)}{hint})")
+    return [int(np.argmax(equal))]
+
+
+def _number(text: str, dim: str, kind: str) -> float:
+    """A number as a grid writes it: float() would also read nan, 1_0 and other digits."""
+    number = as_number(text)
+    if isinstance(number, int | float) and math.isfinite(number):
+        # A whole number above 2**53 is no float: its neighbour would be taken for it.
+        return number if kind != "f" else canonical(number)
+    infinite = number != text or text.lower().lstrip("+-") in ("nan", "inf", "infinity")
+    allowed = "a finite number" if infinite else "a number"
+    raise HdicaError(f"--sel {dim}={text} is not allowed ({allowed} is needed)")
+
+
+def _listed(values: np.ndarray) -> str:
+    texts = [shown(v) for v in values.tolist()]
+    if len(texts) <= LISTED:
+        return ", ".join(texts)
+    return f"{', '.join(texts[: LISTED - 2])}, ... {texts[-1]} ({len(texts)} values)"
+
+
+def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.Dataset:
+    """Mean over some dimensions, with the standard error and the count behind each variable.
+
+    Points without a value are left out and not counted.
+
+    Parameters
+    ----------
+    data
+        The selection, loaded.
+    dims
+        Dimensions to average over.
+    names
+        Variables; those without any of the dimensions stay as they are.
+
+    Raises
+    ------
+    HdicaError
+        If one is no dimension, or is named twice, or a variable has no mean.
+    """
+    _check_means(data, dims, names)
+    means: dict[str, Any] = {}
+    for name in names:
+        over = [dim for dim in dims if dim in data[name].dims]
+        means |= _means(data, name, over) if over else {name: data[name]}
+    return type(data)(means, coords=data.drop_dims(list(dims)).coords, attrs=data.attrs)
+
+
+def _check_means(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> None:
+    for place, dim in enumerate(dims):
+        if dim in dims[:place]:
+            raise HdicaError(f"--mean {dim} is given twice (each dimension only once)")
+        if dim in data.coords and dim not in data.dims:
+            raise HdicaError(f"--mean {dim} is not allowed (--sel takes a single {dim})")
+        _check_dims("--mean", [dim], list(data.dims))
+    for name in names:
+        if not _has_mean(data[name]) and set(dims) & set(data[name].dims):
+            raise HdicaError(f"--mean {dims[0]} is not allowed with --var {name} (it has no mean)")
+
+
+def _has_mean(values: xr.DataArray) -> bool:
+    """Whether values are amounts: a mean of texts or of codes, such as status, says nothing."""
+    return values.dtype.kind in "fiu" and "flag_values" not in values.attrs
+
+
+def _default_mean(data: xr.Dataset, variables: Sequence[str]) -> list[str]:
+    """What a table averages over by default: seeds, where every variable has a mean."""
+    amounts = all(_has_mean(data[name]) for name in variables if name in data)
+    return ["seed"] if "seed" in data.dims and amounts else []
+
+
+def _means(data: xr.Dataset, name: str, over: list[str]) -> dict[str, Any]:
+    """Mean, standard error and count of one variable, as NumPy computes them.
+
+    xarray's own ``mean``, ``std`` and ``count`` give the same bits. But any arithmetic of xarray
+    loads dask.array, and with it SciPy: longer than all else that a query waits for.
+    """
+    from xarray import Variable
+
+    variable = data[name].variable
+    dims = [dim for dim in variable.dims if dim not in over]
+    values = variable.to_numpy().astype(float)
+    axes = tuple(variable.get_axis_num(over))
+    count = np.sum(~np.isnan(values), axis=axes)
+    with warnings.catch_warnings():
+        # Where nothing has a value, the mean and the error are NaN, which NumPy warns of.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        mean = np.nanmean(values, axis=axes)
+        if data.attrs.get("noise") == "shared" and "seed" in over:
+            # Points share the noise of their seed: seeds alone are independent.
+            others = tuple(variable.get_axis_num([dim for dim in over if dim != "seed"]))
+            values = np.nanmean(values, axis=others, keepdims=True)
+        independent = np.sum(~np.isnan(values), axis=axes)
+        error = np.nanstd(values, axis=axes, ddof=1) / np.sqrt(independent)
+    columns = {
+        name: (mean, variable.attrs),
+        f"{name}_se": (error, {"long_name": f"standard error of {name}", "units": "1"}),
+        f"{name}_count": (count, {"long_name": f"number of values of {name}", "units": "1"}),
+    }
+    return {
+        column: Variable(dims, np.asarray(numbers), attrs, fastpath=True)
+        for column, (numbers, attrs) in columns.items()
+    }
+
+
+def _unfinished(tree: xr.DataTree, selection: dict[str, str], method: str, nearest: bool) -> str:
+    """How many of the selected points are not done, in words; empty if all are."""
+    status = tree[method].to_dataset()[["status"]]
+    chosen = {dim: text for dim, text in selection.items() if dim in status.dims}
+    values = select(status, chosen, nearest)["status"].to_numpy()
+    counts = [(name, int((values == code).sum())) for code, name in enumerate(STATUS_NAMES)]
+    return ", ".join(f"{n} are {name}" for name, n in counts if n and name != STATUS_NAMES[DONE])
+
+
+def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows of a selection, without those that have no number at all.
+
+    Coordinates that ``order`` does not name come first.
+    """
+    import pandas as pd
+
+    if data.dims:
+        frame = data.to_dataframe().reset_index()
+    else:
+        frame = pd.DataFrame({name: [data[name].item()] for name in data.variables})
+    coords = [str(name) for name in data.coords if name != "step"]
+    coords.sort(key=lambda name: order.index(name) if name in order else -1)
+    frame = frame[[*coords, *map(str, data.data_vars)]]
+    numbers = [name for name in data.data_vars if frame[name].dtype.kind == "f"]
+    if not numbers:
+        return frame
+    return frame[frame[numbers].notna().any(axis=1)].reset_index(drop=True)

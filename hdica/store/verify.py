@@ -1,0 +1,301 @@
+"""Verify the stores of a study: every file against its digest, every point against its data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hdica.status import DONE
+from hdica.store.blocks import NAME, read_block
+from hdica.store.files import DamageError, TornError, inside, walk
+from hdica.store.lock import RUNNING
+from hdica.store.manifest import count_in, read_manifest
+from hdica.store.paths import (
+    LOCK,
+    METADATA,
+    STUDY,
+    require_store,
+    results_path,
+    shard_records,
+    work_path,
+)
+from hdica.store.processors import several
+from hdica.store.publish import sources, status_counts
+from hdica.store.published import (
+    WRONG,
+    PublishedStore,
+    bound_digests,
+    describe,
+    file_digest,
+    learned,
+    version_of,
+)
+from hdica.store.results import stable
+from hdica.store.sealed import SchemaError, read_sealed
+from hdica.store.working import described, recorded_study
+from hdica.study.segment import NAME as SEGMENT
+
+WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One thing that is wrong.
+
+    Parameters
+    ----------
+    sentence
+        What is wrong, in which file, and with which points.
+    path
+        The file, or the folder of a segment.
+    stray
+        Whether it does not belong there.
+    torn
+        Whether it is cut short and nothing else, so that the next run mends it unasked.
+    """
+
+    sentence: str
+    path: Path
+    stray: bool = False
+    torn: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What :func:`verify` has seen."""
+
+    damaged: tuple[str, ...]  # one sentence each: file and points
+    incomplete: tuple[str, ...]  # one sentence each: what is still missing
+    files: int  # how many published files were compared with their digest
+    points: int  # how many the study has
+    notes: tuple[str, ...] = ()  # one sentence each, about results that are not damaged
+
+    @property
+    def code(self) -> int:
+        """0 whole, 1 incomplete, 3 damaged."""
+        return DAMAGED if self.damaged else INCOMPLETE if self.incomplete else WHOLE
+
+    @property
+    def word(self) -> str:
+        """``whole``, ``incomplete`` or ``damaged``."""
+        return {WHOLE: "whole", INCOMPLETE: "incomplete", DAMAGED: "damaged"}[self.code]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "verdict": self.word,
+            "damaged": list(self.damaged),
+            "incomplete": list(self.incomplete),
+            "files": self.files,
+            "points": self.points,
+            "notes": list(self.notes),
+        }
+
+
+def segments_in(out: str | Path) -> list[Path]:
+    """Every segment of a working store, also of studies that were run before."""
+    work = work_path(out)
+    if not work.is_dir():
+        return []
+    return sorted(p for p in work.iterdir() if SEGMENT.fullmatch(p.name) and p.is_dir())
+
+
+def working_damage(out: str | Path) -> list[Damage]:
+    """Everything wrong in the working store; empty if there is none."""
+    work = work_path(out)
+    found = study_damage(out)
+    if not work.is_dir():
+        return found
+    segments = segments_in(out)
+    for path in sorted(work.iterdir()):
+        ours = path in segments or path.name in (LOCK, RUNNING, STUDY)
+        if path.is_symlink() or not (ours or path.name.endswith(".partial")):
+            found.append(Damage(f"{path} does not belong to {work}", path, stray=True))
+    return found + [damage for path in segments for damage in _segment_damage(path)]
+
+
+def _segment_damage(folder: Path) -> Iterator[Damage]:
+    if (folder / METADATA).is_file():
+        raise SchemaError(f"{folder.parent} is of an earlier version of hdica (remove it)")
+    files, strange = walk(folder)
+    for name in (*strange, *files):
+        path = folder / name
+        if not NAME.fullmatch(name):
+            yield Damage(f"{path} does not belong to {folder.name}", path, stray=True)
+            continue
+        try:
+            block = read_block(path)
+            if block.about.get("segment") != folder.name:
+                text = f"{path} is damaged, it is of another segment ({described(path)})"
+                yield Damage(text, path)
+        except (DamageError, OSError) as exc:
+            text = f"{exc} ({described(path)})"
+            yield Damage(text, path, torn=isinstance(exc, TornError))
+
+
+def study_damage(out: str | Path) -> list[Damage]:
+    """What is wrong with the record of the study that a working store holds."""
+    file = work_path(out) / STUDY
+    try:
+        there = recorded_study(out) is not None or not segments_in(out)
+    except DamageError as exc:
+        return [Damage(f"{exc} (all points)", file)]
+    lost = not there and results_path(out).is_dir()
+    return [Damage(f"{file} is missing (all points)", file)] if lost else []
+
+
+def record_damage(out: str | Path) -> list[Damage]:
+    """Records of finished shards that were changed."""
+    found = []
+    for file in shard_records(out):
+        try:
+            shard = (read_sealed(file) or {}).get("shard")
+            if not isinstance(shard, list) or file.stem != "-of-".join(map(str, shard)):
+                raise DamageError(f"{file} is damaged, it is no record of this shard")
+        except DamageError as exc:
+            found.append(Damage(f"{exc} (the points of a shard)", file))
+    return found
+
+
+def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
+    """Published files that are missing, do not belong there or differ from their digests."""
+    root = results_path(out)
+    if not root.is_dir():
+        missing = f"{root} is missing though it was published (all points)"
+        return [Damage(missing, root / METADATA)] if manifest else []
+    try:
+        files = bound_digests(root)
+        if manifest is not None and manifest["version"] != version_of(files):
+            raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
+        learned(PublishedStore(root, files))
+    except DamageError as exc:
+        return [Damage(str(exc), root / METADATA)]
+    return [*_by_digests(root, files)]
+
+
+def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
+    """Files of a store that differ from their digests."""
+    for name, expected in files.items():
+        try:
+            right = file_digest(inside(root, name)) == expected
+            what = "" if right else f"{root / name} is damaged, {WRONG}"
+        except FileNotFoundError:
+            what = f"{root / name} is missing"
+        except (DamageError, OSError) as exc:
+            what = str(exc)
+        if what:
+            yield Damage(f"{what} ({describe(root, name)})", root / name)
+    there, strange = walk(root)
+    for name in (*strange, *there):
+        if name not in files:
+            yield Damage(f"{root / name} does not belong to {root}", root / name, stray=True)
+
+
+def _lost(out: str | Path) -> Iterator[str]:
+    """Points that are published as done and that the working store lacks."""
+    from hdica.store.results import open_results
+
+    study = recorded_study(out) if work_path(out).is_dir() else None
+    if study is None:
+        return
+    tree = open_results(out)
+    if tree.attrs.get("study_hash") != study.content_hash():
+        return
+    for source in sources(study, out):
+        published = tree[source.method.name]["status"].to_numpy().reshape(-1)
+        lost = int(((published == DONE) & (source.status != DONE)).sum())
+        if lost:
+            yield (
+                f"{lost} points of {source.method.name} are published and no longer in "
+                f"{work_path(out)} (hdica run --retry-failed computes them again)"
+            )
+
+
+def _incomplete(out: str | Path, manifest: dict[str, Any] | None) -> Iterator[str]:
+    root, work, study = results_path(out), work_path(out), recorded_study(out)
+    if study is None and segments_in(out):
+        yield f"{work / STUDY} is missing (hdica run STUDY writes it again)"
+    if manifest is None:
+        there = "its manifest is missing" if root.is_dir() else "it is not there"
+        yield f"{root} is not published yet: {there}"
+        return
+    if study is not None and manifest["full_hash"] != study.full_hash():
+        yield f"{root} was published before the study or its code was changed"
+    if pending := count_in(manifest, "pending"):
+        yield f"{pending} points of {root} are pending"
+    if failed := count_in(manifest, "failed"):
+        yield f"{failed} points of {root} failed (hdica run STUDY --retry-failed tries again)"
+    yield from _lost(out)
+
+
+def all_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
+    """Everything wrong in both stores and in the records beside them."""
+    return [*working_damage(out), *record_damage(out), *published_damage(out, manifest)]
+
+
+def _alone(path: str | Path) -> dict[str, Any] | None:
+    """What a manifest would say of a store that was copied without it and its working store."""
+    root = results_path(path)
+    if work_path(path).is_dir() or not root.is_dir():
+        return None
+    return {"counts": counts_in(root)}
+
+
+def counts_in(root: Path) -> dict[str, dict[str, int]]:
+    """How many points of each group of a published store have each status."""
+    import zarr
+
+    groups = sorted(path.name for path in root.iterdir() if path.is_dir())
+    return {
+        name: status_counts(np.asarray(zarr.open_array(root / name / "status", mode="r")[...]))
+        for name in groups
+    }
+
+
+def verify(path: str | Path) -> Verdict:
+    """Compare every published file with its digest, and every point with its data.
+
+    What is seen while the study is being published is looked at again.
+    """
+    return stable(path, lambda: _verdict(path))
+
+
+def _verdict(path: str | Path) -> Verdict:
+    from hdica.store.status import working_status
+
+    require_store(path)
+    damaged: list[str] = []
+    manifest: dict[str, Any] | None = None
+    try:
+        manifest = read_manifest(path)
+    except DamageError as exc:
+        damaged.append(str(exc))
+    damaged += [damage.sentence for damage in all_damage(path, manifest)]
+    points, incomplete = 0, []
+    if not damaged:
+        manifest = manifest or _alone(path)
+        working = working_status(path) if work_path(path).is_dir() else None
+        if working is not None:
+            points = working.total("points")
+            if working.total("pending"):
+                incomplete.append(f"{working.total('pending')} points are not computed yet")
+        incomplete += list(_incomplete(path, manifest))
+    if manifest is not None and not points:
+        points = sum(sum(counts.values()) for counts in manifest["counts"].values())
+    root = results_path(path)
+    files = len(bound_digests(root)) if manifest and not damaged else 0
+    note = "" if damaged or manifest is None else several(_processors(root))
+    return Verdict(tuple(damaged), tuple(incomplete), files, points, (note,) if note else ())
+
+
+def _processors(root: Path) -> str:
+    """What published results say of the processors that computed them."""
+    try:
+        return str(json.loads((root / METADATA).read_bytes())["attributes"]["processors"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

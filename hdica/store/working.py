@@ -1,0 +1,254 @@
+"""The working store: a folder of blocks for every segment of a study.
+
+A segment is a method at one n. Its points lie in any number of blocks, in any order: what a study
+asks for is looked up by the points' keys. So a grid may be extended, shrunk and extended again, and
+any number of runs may commit blocks at the same time, without a plan on the disk. A point that two
+blocks hold has the same numbers in both, unless it failed in one of them: then the other counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.status import FAILED, PENDING
+from hdica.store.blocks import NAME, Block, keys_in, read_block, texts_in
+from hdica.store.files import DamageError
+from hdica.store.paths import METADATA, STUDY, work_path
+from hdica.store.sealed import SchemaError, read_sealed
+from hdica.study.keys import Keys, find_rows
+from hdica.study.segment import Segment, segments_of
+from hdica.study.study import Study, study_from
+
+if TYPE_CHECKING:
+    from os import DirEntry
+
+MAX_NAMED = 3
+"""Points that a sentence names."""
+_HEADS: dict[Path, dict[str, _Head]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class _Head:
+    """What a listing needs of a block."""
+
+    stamp: tuple[int, int, int]
+    keys: Keys
+    status: NDArray[np.uint8]
+    cpu_seconds: NDArray[np.float64]
+    processor: str
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Every point in the blocks of a segment, as they were when the folder was listed."""
+
+    folder: Path
+    files: tuple[str, ...]
+    sizes: NDArray[np.int64]  # points of each file
+    keys: Keys
+    status: NDArray[np.uint8]
+    cpu_seconds: NDArray[np.float64]
+    processors: frozenset[str]  # kinds of processors that computed them
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Number of the first point of each file."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    def rows_of(self, wanted: Keys) -> NDArray[np.int64]:
+        """Number of the point of each key, -1 where there is none."""
+        if not (self.status == FAILED).any():
+            return find_rows(self.keys, wanted)
+        order = np.argsort(self.status == FAILED, kind="stable")
+        rows = find_rows(self.keys[order], wanted)
+        return np.where(rows < 0, -1, order[rows])
+
+    def read(self, name: str, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[Any], Any]]:
+        """Values of an array at some points: places in ``rows``, and the values there."""
+        file = np.searchsorted(self.starts, rows, side="right") - 1
+        order = np.argsort(file, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
+            if places.size:
+                number = int(file[places[0]])
+                values = _values(self.folder / self.files[number], name)
+                if values is not None:
+                    yield places, values[rows[places] - self.starts[number]]
+
+
+def _block(path: Path, names: Sequence[str]) -> Block:
+    """Some arrays of a block; the sentence for a damaged one says which points it holds."""
+    try:
+        return read_block(path, names)
+    except DamageError as exc:
+        raise type(exc)(f"{exc} ({described(path)})") from exc
+
+
+def _values(path: Path, name: str) -> NDArray[Any] | None:
+    """An array of a block, None where a block has no such array."""
+    try:
+        arrays = _block(path, [name]).arrays
+    except FileNotFoundError as exc:
+        raise DamageError(f"{path} is missing: it was removed meanwhile") from exc
+    if name not in arrays:
+        return None
+    values = arrays[name]
+    return np.array(texts_in(values), dtype=object) if name == "reason" else values
+
+
+def list_blocks(folder: Path) -> Listing:
+    """List the blocks of a segment; no blocks where there is no folder.
+
+    Only blocks that are new since the last listing of this process are opened.
+
+    Raises
+    ------
+    DamageError
+        If a block is damaged.
+    SchemaError
+        If an earlier version of hdica wrote the folder.
+    """
+    before, heads = _HEADS.get(folder, {}), {}
+    for name, stamp in sorted(_names(folder)):
+        head = before.get(name)
+        if head is None or head.stamp != stamp:
+            try:
+                block = _block(folder / name, ("status", "cpu_seconds"))
+            except FileNotFoundError:
+                continue  # removed by hdica repair since the folder was read
+            arrays = block.arrays
+            processor = str(block.about.get("processor", ""))
+            head = _Head(stamp, keys_in(arrays), arrays["status"], arrays["cpu_seconds"], processor)
+        heads[name] = head
+    _HEADS[folder] = heads
+    found = list(heads.values())
+    return Listing(
+        folder,
+        tuple(heads),
+        np.array([head.keys.size for head in found], dtype=np.int64),
+        np.concatenate([np.zeros(0, "S32"), *(head.keys for head in found)]),
+        np.concatenate([np.zeros(0, np.uint8), *(head.status for head in found)]),
+        np.concatenate([np.zeros(0), *(head.cpu_seconds for head in found)]),
+        frozenset(head.processor for head in found),
+    )
+
+
+def _names(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Names of the blocks in a folder, each with what changes when the file does."""
+    if folder.is_symlink():
+        raise DamageError(
+            f"{folder} is a link, which is not followed (all points of {folder.name})"
+        )
+    try:
+        entries: list[DirEntry[str]] = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as exc:
+        raise DamageError(f"{folder} is no folder (all its points)") from exc
+    for entry in entries:
+        if NAME.fullmatch(entry.name):
+            about = entry.stat(follow_symlinks=False)
+            yield entry.name, (about.st_ino, about.st_mtime_ns, about.st_size)
+        elif entry.name == METADATA:
+            raise SchemaError(
+                f"{folder.parent} is of an earlier version of hdica (remove it, and the next run "
+                "computes its points anew; what is published stays readable)"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A segment and which points of it are computed."""
+
+    segment: Segment
+    keys: Keys  # of every point of the segment, in order
+    listing: Listing
+
+    @property
+    def path(self) -> Path:
+        """Folder of the segment, which need not exist."""
+        return self.listing.folder
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Number of every point in the listing, -1 for one that no block holds."""
+        return self.listing.rows_of(self.keys)
+
+    @cached_property
+    def statuses(self) -> NDArray[np.uint8]:
+        """Status of every point."""
+        return self._each(self.listing.status, PENDING)
+
+    @cached_property
+    def cpu_seconds(self) -> NDArray[np.float64]:
+        """Processor time of every point, NaN where it is pending."""
+        return self._each(self.listing.cpu_seconds, np.nan)
+
+    def _each(self, listed: NDArray[Any], fill: float) -> NDArray[Any]:
+        if not listed.size:
+            return np.full(self.rows.size, fill, dtype=listed.dtype)
+        return np.where(self.rows < 0, listed.dtype.type(fill), listed[self.rows])
+
+    def read(self, name: str, points: NDArray[np.int64], fill: Any, dtype: Any) -> NDArray[Any]:
+        """Values of an array at some points of the segment, ``fill`` where they are pending."""
+        shape = next(
+            (self.segment.shape(o.dims) for o in self.segment.outputs if o.name == name), ()
+        )
+        values = np.full((points.size, *shape), fill, dtype=dtype)
+        computed = np.flatnonzero(self.rows[points] >= 0)
+        for places, part in self.listing.read(name, self.rows[points[computed]]):
+            if part.shape[1:] != shape:
+                text = f"{self.path} has {name} of shape {part.shape[1:]} and not {shape}"
+                raise DamageError(f"{text} (points of {self.segment.label})")
+            values[computed[places]] = part
+        return values
+
+    def again(self) -> Placed:
+        """The same with the blocks that there are now."""
+        return Placed(self.segment, self.keys, list_blocks(self.path))
+
+
+def place(study: Study, out: str | Path) -> list[Placed]:
+    """Look up every point of a study in the working store, without changing it."""
+    work = work_path(out)
+    return [
+        Placed(segment, segment.keys(), list_blocks(work / segment.name))
+        for segment in segments_of(study)
+    ]
+
+
+def recorded_study(out: str | Path) -> Study | None:
+    """The study that was run last with the working store, None if there is none."""
+    path = work_path(out) / STUDY
+    content = read_sealed(path)
+    try:
+        return None if content is None else study_from(content)
+    except HdicaError as exc:
+        raise DamageError(f"{path} is no study that this version can read: {exc}") from exc
+
+
+def described(path: Path) -> str:
+    """Which points a block holds, for a sentence."""
+    try:
+        block = read_block(path, ("parameters", "cell", "seed"))
+        contents = [json.loads(text) for text in texts_in(block.arrays["parameters"])]
+        cells, seeds = block.arrays["cell"], block.arrays["seed"]
+    except (HdicaError, OSError, ValueError, KeyError):
+        return "its points cannot be read"
+    size = [] if block.about.get("n") is None else [f"n={block.about['n']}"]
+    named: list[str] = []
+    for cell, seed in zip(cells[:MAX_NAMED].tolist(), seeds[:MAX_NAMED].tolist(), strict=True):
+        fields = [f"{key}={value}" for key, value in contents[cell].items()]
+        fields += size + ([] if seed < 0 else [f"seed={seed}"])
+        named.append(" ".join(fields) or "default parameters")
+    more = f"; and {len(cells) - MAX_NAMED} more" if len(cells) > MAX_NAMED else ""
+    return f"{len(cells)} points: {'; '.join(named)}{more}"

@@ -1,0 +1,1 @@
+"""Studies: what a study file may say, its grid, and the content keys of its points."""

@@ -1,0 +1,333 @@
+"""The schema of a study file: its fields with their validators, and what follows from them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from hdica.analysis.registry import Analyses, Registered, no_analyses
+from hdica.errors import HdicaError
+from hdica.ingredients.functions import refuse_in_files
+from hdica.ingredients.plain import plain
+from hdica.ingredients.save import NOTHING, Save
+from hdica.inputs.data_input import digests_in, fields_of_data
+from hdica.study import kept
+from hdica.study.keys import canonical_json
+from hdica.systems import axes as ax
+from hdica.systems import registry
+from hdica.systems.address import in_one_spelling
+from hdica.systems.arguments import spaced
+from hdica.systems.method import Method
+from hdica.systems.points import MAX_TIMES, check_n, check_seeds, check_time_axis, seed_count
+from hdica.systems.space import Space, space_of
+
+SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"
+"""What a text may hold beside what is printed."""
+
+
+def _plain_text(text: str) -> str:
+    """The text, if everything in it is printed or a space."""
+    odd = next((c for c in text if not c.isprintable() and c not in SPACES), "")
+    if odd:
+        raise HdicaError(f"it holds the character U+{ord(odd):04X}, which is not allowed")
+    return text
+
+
+def _one_line(text: str) -> str:
+    """The same on one line."""
+    if "\n" in _plain_text(text.rstrip("\n")):
+        raise HdicaError("it has a line break (one line is allowed)")
+    return text.rstrip("\n")
+
+
+class Question(BaseModel):
+    """The question of a study; a text alone is its ``text``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Annotated[str, AfterValidator(_plain_text)] = Field(
+        default="", max_length=2_000, description="in words, for the head of the report"
+    )
+    analysis: str = Field(default="", description="the analysis whose answer is the headline")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        given = {"text": given} if isinstance(given, str) else given
+        return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
+
+    @model_validator(mode="after")
+    def _something(self) -> Question:
+        if not self.text.strip() and not self.analysis:
+            raise HdicaError("it needs text or analysis (something to ask)")
+        return self
+
+    @model_serializer
+    def _plain(self) -> Any:
+        """A text alone is a text, as in most study files."""
+        if not self.analysis:
+            return self.text
+        return ({"text": self.text} if self.text else {}) | {"analysis": self.analysis}
+
+
+def _parse_n(given: Any) -> tuple[int, ...]:
+    one = not isinstance(given, list | tuple | range | np.ndarray)
+    values = [check_n(n) for n in ([given] if one else given)]
+    return _distinct(values, "n")
+
+
+def _parse_seeds(given: Any) -> int | tuple[int, ...]:
+    count = seed_count(given)
+    if count is not None:
+        return count
+    values = _distinct(check_seeds(given), "seeds")
+    return len(values) if values == tuple(range(len(values))) else values
+
+
+def _distinct(values: list[int], field: str) -> tuple[int, ...]:
+    if not values:
+        raise HdicaError(f"{field} is an empty list (at least one whole number is needed)")
+    found = sorted(values)
+    for before, after in itertools.pairwise(found):
+        if before == after:
+            raise HdicaError(f"{field}: value {after} appears twice (each value only once)")
+    return tuple(found)
+
+
+class MethodSettings(BaseModel):
+    """Where a method is computed; each key is for the methods that need it alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n: Annotated[tuple[int, ...], BeforeValidator(_parse_n)] | None = Field(
+        default=None,
+        description="dimensions of the data, each a whole number >= 3",
+    )
+    seeds: Annotated[int | tuple[int, ...], BeforeValidator(_parse_seeds)] | None = Field(
+        default=None, description="16 means 0 to 15; or a list of whole numbers >= 0"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        if given is None:
+            return {}
+        return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
+
+    @property
+    def n_values(self) -> tuple[int | None, ...]:
+        """Dimensions, or ``(None,)`` for a method without."""
+        return (None,) if self.n is None else self.n
+
+    @property
+    def seed_count(self) -> int:
+        """Number of seeds; 1 for a method without."""
+        if self.seeds is None:
+            return 1
+        return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+
+    def seed_values(self) -> tuple[int, ...]:
+        """All seeds; empty for a method without."""
+        if self.seeds is None:
+            return ()
+        return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+
+def _parse_times(given: Any) -> tuple[float, ...]:
+    """Output times: canonical, not negative, increasing."""
+    times = spaced(given, "times", MAX_TIMES)
+    check_time_axis(times)
+    return times
+
+
+def _parse_parameters(given: Any) -> Any:
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
+        raise HdicaError("parameters must be a mapping from names to values")
+    refuse_in_files("parameters", given)
+    return plain(given)
+
+
+def _without_functions(given: Any) -> Any:
+    refuse_in_files("grid", given)
+    return given
+
+
+def _parse_methods(given: Any) -> Any:
+    if isinstance(given, str | list) and given:
+        raise HdicaError(
+            f"methods = {given!r} is not allowed (a mapping from methods to their settings, as in "
+            "{ode: {}, chain: {n: 100, seeds: 8}})"
+        )
+    if not isinstance(given, dict) or not given:
+        raise HdicaError("methods must name at least one method")
+    return given
+
+
+def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
+    """A study whose swept constants have one spelling, in the grid and in its analyses."""
+    grid, record = content.get("grid"), registry.lookup(content.get("system"))
+    if not isinstance(grid, dict) or record is None or not all(isinstance(k, str) for k in grid):
+        return content
+    fixed = content.get("parameters")
+    texts = {**grid, **(fixed if isinstance(fixed, dict) else {})}
+    own = {key: in_one_spelling(key, record.parameters, texts) for key in grid}
+    if len(set(own.values())) < len(own):
+        return content  # set twice, which is refused with the keys as they are written
+    other = {
+        f"constants{sign}{name}": name
+        for key, name in own.items()
+        if name not in record.parameters.model_fields
+        for sign in "._"
+    }
+    if "analysis" in content:
+        content = {**content, "analysis": _respelled(content["analysis"], other)}
+    return {**content, "grid": {own[key]: value for key, value in grid.items()}}
+
+
+def _respelled(value: Any, other: dict[str, str], depth: int = 4) -> Any:
+    if isinstance(value, dict) and depth:
+        return {other.get(k, k): _respelled(v, other, depth - 1) for k, v in value.items()}
+    if isinstance(value, list) and depth:
+        return [_respelled(one, other, depth - 1) for one in value]
+    return other.get(value, value) if isinstance(value, str) else value
+
+
+class StudySchema(BaseModel):
+    """The schema of a study file. Values are canonical: 12 significant digits, numbers sorted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    study: str = Field(
+        pattern=r"^[a-z][a-z0-9_]*$", max_length=100, description="name; equals the file's name"
+    )
+    title: Annotated[str, AfterValidator(_one_line)] = Field(
+        default="", min_length=1, max_length=300, description="one line; default: the name"
+    )
+    description: Annotated[str, AfterValidator(_plain_text)] = Field(
+        default="", max_length=20_000, description="plain text for the report"
+    )
+    question: Question | None = Field(
+        default=None, description="what it asks: plain text, or {text, analysis}"
+    )
+    system: str = Field(description="name of the system")
+    parameters: Annotated[dict[str, Any], BeforeValidator(_parse_parameters)] = Field(
+        default_factory=dict, description="parameters of the system that stay fixed"
+    )
+    grid: Annotated[ax.Grid, BeforeValidator(_without_functions)] = Field(
+        default_factory=dict, description="swept parameters, in the order of the dimensions"
+    )
+    times: Annotated[tuple[float, ...], BeforeValidator(_parse_times)] = Field(
+        default=(0.0,),
+        description=(
+            "output times, in the system's unit (mostly samples per dimension); may be left out "
+            "where no method has any"
+        ),
+    )
+    methods: Annotated[dict[str, MethodSettings], BeforeValidator(_parse_methods)] = Field(
+        description="how each point is computed"
+    )
+    save: kept.Saved | None = Field(
+        default=None, description="what points keep beyond their order parameters"
+    )
+    noise: Literal["own", "shared"] = Field(
+        default="own",
+        description="shared: points that differ only in parameters share the noise of n and seed",
+    )
+    analysis: Annotated[Analyses, Registered] = Field(
+        default_factory=no_analyses, description="what the report shows"
+    )
+    max_points: int = Field(default=10_000_000, ge=1, description="refuse a study above this size")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        keys = list(cls.model_fields)
+        return given if isinstance(given, cls) else _one_spelling(ax.check_keys(given, keys))
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a question that is not asked: such studies keep the digests that they had."""
+        found: dict[str, Any] = dump(self)
+        if found.get("question") is None:
+            found.pop("question", None)
+        return found
+
+    @cached_property
+    def space(self) -> Space:
+        """The systems that the study is about."""
+        system = registry.system_named(self.system).parameters
+        return space_of(system, self.parameters, self.grid)
+
+    def methods_used(self) -> dict[str, Method]:
+        """The methods of the study, by name."""
+        methods = registry.methods_of(self.system, self.noise)
+        return {name: methods[name] for name in self.methods}
+
+    def save_spec(self) -> Save:
+        """What points keep beyond their order parameters, as methods take it."""
+        return NOTHING if self.save is None else self.save.spec()
+
+    def data_read(self) -> list[dict[str, str]]:
+        """Digests of what the systems of the study read: a path does not say what is there.
+
+        By field, of the first system and of each swept value of a field that names data; empty
+        where none does.
+        """
+        fields = fields_of_data(self.space.system)
+        built = self._readers(fields)
+        found = [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
+        return found if any(found) else []
+
+    def notes(self) -> list[str]:
+        """What samples of one's own are not that the rule assumes, a sentence each."""
+        notes = registry.system_named(self.system).notes
+        built = self._readers(fields_of_data(self.space.system))
+        return list(dict.fromkeys(text for system in built for text in notes.data(system)))
+
+    def _readers(self, fields: frozenset[str]) -> list[Any]:
+        """The first system, and one for each swept value of a field that names data."""
+        if not fields:
+            return []
+        swept = [axis for axis in self.space.axes if axis.path[0] in fields]
+        chosen = [{axis.path: value} for axis in swept for value in axis.values]
+        return [self.space.at(), *map(self.space.at, chosen)]
+
+    def content(self) -> dict[str, Any]:
+        """Everything that the numbers depend on, grids expanded."""
+        saved, data = kept.plain(self.save_spec()), self.data_read()
+        return {
+            "system": self.system,
+            "parameters": self.parameters,
+            "grid": {axis.key: axis.values for axis in self.space.axes},
+            "times": self.times,
+            "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
+            "kernels": {name: method.kernel for name, method in self.methods_used().items()},
+            **({"save": saved} if saved else {}),
+            **({"data": data} if data else {}),
+        }
+
+    def content_hash(self) -> str:
+        """Digest of everything that determines numbers; not of titles and reports."""
+        return hashlib.sha256(canonical_json(self.content()).encode()).hexdigest()
+
+    def full_hash(self) -> str:
+        """Digest of everything the study says, its order, and its kernels."""
+        order = [list(self.grid), list(self.methods)]
+        whole = [self.content_hash(), order, self.model_dump(mode="json")]
+        return hashlib.sha256(canonical_json(whole).encode()).hexdigest()

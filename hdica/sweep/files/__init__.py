@@ -1,1 +1,0 @@
-"""What lies on disk: the working store, sealed and checked, and the files beside it."""

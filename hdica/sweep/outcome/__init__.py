@@ -1,1 +1,0 @@
-"""What became of a study: published, read, verified, repaired."""

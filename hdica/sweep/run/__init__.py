@@ -1,1 +1,0 @@
-"""From a study to its numbers: planning, spreading blocks, computing and committing them."""

@@ -1,1 +1,0 @@
-"""Where blocks are computed: processes, Dask schedulers, Slurm jobs."""
