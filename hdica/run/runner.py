@@ -38,6 +38,9 @@ from hdica.store.working import Placed, place
 from hdica.study.study import Study
 from hdica.systems.registry import check_installed
 
+LEAST_LOOK, LOOK_SHARE = 0.2, 0.02
+"""Seconds at least between looks at what other runs have committed, and the share of a run's time
+that these looks may take."""
 MOST_LOST = 8
 """Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
 
@@ -181,6 +184,8 @@ class _Run:
     settings: ClusterSettings
     care: Care
     summary: RunSummary = field(default_factory=RunSummary)
+    there: dict[Path, Placed] = field(default_factory=dict)  # what other runs have committed, too
+    next_look: float = field(default_factory=lambda: time.monotonic() + LEAST_LOOK)
 
     def run(self, progress: Wanted) -> RunSummary:
         points = sum(task.points.size for task in self.todo)
@@ -247,12 +252,13 @@ class _Run:
 
     def _blocks(self, todo: list[Task], shown: Progress) -> Iterator[Block]:
         """Blocks to compute, without the points that another run has committed meanwhile."""
-        looked, there = time.monotonic(), dict[Path, Placed]()
         for task in todo:
-            if time.monotonic() - looked > LOOK:
-                looked, there = time.monotonic(), self._now()
+            if (begun := time.monotonic()) >= self.next_look:
+                self.there = self._now()
+                took = time.monotonic() - begun
+                self.next_look = begun + took + max(LEAST_LOOK, took / LOOK_SHARE)
             placed, points = task.placed, task.points
-            if (now := there.get(placed.path)) is not None:
+            if (now := self.there.get(placed.path)) is not None:
                 points = points[now.statuses[points] == placed.statuses[points]]
                 shown.advance(
                     task.points.size - points.size,

@@ -66,8 +66,11 @@ def heeding() -> Iterator[list[Stopped]]:
 def unbroken() -> Iterator[None]:
     """Let a signal wait for the end of the body, which would leave something half made behind it.
 
-    A second signal does not wait.
+    A second signal does not wait. Other threads than the main one hear no signals.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     _Unbroken.depth += 1
     try:
         yield

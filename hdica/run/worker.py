@@ -25,7 +25,7 @@ from hdica.errors import HdicaError, Incomplete
 from hdica.process.progress import compilations
 from hdica.run.block import Block, Results, Summary, commit, compute, compute_and_commit
 from hdica.run.settings import BUDGET
-from hdica.run.signals import HEEDED
+from hdica.run.signals import HEEDED, unbroken
 
 FORKS = sys.platform == "linux"
 """Whether a process that has loaded numerical libraries may be forked."""
@@ -187,12 +187,13 @@ def _used(pid: int) -> tuple[float, bool, int]:
 def _forked() -> tuple[int, Any]:
     """A process like this one that waits for blocks, and the pipe to it."""
     (ours, theirs), parent = Pipe(), os.getpid()
-    with warnings.catch_warnings():
+    # Callbacks of a fork would swallow what a signal raises.
+    with unbroken(), warnings.catch_warnings():
         # Of the other threads, whose locks the child does not need.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
-    if pid == 0:
-        _serve(parent, theirs)
+        if pid == 0:
+            _serve(parent, theirs)
     theirs.close()
     return pid, ours
 

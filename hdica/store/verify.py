@@ -102,7 +102,8 @@ def segments_in(out: str | Path) -> list[Path]:
     work = work_path(out)
     if not work.is_dir():
         return []
-    return sorted(p for p in work.iterdir() if SEGMENT.fullmatch(p.name) and p.is_dir())
+    folders = (path for path in work.iterdir() if path.is_dir() and not path.is_symlink())
+    return sorted(path for path in folders if SEGMENT.fullmatch(path.name))
 
 
 def working_damage(out: str | Path) -> list[Damage]:

@@ -90,7 +90,7 @@ class Site(Checkout):
 
     def blocks(self) -> int:
         """Blocks committed so far: a block's status is written last."""
-        return len(list(self.folder.glob(f"results/{NAME}.work/*/status/c/*")))
+        return len(list(self.folder.glob(f"results/{NAME}.work/*/*.block")))
 
     def begun(self, blocks: int) -> None:
         """Wait until so many blocks are there."""

@@ -174,7 +174,8 @@ class Trials:
             assert any("is missing" in text for text in verdict.incomplete), "not missed"
             return
         assert verdict.code == 3, f"not found: {verdict.incomplete}"
-        for file in wrong:
+        # Without the digests of all published files, nothing can be said of the others.
+        for file in [f for f in wrong if f in (out / "digests.json", out / "zarr.json")] or wrong:
             assert any(str(file) in text for text in verdict.damaged), (
                 f"{file} is not named: {verdict.damaged}"
             )

@@ -310,9 +310,11 @@ def test_the_report_is_that_of_the_command_line(tmp_path, monkeypatch):
     first = page.read_text()
     assert "probe" in first
     assert study.report(str(out)) == page
-    assert study.report(out, tmp_path / "elsewhere").parent == tmp_path / "elsewhere"
+    assert page.read_text() == first
+    elsewhere = study.report(out, tmp_path / "elsewhere")
+    assert elsewhere.parent == tmp_path / "elsewhere"
     assert call(["report", str(out), "--out", str(tmp_path / "cli")]) == 0
-    assert (tmp_path / "cli" / "report.html").read_text() == first
+    assert (tmp_path / "cli" / "report.html").read_text() == elsewhere.read_text()
     in_memory = study.report(study.run())
     assert in_memory == Path("results/probe/report.html")
     assert in_memory.exists()

@@ -133,7 +133,7 @@ def test_jobs_that_end_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
 
     def end_the_first() -> None:
         blocks = Path(str(out).replace(".zarr", ".work"))
-        wait_until(lambda: len(list(blocks.glob("*/status/c/*"))) > 1, "the first blocks")
+        wait_until(lambda: len(list(blocks.glob("*/*.block"))) > 1, "the first blocks")
         slurm.kill(slurm.running()[0])
 
     killer = threading.Thread(target=end_the_first)

@@ -129,12 +129,10 @@ def test_two_shards_give_the_bits_of_one(pristine: Checkout, checkout: Checkout)
 def test_a_repaired_store_is_completed_by_the_workflow(built: Checkout) -> None:
     before = numbers(built, "first")
     results = built.folder / "results/first.zarr"
-    chunk = next(
-        path for path in sorted((built.folder / "results").glob("first.work/chain-*/Q/c/*/*"))
-    )
-    data = bytearray(chunk.read_bytes())
+    block = sorted((built.folder / "results").glob("first.work/chain-*/*.block"))[0]
+    data = bytearray(block.read_bytes())
     data[len(data) // 2] ^= 0xFF
-    chunk.write_bytes(bytes(data))
+    block.write_bytes(bytes(data))
     assert repair(results)
     done = built.snakemake()
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 def chunks(checkout: Checkout) -> int:
     """Blocks committed so far: a block's status is written last."""
-    return len(list(checkout.folder.glob("results/long.work/chain-*/status/c/*")))
+    return len(list(checkout.folder.glob("results/long.work/chain-*/*.block")))
 
 
 def kill_after(checkout: Checkout, blocks: int) -> None:
