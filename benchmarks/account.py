@@ -134,7 +134,7 @@ def measure(
         closing(Bare(content(CELLS * bare, last), workers)) as kernels,
     ):
         folder = Path(name)
-        (segment,) = plan(study, folder / "vectors.zarr", workers).segments
+        (segment,) = plan(study, folder / "vectors.zarr").segments
         (folder / "vectors.yaml").write_text(json.dumps(content(points, last)))
         command = [str(Path(sys.executable).parent / "hdica"), "run", "vectors.yaml", "--quiet"]
         before = _seconds(kernels)

@@ -482,7 +482,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     [
         "toy.manifest.json", "toy.zarr/zarr.json", "toy.zarr/", "toy.zarr/new", "TOY.zarr/new",
         "Toy.Manifest.JSON", "other.manifest.json", "toy.work/a.csv",
-        "toy.work/.lock", "toy.shards/a", "toy.versions/a",
+        "toy.work/.lock", "toy.shards/a",
         ".toy.zarr.old", "inner/../toy.zarr/a", "link/zarr.json", "another.zarr",
     ],
 )  # fmt: skip
@@ -495,7 +495,6 @@ def test_nothing_else_is_written_where_a_store_has_its_files(
     commands: list[list[str]] = [
         ["query", results, "--to", "json", "--out", place],
         ["report", results, "--out", place],
-        ["cluster", "certs", place],
         ["new", f"{tmp_path}/toy.work/a.yaml", "--system", "OnlineICA"],
     ]
     for command in commands:

@@ -20,7 +20,7 @@ def role():
         return "worker"
     if "multiprocessing.resource_tracker" in words:
         return "tracker"
-    return "node" if "workers.node" in words else "driver"
+    return "node" if "run.node" in words else "driver"
 
 
 def against(entry):
