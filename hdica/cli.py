@@ -17,8 +17,7 @@ from hdica import __version__
 from hdica.cli_data import data_app
 from hdica.cli_new import new
 from hdica.errors import HdicaError, Incomplete, printable
-from hdica.process.memory import LEAST, allowed
-from hdica.process.standard_streams import open_streams
+from hdica.process.machine import LEAST, allowed
 
 if TYPE_CHECKING:
     from hdica.run.computed import Published
@@ -450,9 +449,23 @@ def _warned(message: Warning | str, *_: Any, **__: Any) -> str:
     return f"hdica: {message}\n"
 
 
+def _open_streams() -> None:
+    """Lead streams nowhere that this process was started without, as some daemons do.
+
+    The next files that are opened would take their numbers, and libraries would write what they
+    have to say into them.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
+
+
 def main(begin: Callable[[], None] = lambda: None) -> None:
     """Run the command line of this process, and end it; ``begin`` is as for :func:`call`."""
-    open_streams()
+    _open_streams()
     warnings.formatwarning = _warned  # one line, without a place in the sources
     sys.exit(call(sys.argv[1:], begin))
 

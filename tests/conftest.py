@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hdica.process import speed
+from hdica.process import machine
 from tests import rooms
 from tests.browser import look
 from tests.warm import warm
@@ -66,13 +66,13 @@ def unprinted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Costs are those of the processor on which they were measured, on whatever tests run."""
-    monkeypatch.setattr(speed, "_is_wide", lambda: True)
-    monkeypatch.setattr(speed, "_interpreted", lambda: speed.LOOP)
-    speed.slowness.cache_clear()
-    speed.pace.cache_clear()
+    monkeypatch.setattr(machine, "_is_wide", lambda: True)
+    monkeypatch.setattr(machine, "_interpreted", lambda: machine.LOOP)
+    machine.slowness.cache_clear()
+    machine.pace.cache_clear()
     yield
-    speed.slowness.cache_clear()
-    speed.pace.cache_clear()
+    machine.slowness.cache_clear()
+    machine.pace.cache_clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -26,7 +26,7 @@ from hdica.cli_new import TEMPLATE, _template
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.inputs.plain_yaml import read_yaml
-from hdica.process import speed
+from hdica.process import machine
 from hdica.run.plan import plan
 from hdica.study.study import load_study, study_from
 from hdica.systems import registry
@@ -48,10 +48,10 @@ of_every_system = pytest.mark.parametrize("record", RECORDS, ids=lambda record: 
 @pytest.fixture
 def usual_pace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The interpreter of a machine of today, however busy the one is on which tests run."""
-    monkeypatch.setattr(speed, "_interpreted", lambda: 0.6 * speed.LOOP)
-    speed.pace.cache_clear()
+    monkeypatch.setattr(machine, "_interpreted", lambda: 0.6 * machine.LOOP)
+    machine.pace.cache_clear()
     yield
-    speed.pace.cache_clear()
+    machine.pace.cache_clear()
 
 
 @pytest.mark.usefixtures("usual_pace")

@@ -155,7 +155,7 @@ def test_what_workers_are_forked_from_says_nothing_of_ctrl_c() -> None:
     """It goes to every process of a terminal, while they load their libraries, too."""
     program = """
 import os, signal, time
-from hdica.run.local import start_loading
+from hdica.run.processes import start_loading
 signal.signal(signal.SIGINT, lambda *told: None)
 start_loading()
 for _ in range(10):

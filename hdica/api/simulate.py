@@ -24,8 +24,7 @@ from hdica.api.simulations import (
     with_noise,
 )
 from hdica.finite.record import steps_of
-from hdica.process.pace import span
-from hdica.process.progress import shown, tell
+from hdica.process.progress import shown, span, tell
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.labelled import about_data, candidates, dataset, described, first_of
 from hdica.systems.method import PointResult

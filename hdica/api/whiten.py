@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.inputs.samples import Samples, samples_input, samples_of, samples_of_array
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.arguments import whole
 from hdica.systems.labelled import portable_texts
 from hdica.systems.points import check_memory

@@ -29,7 +29,7 @@ from hdica.show.panel import Panel, Pictures
 from hdica.show.terms import speaking_of
 from hdica.show.wording import listed, table_of
 from hdica.show.words import count, symbol
-from hdica.store.processors import several
+from hdica.store.provenance import several
 
 STYLES = ("base.css", "page.css", "explore.css")
 """Style sheets of the page, in this order."""

@@ -16,10 +16,10 @@ from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
 from hdica.store.blocks import Arrays, as_array, write_block
 from hdica.store.files import NO_ROOM, in_words, kept
-from hdica.store.processors import this_processor
+from hdica.store.provenance import this_processor
 from hdica.store.working import Placed
+from hdica.study.cells import Keys
 from hdica.study.kept import from_plain, plain
-from hdica.study.keys import Keys
 from hdica.systems import registry
 from hdica.systems.method import Method, PointResult, Trial
 from hdica.systems.points import check_until

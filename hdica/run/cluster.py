@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from hdica.errors import HdicaError
-from hdica.process.memory import in_bytes
+from hdica.process.machine import in_bytes
 from hdica.process.private import scratch
-from hdica.run.local import local_client, start_loading
-from hdica.run.processes import certificates, read_certificates
+from hdica.run.processes import certificates, local_client, read_certificates, start_loading
 from hdica.run.settings import Address, ClusterSettings
 
 ANSWER = 10.0

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.process.memory import refuse_little
-from hdica.process.speed import pace
+from hdica.process.machine import pace, refuse_little
 from hdica.status import FAILED, PENDING
 from hdica.store.working import Placed, place
 from hdica.study.segment import Segment, segments_of

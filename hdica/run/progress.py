@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from hdica.process.pace import Pace
+from hdica.process.progress import Pace
 
 QUIET_SECONDS = 10.0
 """At most one line in this time."""

@@ -17,12 +17,12 @@ import numpy as np
 
 from hdica.errors import HdicaError, Incomplete, Removed, Stopped, Unwritable
 from hdica.process.compile_cache import nothing_compiled, refuse_interpreter
-from hdica.process.memory import in_bytes
+from hdica.process.machine import in_bytes
 from hdica.process.private import remove_ended_scratch
 from hdica.run.block import Block, block_of
 from hdica.run.cluster import connect, ready
-from hdica.run.local import WARM_START, start_loading, start_seconds, unguarded
 from hdica.run.plan import Task, check_room, tasks
+from hdica.run.processes import WARM_START, start_loading, start_seconds, unguarded
 from hdica.run.progress import Progress, Wanted, report
 from hdica.run.settings import ClusterSettings, cluster_settings
 from hdica.run.signals import aside, heeding, unbroken

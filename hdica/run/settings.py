@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from hdica.errors import HdicaError, from_validation, suggestion
-from hdica.process.memory import check_size
+from hdica.process.machine import check_size
 from hdica.systems.axes import check_keys
 
 Kind = Literal["serial", "local", "scheduler", "slurm"]

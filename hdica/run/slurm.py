@@ -21,7 +21,7 @@ from typing import Any
 
 from hdica.errors import HdicaError, suggestion
 from hdica.process.loopback import HOST
-from hdica.process.memory import in_bytes
+from hdica.process.machine import in_bytes
 from hdica.process.private import make_folders, private_folder, scratch
 from hdica.run.processes import NODE, certificates, own_dask, write_certificates
 from hdica.run.settings import WORD, ClusterSettings, SlurmSettings

@@ -24,11 +24,10 @@ from typing import Any, NoReturn
 from hdica.errors import HdicaError, Incomplete
 from hdica.process.progress import compilations
 from hdica.run.block import Block, Results, Summary, commit, compute, compute_and_commit
+from hdica.run.processes import FORKS
 from hdica.run.settings import BUDGET
 from hdica.run.signals import HEEDED, unbroken
 
-FORKS = sys.platform == "linux"
-"""Whether a process that has loaded numerical libraries may be forked."""
 FACTOR, BLOCK_FACTOR = 100.0, 10.0
 """How many times longer than the plan says a point, and a block, may take where that is more. The
 cost models do not know the cost of a user's formulas, which may be a hundred times that of a

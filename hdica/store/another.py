@@ -16,7 +16,7 @@ from hdica.errors import HdicaError
 from hdica.store.files import DamageError, read_regular
 from hdica.store.paths import METADATA, STUDY, results_path, work_path
 from hdica.store.sealed import read_sealed, unsealed
-from hdica.study.keys import canonical_json
+from hdica.study.cells import canonical_json
 from hdica.study.study import Study
 from hdica.systems import address as gr
 from hdica.systems import axes as ax

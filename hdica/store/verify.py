@@ -24,7 +24,7 @@ from hdica.store.paths import (
     shard_records,
     work_path,
 )
-from hdica.store.processors import several
+from hdica.store.provenance import several
 from hdica.store.publish import sources, status_counts
 from hdica.store.published import (
     WRONG,

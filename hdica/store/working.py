@@ -25,7 +25,7 @@ from hdica.store.blocks import NAME, Block, keys_in, read_block, texts_in
 from hdica.store.files import DamageError
 from hdica.store.paths import METADATA, STUDY, work_path
 from hdica.store.sealed import SchemaError, read_sealed
-from hdica.study.keys import Keys, find_rows
+from hdica.study.cells import Keys, find_rows
 from hdica.study.segment import Segment, segments_of
 from hdica.study.study import Study, study_from
 

@@ -19,7 +19,7 @@ from pydantic import (
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import ALL, NOTHING, Save
-from hdica.study.keys import canonical_json
+from hdica.study.cells import canonical_json
 from hdica.systems.arguments import MAX_VALUES, check_increasing, extra_names, formulas, spaced
 from hdica.systems.axes import check_keys
 from hdica.systems.method import Method

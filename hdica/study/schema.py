@@ -26,7 +26,7 @@ from hdica.ingredients.plain import plain
 from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.data_input import digests_in, fields_of_data
 from hdica.study import kept
-from hdica.study.keys import canonical_json
+from hdica.study.cells import canonical_json
 from hdica.systems import axes as ax
 from hdica.systems import registry
 from hdica.systems.address import in_one_spelling

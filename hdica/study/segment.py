@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
 from hdica.study import kept
-from hdica.study.cells import Cells, cells_of, field_texts
-from hdica.study.keys import Keys, canonical_json, segment_keys
+from hdica.study.cells import Cells, Keys, canonical_json, cells_of, field_texts, segment_keys
 from hdica.study.schema import StudySchema
 from hdica.systems import registry
 from hdica.systems.axes import Value, canonical, shown

@@ -18,6 +18,7 @@ from hdica.analysis.settings import Gives, Named, Settings, saved_for
 from hdica.errors import HdicaError, from_validation, path_of, suggestion
 from hdica.ingredients.save import Save
 from hdica.inputs.plain_yaml import read_yaml
+from hdica.process.compile_cache import refuse_threads
 from hdica.study import kept
 from hdica.study.schema import StudySchema
 from hdica.study.segment import segments_of
@@ -67,6 +68,7 @@ class Study(StudySchema):
 
 def study_from(content: Any) -> Study:
     """Validate a study given as plain data."""
+    refuse_threads()  # here it is no fault of the study
     named = isinstance(content, dict) and isinstance(content.get("study"), str)
     what = f"study {content['study']!r}" if named else "study"
     try:

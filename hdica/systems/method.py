@@ -142,7 +142,7 @@ class Method:
         averages of a nonlinearity over a source, which serve every step size.
     fused
         Whether fused kernels of numbers take its time, which do not get faster as interpreted code
-        does on another processor: see :mod:`hdica.process.speed`.
+        does on another processor: see :mod:`hdica.process.machine`.
     rank
         Place in the order in which ``auto`` tries methods of its role; None to be named only.
     stochastic

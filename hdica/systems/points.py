@@ -13,7 +13,7 @@ import numpy as np
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import as_number
 from hdica.ingredients.save import ALL
-from hdica.process.memory import available
+from hdica.process.machine import available
 from hdica.systems.arguments import (
     MOST_WHOLE,
     check_increasing,

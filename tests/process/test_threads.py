@@ -8,7 +8,7 @@ import sys
 SCRIPT = """
 import sys
 import numpy
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 assert "scipy.linalg" not in sys.modules, "nothing to show"
 with one_thread():
     from threadpoolctl import threadpool_info

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from hdica.study.keys import canonical_json, times_digest
+from hdica.study.cells import canonical_json, times_digest
 
 
 def point_key(

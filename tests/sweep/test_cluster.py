@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from hdica.run import local, runner
+from hdica.run import processes, runner
 from hdica.run.block import Block, Summary
 from hdica.run.cluster import connect
 from hdica.run.plan import Task
@@ -101,16 +101,16 @@ def test_where_processes_are_asked_for_nothing_is_computed_here(
 
 def test_loading_takes_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(local.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(local, "FORKS", False)
-    local.start_loading.cache_clear()
-    assert local.start_seconds() == local.COLD_START
-    local.start_loading()
-    monkeypatch.setattr(local, "FORKS", True)
-    assert local.start_seconds() == local.COLD_START
-    clock[0] += local.COLD_START + 0.1
-    assert local.start_seconds() == local.WARM_START
-    local.start_loading.cache_clear()
+    monkeypatch.setattr(processes.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(processes, "FORKS", False)
+    processes.start_loading.cache_clear()
+    assert processes.start_seconds() == processes.COLD_START
+    processes.start_loading()
+    monkeypatch.setattr(processes, "FORKS", True)
+    assert processes.start_seconds() == processes.COLD_START
+    clock[0] += processes.COLD_START + 0.1
+    assert processes.start_seconds() == processes.WARM_START
+    processes.start_loading.cache_clear()
 
 
 def environment(name: str) -> str | None:
@@ -118,7 +118,7 @@ def environment(name: str) -> str | None:
 
 
 def loaded() -> list[str]:
-    return sorted(name for name in local.PRELOADED if name in sys.modules)
+    return sorted(name for name in processes.PRELOADED if name in sys.modules)
 
 
 @pytest.mark.deep
@@ -133,8 +133,8 @@ def test_workers_have_one_thread_their_libraries_and_the_environment_of_now(
             assert set(client.run(environment, "TOY_WORD").values()) == {word}
             for name in THREAD_VARIABLES:
                 assert set(client.run(environment, name).values()) == {"1"}
-            if local.FORKS:
-                assert list(client.run(loaded).values()) == [sorted(local.PRELOADED)] * 2
+            if processes.FORKS:
+                assert list(client.run(loaded).values()) == [sorted(processes.PRELOADED)] * 2
 
 
 def looked_in() -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from hdica.errors import HdicaError
-from hdica.process.memory import in_bytes
+from hdica.process.machine import in_bytes
 from hdica.run import cluster
 from hdica.run.cluster import Reached, ready
 from hdica.run.settings import (

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdica.study import cells
-from hdica.study.keys import find_rows, segment_keys
+from hdica.study.cells import find_rows, segment_keys
 from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import space

@@ -7,7 +7,7 @@ import pytest
 import hdica
 from hdica.report import report_of
 from hdica.run.runner import run
-from hdica.store import processors
+from hdica.store import provenance
 from hdica.store.publish import publish
 from hdica.store.verify import verify
 from hdica.study.study import study_from
@@ -18,7 +18,7 @@ from tests.sweep.test_noise import content
 def test_every_processor_that_computed_is_named_in_the_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, here = tmp_path / "noise.zarr", processors.this_processor()
+    out, here = tmp_path / "noise.zarr", provenance.this_processor()
     study = study_from(content())
     run(study, out, progress=False, cluster={"mode": "serial"})
     publish(study, out)
@@ -45,9 +45,9 @@ def test_every_processor_that_computed_is_named_in_the_results(
     ],
 )
 def test_kinds_of_processors_are_told_apart(names: str, kinds: int) -> None:
-    assert processors.several(names).startswith(f"{kinds} kinds" if kinds else "")
-    assert bool(processors.several(names)) == bool(kinds)
+    assert provenance.several(names).startswith(f"{kinds} kinds" if kinds else "")
+    assert bool(provenance.several(names)) == bool(kinds)
 
 
 def test_a_processor_has_a_name() -> None:
-    assert "(" in processors.this_processor()
+    assert "(" in provenance.this_processor()

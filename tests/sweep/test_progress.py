@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica.process.pace import Pace
+from hdica.process.progress import Pace
 from hdica.run import progress
 from hdica.run.runner import run
 from hdica.study.study import study_from

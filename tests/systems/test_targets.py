@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hdica.ingredients.save import NOTHING
-from hdica.store import processors
+from hdica.store import provenance
 from hdica.systems.method import Bits, Method, Role
 from hdica.systems.registry import methods_of
 from hdica.systems.system import System
@@ -111,7 +111,7 @@ def _digest(record: System, method: Method) -> str:
 
 ASKED = """
 import json
-from hdica.store.processors import this_processor
+from hdica.store.provenance import this_processor
 from tests.systems.test_targets import bits
 print(json.dumps([bits(), this_processor()]))
 """
@@ -139,4 +139,4 @@ def test_methods_keep_their_bits_whatever_numpy_and_blas_use_if_they_promise_it(
     assert len(here[Bits.EVERY_KIND]) > 10
     assert here[Bits.EVERY_KIND] == there[Bits.EVERY_KIND]
     assert here[Bits.ONE_KIND] != there[Bits.ONE_KIND]
-    assert processors.several(f"{one}; {other}")
+    assert provenance.several(f"{one}; {other}")

@@ -10,8 +10,8 @@ from hdica.finite.fastica.found import Found, checked_directions, unit_rows
 from hdica.finite.fastica.one_unit import iterated, scores_of, sums_of
 from hdica.finite.fastica.packed import Packed, packed
 from hdica.ingredients.contrasts import Contrast
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 _DEPENDENT = 1e-28

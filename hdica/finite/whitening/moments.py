@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 Blocks = Callable[[], Iterable[Array]]

@@ -18,7 +18,7 @@ from hdica.finite.whitening.moments import (
     sample_mean,
     times_covariance,
 )
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 _QUICK, _LARGE, _PASSES = 1024, 8192, 100

@@ -22,7 +22,7 @@ from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import polynomial_averages, smooth_parts
 from hdica.limits.numerics.packed import Function
 from hdica.limits.numerics.series import trimmed
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 _GOAL = 1e-9

@@ -9,7 +9,7 @@ from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 MAX_DEGREE = 1024

@@ -32,7 +32,7 @@ from hdica.limits.numerics.packed import packed
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift, followed
 from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 DEVIATIONS = 3.0

@@ -24,8 +24,8 @@ import scipy
 from numpy.typing import NDArray
 
 from hdica.limits.passage.step import Step
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 _OFF = 2.0**-50

@@ -23,8 +23,8 @@ from hdica.ingredients.sources import Source
 from hdica.limits.passage.collocation import Collocation
 from hdica.limits.passage.length import Grid, Lengths, LongStep, lengths_of, long_step
 from hdica.limits.passage.step import Function
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 _MODES, _SPENT = 60, 1e-13

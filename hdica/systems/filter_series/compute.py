@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.inputs.series import Series
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.filter_series.measures import excess_kurtosis
 
 Array = NDArray[np.float64]

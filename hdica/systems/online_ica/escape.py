@@ -19,7 +19,7 @@ from hdica.finite.projected.passage import Passage, passages
 from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
-from hdica.process.speed import slowness
+from hdica.process.machine import slowness
 from hdica.systems.ages import UNIT
 from hdica.systems.fields import at_dimension, formula, resting_refusal
 from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.inputs.samples import Samples, samples_of
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 _NUMBERS, _PRODUCTS, _SIDE = 2**24, 2e10, 1500

@@ -15,7 +15,7 @@ from hdica.finite.random.streams import Stream, digest, streams_of
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.process.speed import slowness
+from hdica.process.machine import slowness
 from hdica.systems.fields import at_dimension, batch, formula
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Bits, Method, Output, PointResult, Role, Trial

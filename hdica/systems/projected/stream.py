@@ -15,7 +15,7 @@ from hdica.finite.record import Values, begin, steps_of
 from hdica.ingredients.held import ARRAY
 from hdica.ingredients.save import Save
 from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
-from hdica.process.speed import slowness
+from hdica.process.machine import slowness
 from hdica.systems.fields import batch, prior, resting_refusal, start
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Array, Bits, Method, Output, Role

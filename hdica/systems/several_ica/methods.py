@@ -12,7 +12,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.process.speed import slowness
+from hdica.process.machine import slowness
 from hdica.systems.fields import formula, schedule
 from hdica.systems.kernel import COMMON, NUMERICS, PROJECTED
 from hdica.systems.kinds import ZERO, padded

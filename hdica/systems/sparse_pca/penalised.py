@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.quadrature import dot
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 from hdica.systems.sparse_pca.rule import PCARule
 from hdica.systems.sparse_pca.sample_pca import covariances, leading_vector
 

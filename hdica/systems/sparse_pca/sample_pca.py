@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from hdica.finite.random.streams import RUN, Stream
 from hdica.finite.record import steps_of
 from hdica.ingredients.quadrature import dot
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 from hdica.systems.sparse_pca.rule import PCARule
 
 Array = NDArray[np.float64]

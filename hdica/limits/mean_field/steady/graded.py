@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hdica.limits.mean_field.steady.confinement import Confinement
 from hdica.limits.mean_field.steady.panels import edges, potential
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 _NODES = 12

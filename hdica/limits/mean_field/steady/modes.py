@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hdica.limits.mean_field.steady.confinement import Confinement
 from hdica.limits.mean_field.steady.graded import graded_modes
 from hdica.limits.mean_field.steady.panels import edges, potential
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 DEGREE = 12

@@ -31,7 +31,7 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure, rates_of_change
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.modes import Modes, relaxation_modes
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot, panel_nodes
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 Hazard = Callable[[Array], Array]

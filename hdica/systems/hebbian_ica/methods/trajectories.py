@@ -13,7 +13,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
-from hdica.process.speed import slowness
+from hdica.process.machine import slowness
 from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica.fields import (
     mu_of,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hdica.finite.fastica.several import components
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.contrasts import Contrast
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.patch_ica.finite.patches import Training, directions
 
 Array = NDArray[np.float64]

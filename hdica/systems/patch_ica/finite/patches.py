@@ -15,7 +15,7 @@ from hdica.finite.whitening.moments import Blocks, sample_moments
 from hdica.finite.whitening.principal import Whitened, whitened
 from hdica.inputs.images import Picture, patch_blocks
 from hdica.inputs.store import blocks_of, kept_blocks
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
 IN_MEMORY = 2 * 10**8

@@ -8,7 +8,7 @@ import numpy as np
 
 from hdica.finite.whitening.moments import Blocks
 from hdica.ingredients.save import Save
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.patch_ica.finite.bank import Bank, bank
 from hdica.systems.patch_ica.finite.gabor import residuals

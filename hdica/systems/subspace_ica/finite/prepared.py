@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hdica.finite.random.streams import Stream, normal_numbers
 from hdica.finite.whitening.moments import sample_moments
 from hdica.finite.whitening.principal import Whitened, whitened
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.subspace_ica.finite.draws import ROWS, Portions, Spiked, Take, rows_of
 from hdica.systems.subspace_ica.finite.frame import (
     Frame,

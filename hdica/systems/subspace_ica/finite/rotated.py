@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 from hdica.systems.subspace_ica.finite.draws import Spiked
 from hdica.systems.subspace_ica.finite.frame import Frame, of_population, product, symmetric_root
 from hdica.systems.subspace_ica.finite.prepared import Prepared, renewal

@@ -10,7 +10,7 @@ import numpy as np
 from hdica.errors import HdicaError, speaking_of
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.ingredients.save import Save
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.arguments import MOST_WHOLE
 from hdica.systems.kernel import AVERAGES
 from hdica.systems.method import Array, Output, PointResult, refusal

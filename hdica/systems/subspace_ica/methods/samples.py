@@ -12,7 +12,7 @@ from hdica.errors import HdicaError
 from hdica.finite.fastica.found import Found, best
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.ingredients.save import Save
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.kernel import FINITE
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.subspace_ica.fields import (

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.sources import Source
+from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.process.threads import one_thread
 from hdica.systems.tensorial_ica.finite.samples import (
     IN_MEMORY,
     Blocks,

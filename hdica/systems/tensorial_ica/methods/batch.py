@@ -12,7 +12,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.fields import source
 from hdica.systems.kernel import COMMON
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal

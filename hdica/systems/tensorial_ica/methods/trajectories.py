@@ -11,7 +11,7 @@ from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.process.threads import one_thread
+from hdica.process.machine import one_thread
 from hdica.systems.kernel import AVERAGES, COMMON, FINITE
 from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, Trial
 from hdica.systems.tensorial_ica.finite.rule import TensorialRule, run_observed, run_together

@@ -1,0 +1,132 @@
+"""What this machine has: memory, as a user writes it, too; its speed; threads of BLAS.
+
+Nothing is imported that takes much memory or time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import time
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hdica.errors import HdicaError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+LEAST = 5 * 10**8
+"""Bytes of addresses without which NumPy's libraries do not load; what they say then, or do, names
+no memory: OpenBLAS interrupts the process."""
+
+COMPILED = 15 * 10**8
+"""Bytes of addresses with which compiled functions load, threads start and points are computed."""
+
+LEAST_WORKER = 256 * 2**20
+"""Bytes below which no worker lives long: its libraries alone take 150 MiB."""
+SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([kMGT])(i?)B")
+
+
+def allowed() -> int | None:
+    """Bytes of addresses that ``ulimit -v`` allows; None without a limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def available() -> tuple[float, str]:
+    """Bytes of memory that there are for this process, and in words what says so."""
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = allowed()
+    if limit is not None and limit < there:
+        return limit, "ulimit -v allows"
+    return there, "there are"
+
+
+def refuse_little(what: str) -> None:
+    """Refuse work that needs compiled functions where ``ulimit -v`` lets them not be loaded."""
+    limit = allowed()
+    if limit is not None and limit < COMPILED:
+        raise HdicaError(
+            f"{what} is not allowed with ulimit -v at {limit / 1e9:.3g} GB (at least "
+            f"{COMPILED / 1e9:.3g}, for each process)"
+        )
+
+
+def in_bytes(text: str) -> int:
+    """Bytes of a size, 0 if it is none."""
+    found = SIZE.fullmatch(text)
+    if found is None:
+        return 0
+    number, letter, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** ("kMGT".index(letter) + 1))
+
+
+def check_size(text: str, field: str, workers: int = 1) -> str:
+    """``text`` if it is a size of memory, as 2GiB or 500MB, in which so many workers can live."""
+    if in_bytes(text) < workers * LEAST_WORKER:
+        each = f" for each of {workers} workers" if workers > 1 else ""
+        raise HdicaError(
+            f"{field} = {text!r} is not allowed (a number and a unit, as 2GiB or 500MB; at least "
+            f"{LEAST_WORKER // 2**20}MiB{each})"
+        )
+    return text
+
+
+NARROW = 5.0
+"""How many times longer kernels of Gaussian numbers take on a processor without registers of 512
+bits: 4.3 to 5.4 for projected rules of vectors and chains, by ``python -m benchmarks.waiting``."""
+WIDE = ("X86_V4", "AVX512")
+"""What NumPy calls such registers, now and before 2.4."""
+LOOP = 5e-3
+"""Seconds of :func:`_interpreted` on the processor on which costs were measured."""
+ROUNDS = 5
+
+
+@cache
+def pace() -> float:
+    """How many times longer interpreted code takes: loading libraries, and solving most limits.
+
+    It is measured once a process, in some hundredths of a second; nothing but what is said of time
+    depends on it.
+    """
+    return min(_interpreted() for _ in range(ROUNDS)) / LOOP
+
+
+def _interpreted() -> float:
+    """Seconds of the processor, which other programs share, for numbers, words and look-ups."""
+    begun, kept = time.thread_time(), dict[int, int]()
+    for k in range(20_000):
+        kept[k % 64] = kept.get(k % 7, 0) + len(str(k))
+    return time.thread_time() - begun
+
+
+@cache
+def slowness() -> float:
+    """How many times longer a kernel takes than its cost model says, which is of wide registers."""
+    return 1.0 if _is_wide() else NARROW
+
+
+def _is_wide() -> bool:
+    """Whether NumPy computes logarithms, which are in every Gaussian number, in wide registers."""
+    import numpy as np
+
+    found = np.lib.introspect.opt_func_info("^log$", "float64")
+    chosen = [one["current"] for ways in found.values() for one in ways.values()]
+    return any(name in one for one in chosen for name in WIDE)
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    # SciPy has a BLAS of its own, which has to be there to be found.
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """One thread for the BLAS of NumPy and of SciPy: with several they add in another order."""
+    return _threads().limit(limits=1, user_api="blas")
