@@ -45,9 +45,9 @@ def load(work: Callable[[], Any]) -> None:
     assert code == 0, code
     for name in found:
         import_module(name)
-    from hdica.store import processors, provenance
+    from hdica.store import provenance
 
-    processors.this_processor()
+    provenance.this_processor()
     provenance.git_commit()
     provenance.package_versions()
     assert threading.active_count() == 1
