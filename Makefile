@@ -102,6 +102,6 @@ COMPILE := uv pip compile pyproject.toml --python-version 3.11 --universal --gen
 ABOVE = --constraint requirements.lock $$(sed -n '/platform_machine/d; s/^\([a-z0-9.-]*\)==.*/--no-emit-package \1/p' requirements.lock)
 
 lock:
-	$(COMPILE) --extra build --extra images --output-file requirements.lock
+	$(COMPILE) --extra build --extra sweep --extra report --extra whiten --extra images --output-file requirements.lock
 	$(COMPILE) --extra test --extra lint --extra explore --extra tables $(ABOVE) --output-file requirements-test.lock
 	$(COMPILE) --extra slurm $(ABOVE) --output-file requirements-slurm.lock

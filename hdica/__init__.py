@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hdica.errors import extras as _extras
 from hdica.plots.register import registered as _registered
 from hdica.process.compile_cache import close_caches as _close_caches
 from hdica.version import __version__ as __version__
@@ -67,7 +68,8 @@ def __getattr__(name: str) -> Any:
     if name == "plots":
         return import_module("hdica.plots")
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        with _extras():
+            return getattr(import_module(_HOME[name]), name)
     if name == "__all__":
         return __dir__()
     if not name.startswith("_"):

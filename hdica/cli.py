@@ -16,7 +16,7 @@ import typer
 from hdica import __version__
 from hdica.cli_data import data_app
 from hdica.cli_new import new
-from hdica.errors import HdicaError, Incomplete, printable
+from hdica.errors import HdicaError, Incomplete, extras, printable
 from hdica.process.machine import LEAST, allowed
 
 if TYPE_CHECKING:
@@ -403,7 +403,8 @@ def call(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
 
 def _call(arguments: list[str]) -> int:
     try:
-        code = app(arguments, prog_name="hdica", standalone_mode=False)
+        with extras():
+            code = app(arguments, prog_name="hdica", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except (typer.Abort, KeyboardInterrupt):

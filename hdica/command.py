@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+
+from hdica.errors import HdicaError, extras
 
 
 def _end(number: int, frame: object = None) -> None:
     os.write(2, b"hdica: interrupted\n")
     os._exit(128 + number)
+
+
+def _sentence(text: str) -> int:
+    sys.stderr.write(f"hdica: {text}\n")
+    return 2
 
 
 def main() -> None:
@@ -17,7 +25,11 @@ def main() -> None:
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if usual:
         signal.signal(signal.SIGINT, _end)
-    from hdica.cli import main as command
+    try:
+        with extras():
+            from hdica.cli import main as command
+    except HdicaError as exc:
+        sys.exit(_sentence(str(exc)))
 
     def begin() -> None:
         if usual:

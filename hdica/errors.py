@@ -57,6 +57,35 @@ def no_room(what: str) -> HdicaError:
     return HdicaError(f"{what} needs more memory than there is, or than ulimit -v allows")
 
 
+EXTRAS = {
+    **dict.fromkeys(
+        ("cryptography", "dask", "distributed", "h5netcdf", "h5py", "numcodecs", "ruamel",
+         "snakemake", "tornado", "typer", "zarr"),
+        "sweep",
+    ),
+    **dict.fromkeys(("jinja2", "matplotlib", "plotly"), "report"),
+    **dict.fromkeys(("PIL", "skimage"), "images"),
+    "sklearn": "whiten",
+    "pyarrow": "tables",
+    "torch": "networks",
+}  # fmt: skip
+"""Packages that hdica does not need for simulations and limits, and the extra that brings each."""
+
+
+@contextmanager
+def extras() -> Iterator[None]:
+    """Say in one sentence which extra brings a package that the body needs and that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as exc:
+        package = (exc.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise HdicaError(
+            f"{package} is not installed (pip install 'hdica[{EXTRAS[package]}]')"
+        ) from None
+
+
 class OutOfTime(HdicaError):
     """A call that has taken longer than its ``timeout`` allows.
 

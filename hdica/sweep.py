@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from hdica.errors import HdicaError, path_of
+from hdica.errors import HdicaError, extras, path_of
 from hdica.ingredients.plain import plain
 from hdica.inputs.plain_yaml import written_yaml
 from hdica.study.study import Study as Spec
@@ -194,6 +194,7 @@ class Study:
         """Text of a study file; :meth:`load` wants it in a file with the name of the study."""
         return written_yaml(self.to_mapping())
 
+    @extras()
     def plan(self, out: str | Path | None = None) -> Plan:
         """What it asks for, before anything runs; nothing is written.
 
@@ -219,6 +220,7 @@ class Study:
 
         return plan(self.spec, None if out is None else _store(out))
 
+    @extras()
     def run(
         self,
         out: str | Path | None = None,
@@ -296,6 +298,7 @@ class Study:
                 warnings.warn(sentence, stacklevel=2)
         return tree
 
+    @extras()
     def report(
         self,
         results: str | Path | xr.DataTree,

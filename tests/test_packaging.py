@@ -7,6 +7,7 @@ import sys
 import tomllib
 import zipfile
 from importlib.metadata import entry_points, version
+from itertools import chain
 from pathlib import Path
 from shutil import copytree
 
@@ -48,7 +49,7 @@ def test_every_locked_requirement_is_pinned_and_hashed(lock: str) -> None:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), line[:60]
 
 
-RUN = ("core", "build", "images")
+RUN = ("core", "build", "sweep", "report", "whiten", "images")
 """Groups of which every package is there for `make run`; of the others for `make env`."""
 
 
@@ -75,15 +76,64 @@ def test_networks_stay_out_of_the_lock() -> None:
     assert not extra & locked()
 
 
+WITHOUT = """
+import importlib.machinery, sys
+MISSING = set(sys.argv[1].split())
+found = importlib.machinery.PathFinder.find_spec
+importlib.machinery.PathFinder.find_spec = staticmethod(
+    lambda name, path=None, target=None: (
+        None if name.partition(".")[0] in MISSING else found(name, path, target)
+    )
+)
+import numpy as np
+import hdica
+from hdica.command import main
+from hdica.errors import EXTRAS
+assert set(EXTRAS) <= MISSING
+ica = hdica.OnlineICA(tau=0.05, source="uniform", start={"overlap": 0.7})
+assert hdica.simulate(ica, n=50, times=[0, 1], seeds=2)["Q"].shape == (2, 2)
+assert 0 < float(hdica.limit(ica, times=[0, 1])["Q"][-1]) < 1
+for call in (
+    lambda: hdica.open_results("there.zarr"),
+    lambda: hdica.Study.load(sys.argv[2]),
+    lambda: hdica.whiten(np.eye(3)),
+    lambda: hdica.Study(study="a", system="OnlineICA", parameters={"tau": 0.1}, times=[0],
+                        methods={"ode": {}}).run(),
+):
+    try:
+        call()
+    except hdica.HdicaError as exc:
+        print(exc)
+sys.argv = ["hdica", "--help"]
+main()
+"""
+"""A process that has no package but those that hdica always brings."""
+
+
+@pytest.mark.deep
+def test_simulations_and_limits_need_no_extra_and_the_rest_names_its_own() -> None:
+    missing = "cryptography dask distributed h5netcdf h5py jinja2 matplotlib numcodecs PIL plotly "
+    missing += "pyarrow ruamel skimage sklearn snakemake torch tornado typer zarr"
+    study = ROOT / "config/studies/tiny.yaml"
+    command = [sys.executable, "-c", WITHOUT, missing, str(study)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2, done.stderr
+    sentence = re.compile(r"\w+ is not installed \(pip install 'hdica\[(\w+)\]'\)")
+    lines = [sentence.fullmatch(line) for line in done.stdout.splitlines()]
+    assert [line and line[1] for line in lines] == ["sweep", "sweep", "whiten", "sweep"]
+    assert done.stderr == "hdica: typer is not installed (pip install 'hdica[sweep]')\n"
+
+
 def test_every_dependency_has_a_lower_bound_and_no_upper_one() -> None:
-    for requirement in PROJECT["dependencies"]:
+    groups = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][one] for one in RUN[2:])]
+    for requirement in chain(*groups):
         assert re.fullmatch(r">=[\d.]+(,!=[\d.]+)*", name_and_bound(requirement)[1]), requirement
 
 
 def test_conda_environment_lists_the_same_dependencies() -> None:
     environment = YAML(typ="safe", pure=True).load(ROOT / "workflow/envs/hdica.yaml")
-    extra = PROJECT["optional-dependencies"]["images"]
-    declared = dict(name_and_bound(d) for d in [*PROJECT["dependencies"], *extra])
+    groups = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][one] for one in RUN[2:])]
+    declared = dict(name_and_bound(d) for d in chain(*groups))
     del declared["snakemake"]  # it is what makes the environment
     expected = {f"{CONDA.get(name, name)}{bound}" for name, bound in declared.items()}
     listed = {"".join(name_and_bound(d)) for d in environment["dependencies"]}
@@ -131,5 +181,5 @@ def test_wheel_carries_templates_first_studies_and_types(tmp_path: Path) -> None
     needed |= {p.relative_to(ROOT).as_posix() for p in (ROOT / "hdica").rglob("*.py")}
     firsts = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("hdica/systems/*/first.yaml")}
     assert firsts
-    needed |= firsts
+    needed |= firsts | {"hdica/systems/works.bib"}
     assert needed <= carried

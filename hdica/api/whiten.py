@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, extras
 from hdica.inputs.samples import Samples, samples_input, samples_of, samples_of_array
 from hdica.process.machine import one_thread
 from hdica.systems.arguments import whole
@@ -118,7 +118,8 @@ def _blocks(samples: Samples) -> Iterator[Array]:
 
 def _fitted(samples: Samples, origin: Array) -> Any:
     """All principal components of samples less the origin, from one pass."""
-    from sklearn.decomposition import IncrementalPCA  # a second, which not every command needs
+    with extras():
+        from sklearn.decomposition import IncrementalPCA  # a second, which few commands need
 
     fitted = IncrementalPCA(min(samples.shape), copy=False)
     with np.errstate(invalid="ignore"):  # the shares of no variance, which is refused later
