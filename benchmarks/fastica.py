@@ -20,9 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals import sklearn_fastica
-from hdica.finite.fastica.one_unit import fastica
-from hdica.finite.fastica.several import components
-from hdica.finite.whitening.principal import whitened
+from hdica.finite.fastica.iteration import components, fastica
+from hdica.finite.fastica.whitening import whitened
 from hdica.ingredients.contrasts import make_contrast
 
 Array = NDArray[np.float64]

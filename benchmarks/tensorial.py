@@ -27,7 +27,7 @@ from hdica.finite.random.streams import streams_of
 from hdica.finite.random.width import LANES
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.finite.rule import TensorialRule, run_together
+from hdica.systems.tensorial_ica.rule import TensorialRule, run_together
 
 Array = NDArray[np.float64]
 

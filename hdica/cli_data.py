@@ -40,8 +40,7 @@ def _folder(path: str) -> Path:
 @data_app.command("list", epilog="Example: hdica data list images")
 def list_files(path: Folder = "") -> None:
     """List files of data with their sizes and digests."""
-    from hdica.inputs.digest import digest_file
-    from hdica.inputs.place import data_root, files_below
+    from hdica.inputs.place import data_root, digest_file, files_below
 
     folder = _folder(path)
     inner = folder.relative_to(data_root())
@@ -58,7 +57,7 @@ def write(
     path: Annotated[str, typer.Argument(metavar="PATH", help="Folder below that of data.")],
 ) -> None:
     """List what lies in a folder now in its MANIFEST.sha256, as sha256sum does."""
-    from hdica.inputs.manifest import read_manifest, write_manifest
+    from hdica.inputs.place import read_manifest, write_manifest
     from hdica.store.paths import refuse_own
 
     folder = _folder(path)
@@ -73,8 +72,7 @@ def verify(path: Folder = "") -> None:
 
     Files that no manifest lists are named.
     """
-    from hdica.inputs.manifest import differences
-    from hdica.inputs.place import NOT_LISTED
+    from hdica.inputs.place import NOT_LISTED, differences
     from hdica.store.files import DamageError
 
     bad: list[str] = []

@@ -160,7 +160,7 @@ PARTS = {
     "steps of a kernel": "hdica.finite.record.AT_ONCE",
     "steps of a density": "hdica.limits.mean_field.density.march._NUMBERS",
     "rows of an average": "hdica.limits.mean_field.steady.wells._AT_ONCE",
-    "iterations of FastICA": "hdica.finite.fastica.one_unit._AT_ONCE",
+    "iterations of FastICA": "hdica.finite.fastica.iteration._AT_ONCE",
 }
 
 
@@ -175,7 +175,7 @@ def _in_parts(which: str) -> bytes:
         steady = hdica.SparsePCA(tau=0.1, prior={"sparse": 0.1}, regularizer="0.1*tanh(4*x)")
         return bits(hdica.fixed_points(steady))
     if which == "iterations of FastICA":
-        from hdica.finite.fastica.one_unit import fastica
+        from hdica.finite.fastica.iteration import fastica
         from hdica.ingredients.contrasts import make_contrast
 
         rng = np.random.default_rng(1)

@@ -27,7 +27,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from hdica.errors import HdicaError, no_room
+from hdica.errors import HdicaError, extras, no_room
 
 MOST_METADATA = 2**20
 """Bytes of a metadata file."""
@@ -418,7 +418,8 @@ def open_array(path: Path) -> Any:
         If it is neither, is damaged, or is encoded in a way that is not on the lists above.
     """
     if path.is_dir():
-        import zarr
+        with extras():
+            import zarr
 
         layout = _layout(path)
         layout.check(path)

@@ -17,16 +17,14 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from hdica.errors import DataGone, HdicaError, suggestion
 from hdica.ingredients.held import ARRAY, VECTOR
-from hdica.inputs.bundled import NAMES, bundled_digest
-from hdica.inputs.digest import digest
-from hdica.inputs.manifest import check_listed
-from hdica.inputs.place import place, relative
+from hdica.inputs.pictures import BUNDLED_NAMES, bundled_digest
+from hdica.inputs.place import check_listed, digest, place, relative
 
 BUNDLED = "bundled"
 """Photographs that come with installed packages."""
 DATA = (
     "a path below `data/`, `{path, sha256}`, `bundled`, or `{bundled: [names]}` of "
-    f"{', '.join(NAMES)}"
+    f"{', '.join(BUNDLED_NAMES)}"
 )
 """What such a field may hold, for the manual."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -39,31 +37,32 @@ def data_input(value: Any) -> dict[str, Any]:
     ----------
     value
         A path relative to the folder of data (:func:`hdica.inputs.place.data_root`): a file or a
-        folder. ``"bundled"``: the photographs of
-        :data:`hdica.inputs.bundled.NAMES`; ``{"bundled": [names]}`` some of them. Or a normal
-        form, with a digest that the content has to have.
+        folder. ``"bundled"``: the photographs of :data:`hdica.inputs.pictures.BUNDLED_NAMES`;
+        ``{"bundled": [names]}`` some of them. Or a normal form, with a digest that the content has
+        to have.
 
     Raises
     ------
     HdicaError
         If there is no such data; if it is not what its digest or a manifest says.
     """
-    given = _spelt(value)
-    if BUNDLED in given:
-        names = _names(given[BUNDLED])
-        found = bundled_digest(names)
-        made = {BUNDLED: "all" if names == NAMES else list(names), "sha256": found}
+    form = _spelt(value)
+    if BUNDLED in form:
+        names = _names(form[BUNDLED])
+        sha256 = bundled_digest(names)
+        made = {BUNDLED: "all" if names == BUNDLED_NAMES else list(names), "sha256": sha256}
         what = f"bundled = {made[BUNDLED]!r}"
     else:
-        path = relative(given["path"])
-        here = place(path)
-        check_listed(here)
-        found = digest(here)
-        made, what = {"path": path, "sha256": found}, f"path = {path!r}"
-    expected = given.get("sha256", found)
-    if expected != found:
+        path = relative(form["path"])
+        where = place(path)
+        check_listed(where)
+        sha256 = digest(where)
+        made, what = {"path": path, "sha256": sha256}, f"path = {path!r}"
+    expected = form.get("sha256", sha256)
+    if expected != sha256:
         raise DataGone(
-            f"{what} is not allowed here (its sha256 is {found}, not {expected}: it is other data)",
+            f"{what} is not allowed here (its sha256 is {sha256}, not {expected}: it is other "
+            "data)",
             ["sha256"],
         )
     return made
@@ -87,17 +86,17 @@ def _spelt(value: Any) -> dict[str, Any]:
     )
 
 
-def _names(given: Any) -> tuple[str, ...]:
+def _names(names: Any) -> tuple[str, ...]:
     """Names of photographs, in the order in which they are given."""
-    if given == "all":
-        return NAMES
-    one = [given] if isinstance(given, str) else given
-    listed = one if isinstance(one, list | tuple) and one else [given]
-    wrong = [name for name in listed if name not in NAMES]
+    if names == "all":
+        return BUNDLED_NAMES
+    each = [names] if isinstance(names, str) else names
+    listed = each if isinstance(each, list | tuple) and each else [names]
+    wrong = [name for name in listed if name not in BUNDLED_NAMES]
     if wrong or len(set(listed)) < len(listed):
-        every = f"all, or different ones of {', '.join(NAMES)}"
-        near = suggestion(wrong[0] if wrong else "", ("all", *NAMES), every)
-        raise HdicaError(f"bundled = {given!r} is not allowed ({near})", [BUNDLED])
+        every = f"all, or different ones of {', '.join(BUNDLED_NAMES)}"
+        near = suggestion(wrong[0] if wrong else "", ("all", *BUNDLED_NAMES), every)
+        raise HdicaError(f"bundled = {names!r} is not allowed ({near})", [BUNDLED])
     return tuple(listed)
 
 
@@ -119,10 +118,10 @@ def bundled_names(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 def digests_in(content: Mapping[str, Any]) -> dict[str, str]:
     """Digest of each field that holds the normal form of data, by its name."""
-    maps = {name: one for name, one in content.items() if isinstance(one, Mapping)}
-    inner = {name: one.get(VECTOR, one.get(ARRAY, one)) for name, one in maps.items()}
-    found = {name: one for name, one in inner.items() if isinstance(one, Mapping)}
-    return {name: one["sha256"] for name, one in found.items() if "sha256" in one}
+    maps = {name: form for name, form in content.items() if isinstance(form, Mapping)}
+    inner = {name: form.get(VECTOR, form.get(ARRAY, form)) for name, form in maps.items()}
+    forms = {name: form for name, form in inner.items() if isinstance(form, Mapping)}
+    return {name: form["sha256"] for name, form in forms.items() if "sha256" in form}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,60 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError, no_room, path_of, suggestion
 from hdica.inputs.arrays import Refused, check_archive, most_numbers
 from hdica.inputs.place import is_data
-from hdica.inputs.series import Series
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Filters at snapshots.
+
+    Parameters
+    ----------
+    steps
+        Training steps before each snapshot, shape (T,), increasing.
+    filters
+        Shape (T, K, channels, h, w).
+
+    Raises
+    ------
+    HdicaError
+        If shapes do not fit, steps do not increase, or a number is not finite.
+    """
+
+    steps: NDArray[np.int64]
+    filters: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        if self.filters.ndim != 5 or len(self.steps) != len(self.filters) or not len(self.steps):
+            raise HdicaError(
+                f"filters of shape {self.filters.shape} at {len(self.steps)} steps are not allowed "
+                "(snapshots, filters, channels, rows, columns; one step a snapshot)"
+            )
+        if np.any(np.diff(self.steps) <= 0) or self.steps[0] < 0:
+            raise HdicaError(
+                "steps of the snapshots are not allowed (>= 0, each larger than the last)"
+            )
+        if not np.all(np.isfinite(self.filters)):
+            raise HdicaError("filters with a number that is not finite are not allowed")
+
+    @property
+    def dimension(self) -> int:
+        """Entries d of a filter: channels times rows times columns."""
+        return int(np.prod(self.filters.shape[2:]))
+
+    @property
+    def channels(self) -> int:
+        """1 for grey images, 3 for red, green and blue."""
+        return int(self.filters.shape[2])
+
+    def vectors(self, snapshot: int) -> NDArray[np.float64]:
+        """Filters of a snapshot, shape (K, d), entries as in patches: row, column, channel."""
+        moved = np.moveaxis(self.filters[snapshot], 1, -1)
+        return moved.reshape(len(moved), -1).astype(np.float64)
+
+    def at(self, time: float) -> int:
+        """Number of the last snapshot until a time in steps; -1 before the first."""
+        return int(np.searchsorted(self.steps, time, side="right")) - 1
+
 
 ARRAYS = (".npz", ".npy")
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin")
@@ -74,22 +128,22 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
     if not path.is_dir():
         raise HdicaError(f"filters: there is no {path.name} (a file or a folder of snapshots)")
     # What a digest leaves out is not read: hidden files, such as those that some systems add.
-    known = (one for one in sorted(path.iterdir()) if is_data(one.name))
-    files = [one for one in known if one.suffix in ARRAYS + CHECKPOINTS]
+    data = (entry for entry in sorted(path.iterdir()) if is_data(entry.name))
+    files = [entry for entry in data if entry.suffix in ARRAYS + CHECKPOINTS]
     if not files:
         raise HdicaError(
             f"filters: {path.name} has no snapshots ({', '.join(ARRAYS + CHECKPOINTS)})"
         )
-    found: list[tuple[int, Filters]] = []
+    snapshots: list[tuple[int, Filters]] = []
     stored = sum(file.stat().st_size for file in files)
     for file in files:
-        found += _snapshots(file, layer)
-        if sum(filters.size for _, filters in found) > most_numbers(stored):
+        snapshots += _snapshots(file, layer)
+        if sum(filters.size for _, filters in snapshots) > most_numbers(stored):
             raise HdicaError(
                 f"filters: {path.name} cannot be read (its files expand from {stored} bytes to "
                 f"more than {most_numbers(stored)} numbers)"
             )
-    return _of(found, path.name)
+    return _of(snapshots, path.name)
 
 
 def save_series(series: Series, folder: Path) -> None:
@@ -131,8 +185,8 @@ def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
     try:
         check_archive(file)
         with open(file, "rb") as opened:
-            found = np.load(opened, allow_pickle=False)
-            content = dict(found) if isinstance(found, Mapping) else {"filters": found}
+            loaded = np.load(opened, allow_pickle=False)
+            content = dict(loaded) if isinstance(loaded, Mapping) else {"filters": loaded}
     except MemoryError as exc:
         raise no_room(f"filters: {file.name}") from exc
     # Readers of damaged files raise whatever they run into.
@@ -157,13 +211,13 @@ def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
 
 
 def _whole(step: Any, file: Path) -> int:
-    found = np.ravel(step)
-    number = found.size == 1 and found.dtype.kind in "iuf"
-    if not number or not 0 <= found[0] <= _MOST_STEPS or not float(found[0]).is_integer():
+    values = np.ravel(step)
+    number = values.size == 1 and values.dtype.kind in "iuf"
+    if not number or not 0 <= values[0] <= _MOST_STEPS or not float(values[0]).is_integer():
         raise HdicaError(
             f"filters: {file.name} has step = {step} (a whole number from 0 to {_MOST_STEPS})"
         )
-    return int(found[0])
+    return int(values[0])
 
 
 def _step_in(file: Path) -> int:
@@ -171,21 +225,21 @@ def _step_in(file: Path) -> int:
     return _whole(float(numbers[-1]), file) if numbers else 0
 
 
-def _array(given: Any, name: str) -> Filters:
+def _array(values: Any, name: str) -> Filters:
     try:
-        held = np.asarray(given)
+        array = np.asarray(values)
     except (TypeError, ValueError):
-        held = np.asarray("")
-    if held.dtype.kind not in "biuf":
+        array = np.asarray("")
+    if array.dtype.kind not in "biuf":
         raise HdicaError(f"{name} is no array of numbers")
     with np.errstate(over="ignore"):  # what is too large is refused as not finite
-        found = held.astype(np.float32, copy=False)
-    if found.ndim not in (4, 5) or not found.size:
+        filters = array.astype(np.float32, copy=False)
+    if filters.ndim not in (4, 5) or not filters.size:
         raise HdicaError(
-            f"{name} of shape {found.shape} is not allowed (filters, channels, rows, columns, and "
-            "before them snapshots)"
+            f"{name} of shape {filters.shape} is not allowed (filters, channels, rows, columns, "
+            "and before them snapshots)"
         )
-    return found
+    return filters
 
 
 def _checkpoint(file: Path, layer: str) -> Filters:
@@ -215,7 +269,7 @@ def _checkpoint(file: Path, layer: str) -> Filters:
                 f"({suggestion(layer, weights, _some(list(weights)), f'{file.name} has')})"
             )
     else:
-        key = next((name for name, one in weights.items() if one.ndim == 4), "")
+        key = next((name for name, tensor in weights.items() if tensor.ndim == 4), "")
         if not key:
             raise HdicaError(f"filters: {file.name} has no convolution (a tensor of 4 dimensions)")
     if weights[key].ndim != 4:
@@ -225,24 +279,24 @@ def _checkpoint(file: Path, layer: str) -> Filters:
         raise HdicaError(f"filters: {file.name} cannot be read ({key} expands beyond its bytes)")
     try:
         # The one kind of numbers that NumPy does not know is bfloat16.
-        one = weights[key].detach()
-        found = (one.float() if one.is_floating_point() else one).numpy()
+        tensor = weights[key].detach()
+        numbers = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
     except (TypeError, RuntimeError, NotImplementedError):
         raise HdicaError(f"filters: {file.name} has no plain numbers in {key}") from None
-    return _array(found, file.name)
+    return _array(numbers, file.name)
 
 
-def _weights(found: Any, file: Path) -> dict[str, Any]:
+def _weights(content: Any, file: Path) -> dict[str, Any]:
     """Tensors by name, out of what surrounds them; names without what DataParallel adds."""
-    while isinstance(found, Mapping):
-        inner = (found[name] for name in _NESTED if isinstance(found.get(name), Mapping))
+    while isinstance(content, Mapping):
+        inner = (content[name] for name in _NESTED if isinstance(content.get(name), Mapping))
         deeper = next(inner, None)
         if deeper is None:
             break
-        found = deeper
-    if not isinstance(found, Mapping):
+        content = deeper
+    if not isinstance(content, Mapping):
         raise HdicaError(f"filters: {file.name} has no weights by name (a state_dict)")
-    tensors = {str(k): v for k, v in found.items() if hasattr(v, "ndim") and hasattr(v, "detach")}
+    tensors = {str(k): v for k, v in content.items() if hasattr(v, "ndim") and hasattr(v, "detach")}
     return {name.removeprefix(_PARALLEL): one for name, one in tensors.items()}
 
 

@@ -1,22 +1,23 @@
-"""Pictures, and square patches drawn from them."""
+"""Pictures, and square patches drawn from them, in memory or in a private file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
-from hdica.inputs.bundled import bundled_pixels
 from hdica.inputs.data_input import bundled_names, data_input
-from hdica.inputs.decode import decoded, most_pixels
+from hdica.inputs.pictures import bundled_pixels, decoded, most_pixels
 from hdica.inputs.place import files_below, place
+from hdica.process.private import private_folder, scratch
 
 Array = NDArray[np.float64]
 Colour = Literal["grey", "rgb"]
@@ -26,6 +27,8 @@ DECODED = 4
 """Sets of pictures that stay in memory."""
 ROWS = 4096
 """Patches of a block."""
+PREFIX = "patches-"
+"""Begin of the names of folders of patches that do not fit in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,8 @@ def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[
     names = bundled_names(form)
     if names:
         return [Picture(name, _coloured(bundled_pixels(name), colour)) for name in names]
-    files, found = _files(place(form["path"])), []
+    path, pictures = place(form["path"]), []
+    files = files_below(path) if path.is_dir() else {path.name: path}
     stored = sum(file.stat().st_size for file in files.values())
     room = most_pixels(stored)
     for name, file in files.items():
@@ -78,25 +82,21 @@ def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[
                 f"{most_pixels(stored)} pixels in {stored} bytes)",
                 ["path"],
             )
-        found.append(Picture(name, _coloured(pixels, colour)))
+        pictures.append(Picture(name, _coloured(pixels, colour)))
     data_input(form)  # once more: what changed while it was decoded is not what the digest says
-    return found
+    return pictures
 
 
 def pictures(data: str | Mapping[str, Any], colour: Colour) -> tuple[Picture, ...]:
     """:func:`load_images`, decoded once for all points of a process if it is of normal form."""
     form = data_input(data) if isinstance(data, str) else data
-    return _kept(json.dumps(form, sort_keys=True), colour)
+    return _decoded_once(json.dumps(form, sort_keys=True), colour)
 
 
 @lru_cache(maxsize=DECODED)
-def _kept(form: str, colour: Colour) -> tuple[Picture, ...]:
+def _decoded_once(form: str, colour: Colour) -> tuple[Picture, ...]:
     # The form holds the digest of the content: other pixels are never taken for these.
     return tuple(load_images(json.loads(form), colour))
-
-
-def _files(path: Path) -> dict[str, Path]:
-    return files_below(path) if path.is_dir() else {path.name: path}
 
 
 def _coloured(pixels: NDArray[Any], colour: Colour) -> Array:
@@ -115,8 +115,8 @@ def _coloured(pixels: NDArray[Any], colour: Colour) -> Array:
 
 def _unit(pixels: NDArray[Any], kind: Any = None) -> Array:
     """Numbers over the largest that their kind of pixel has."""
-    held = np.dtype(kind or pixels.dtype)
-    most = np.iinfo(held).max if held.kind == "u" else 1
+    dtype = np.dtype(kind or pixels.dtype)
+    most = np.iinfo(dtype).max if dtype.kind == "u" else 1
     return np.asarray(pixels.astype(np.float64) / most)
 
 
@@ -159,8 +159,8 @@ def patch_blocks(
 
 def _windows(pixels: Array, width: int) -> Array:
     """Every patch of a picture, (rows, columns, width, width[, channels]), as a view."""
-    found = np.lib.stride_tricks.sliding_window_view(pixels, (width, width), axis=(0, 1))
-    return np.moveaxis(found, 2, -1) if pixels.ndim == 3 else found
+    views = np.lib.stride_tricks.sliding_window_view(pixels, (width, width), axis=(0, 1))
+    return np.moveaxis(views, 2, -1) if pixels.ndim == 3 else views
 
 
 def _blocks(
@@ -178,6 +178,43 @@ def _blocks(
             row, column = at[mine].T
             block[mine] = windows[k][row, column].reshape(len(row), entries)
         yield block
+
+
+@contextmanager
+def kept_blocks(blocks: Iterable[Array], count: int, entries: int) -> Iterator[list[Array]]:
+    """Blocks of patches in a private file, mapped into memory while the body runs.
+
+    Parameters
+    ----------
+    blocks
+        Arrays of ``entries`` columns, such as :func:`patch_blocks` makes them.
+    count
+        Rows of all blocks together.
+    entries
+        Columns.
+
+    Yields
+    ------
+    list of Array
+        The same blocks, on disk.
+
+    Raises
+    ------
+    ValueError
+        If the blocks have other rows than ``count`` in all.
+    OSError
+        If the disk is full.
+    """
+    with private_folder(scratch(), PREFIX) as folder:
+        path, ends = folder / "patches", [0]
+        with open(path, "wb") as file:
+            for block in blocks:
+                np.asarray(block, dtype=float).tofile(file)
+                ends.append(ends[-1] + len(block))
+        if ends[-1] != count:
+            raise ValueError(f"{ends[-1]} rows were given, not {count}")
+        rows = np.memmap(path, dtype=float, mode="r", shape=(count, entries))
+        yield [rows[first:last] for first, last in pairwise(ends)]
 
 
 def random_patches(

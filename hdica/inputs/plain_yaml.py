@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, extras
 
 MOST_BYTES = 2 * 2**20
 """Largest file that is read."""
@@ -41,6 +41,7 @@ TAGS = frozenset(
 )
 
 
+@extras()
 def read_yaml(path: Path) -> Any:
     """Plain data of a YAML 1.2 file: texts, numbers, booleans, None, lists and mappings.
 
@@ -53,6 +54,7 @@ def read_yaml(path: Path) -> Any:
     return content
 
 
+@extras()
 def written_yaml(content: Any) -> str:
     """Text of a YAML file from which :func:`read_yaml` reads the same plain data, in its order."""
     from ruamel.yaml import YAML
@@ -85,11 +87,11 @@ def _content(path: Path, text: str) -> Any:
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise HdicaError(f"key {json.dumps(twice)} is given twice")
-    return found
+    return mapping
 
 
 def _whole(text: str) -> int:
@@ -196,12 +198,12 @@ def _bounded_composer() -> type:
     return Bounded
 
 
-def _weigh(node: Any, known: dict[int, tuple[int, int]], above: set[int]) -> tuple[int, int]:
+def _weigh(node: Any, weights: dict[int, tuple[int, int]], above: set[int]) -> tuple[int, int]:
     """How many values a node stands for, aliases followed, and how deep they are nested."""
     if id(node) in above:
         raise HdicaError(f"line {node.start_mark.line + 1} holds itself (by an alias)")
-    if id(node) in known:
-        return known[id(node)]
+    if id(node) in weights:
+        return weights[id(node)]
     if str(node.tag) not in TAGS:
         kind = str(node.tag).removeprefix("tag:yaml.org,2002:")
         line = node.start_mark.line + 1
@@ -209,14 +211,14 @@ def _weigh(node: Any, known: dict[int, tuple[int, int]], above: set[int]) -> tup
     parts: list[Any] = node.value if isinstance(node.value, list) else []
     inner = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
     above.add(id(node))
-    found = [_weigh(one, known, above) for one in inner]
+    weighed = [_weigh(one, weights, above) for one in inner]
     above.discard(id(node))
-    count, depth = 1 + sum(n for n, _ in found), 1 + max((d for _, d in found), default=0)
+    count, depth = 1 + sum(n for n, _ in weighed), 1 + max((d for _, d in weighed), default=0)
     if depth > MOST_DEPTH:
         raise HdicaError(TOO_DEEP)
     if count > MOST_NODES:
         raise HdicaError(TOO_MANY)
-    known[id(node)] = count, depth
+    weights[id(node)] = count, depth
     return count, depth
 
 

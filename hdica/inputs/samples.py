@@ -1,10 +1,12 @@
-"""Samples of one's own, one a row: a list, an array, a ``.npy`` file or a Zarr array.
+"""Vectors and samples of one's own: a list, an array, a ``.npy`` file or a Zarr array.
 
-The normal form is ``{"array": rows}`` if there are few numbers, else ``{"array": {"file", "n",
-"samples", "sha256"}}``; the digest is that of the numbers as float64, row by row, and not of the
-file. A long array in memory has no file, and is known to this process alone. ``order`` and
-``passes`` stand beside it where they are not the usual ones. Of a file, rows are read as they are
-needed: it need not fit in memory.
+The normal form of a vector, a feature or an estimate, is the list if it is short, else ``{"vector":
+{"file", "n", "sha256"}}``; that of samples, one a row, is ``{"array": rows}`` if there are few
+numbers, else ``{"array": {"file", "n", "samples", "sha256"}}``. The digest is that of the numbers
+as float64, row by row, and not of the file: data is the same wherever it lies, and
+:func:`hdica.ingredients.held.without_place` leaves that out of keys. A long array in memory has no
+file, and exists in this process alone. ``order`` and ``passes`` are keys of samples where they are
+not the usual ones. Rows of a file are read as they are needed: it need not fit in memory.
 """
 
 from __future__ import annotations
@@ -21,13 +23,115 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.held import ARRAY
+from hdica.ingredients.held import ARRAY, VECTOR, digest_of, held, hold, is_vector
 from hdica.inputs.arrays import open_array, reading
-from hdica.inputs.digest import digest
-from hdica.inputs.place import place, relative
-from hdica.inputs.vectors import LONGEST, check_unmasked
+from hdica.inputs.place import digest, place, relative
 
 Array = NDArray[np.float64]
+LONGEST = 256
+"""Entries of a vector that is written out where it is used; longer ones are named by digests."""
+_ALLOWED_VECTOR = "a list of numbers, or the path of a .npy file or a Zarr array below data/"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def vector_input(value: Any, name: str) -> Any:
+    """Normal form of what names a vector; anything else stays as it is.
+
+    Parameters
+    ----------
+    value
+        ``{"vector": v}`` with v a list or an array of shape (n,), the path of a ``.npy`` file or
+        of a Zarr array, relative to the folder of data, or a normal form.
+    name
+        The field, for the sentence.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such array, or one that is no vector: 3 or more finite real numbers, of
+        which one is not zero; if it has not the digest that is given.
+    """
+    if not is_vector(value):
+        return value
+    given = value[VECTOR]
+    if isinstance(given, str | PurePath):
+        given = {"file": given.as_posix() if isinstance(given, PurePath) else given}
+    if not isinstance(given, Mapping):
+        values = _vector(given, name)
+        if values.size <= LONGEST:
+            return {VECTOR: values.tolist()}
+        return {VECTOR: {"n": values.size, "sha256": hold(values)}}
+    known = given.keys() <= {"file", "n", "sha256"} and isinstance(given.get("file", ""), str)
+    hexadecimal = _SHA256.fullmatch(str(given.get("sha256", "0" * 64)))
+    if not known or not hexadecimal or not given.keys() & {"file", "sha256"}:
+        raise HdicaError(f"{name}: vector = {dict(given)!r} is not allowed ({_ALLOWED_VECTOR})")
+    if "file" not in given:
+        return {VECTOR: {"n": held(value).size, "sha256": given["sha256"]}}
+    file = relative(given["file"])
+    found = _vector_in(file, name, given.get("sha256"))
+    return {VECTOR: {"file": file, "n": found.size, "sha256": hold(found)}}
+
+
+def check_unmasked(values: Any, name: str) -> None:
+    """Refuse an array with masked entries, which would be read as the numbers under the mask."""
+    masked = np.argwhere(np.ma.getmaskarray(values)) if np.ma.isMaskedArray(values) else None
+    if masked is not None and len(masked):
+        first = ", ".join(map(str, masked[0].tolist()))
+        raise HdicaError(
+            f"{name}: {len(masked)} masked entries are not allowed, the first at ({first}) (finite "
+            "numbers: leave out their rows or columns, or fill them in)",
+            [name],
+        )
+
+
+def _vector(given: Any, name: str) -> Array:
+    """An array of float64 of shape (n,) that nobody changes."""
+    check_unmasked(given, name)
+    try:
+        found = np.asarray(given)
+    except (ValueError, TypeError):  # lists of different lengths; an xarray.Dataset
+        found = np.empty((0, 0))
+    if found.ndim != 1 or found.size < 3 or found.dtype.kind not in "iuf":
+        raise HdicaError(
+            f"{name}: vector of shape {found.shape} and type {found.dtype} is not allowed (3 or "
+            f"more real numbers along one axis: {_ALLOWED_VECTOR})"
+        )
+    found = np.array(found, dtype=float)
+    with np.errstate(over="ignore"):
+        length = float(np.sum(found * found))
+    if not 0 < length < np.inf:
+        raise HdicaError(
+            f"{name}: vector of length {length**0.5:g} is not allowed (finite numbers, of which "
+            "one is not zero)"
+        )
+    found.flags.writeable = False
+    return found
+
+
+def _vector_in(file: str, name: str, expected: str | None) -> Array:
+    """The vector in a file, which is looked at once more, since it may have been changed."""
+    here = place(file)
+    found = _vector_at(str(here), digest(here), name)
+    if expected not in (None, digest_of(found)):
+        raise DataGone(
+            f"{name}: vector = {file!r} is not allowed here (the sha256 of its numbers is "
+            f"{digest_of(found)}, not {expected}: it is another vector)",
+            [name],
+        )
+    return found
+
+
+@lru_cache(maxsize=16)
+def _vector_at(path: str, content: str, name: str) -> Array:
+    """The array at a path whose files have a digest."""
+    with reading(path, f"{name}: vector", _ALLOWED_VECTOR):
+        stored = open_array(Path(path))
+        # What is no vector is refused by its shape, of whatever size it is.
+        blank = np.broadcast_to(np.empty((), stored.dtype), stored.shape)
+        vector = np.asarray(stored[...]) if len(stored.shape) == 1 else blank
+    return _vector(vector, name)
+
+
 SAMPLES = (
     "samples of your own, one a row (n columns, entries of variance 1): `{array: y.npy}`, a `.npy` "
     "file or a Zarr array below `data/`, or a list; `order: shuffled` draws their order by the "
@@ -40,7 +144,6 @@ _NUMBERS, _MOST_NUMBERS = 2**20, 2**27
 """Numbers that are read at a time, and at most, where a chunk of a store has more rows."""
 _ALLOWED = "rows of numbers, or the path of a .npy file or a Zarr array below data/"
 _KEYS = {"file", "n", "samples", "sha256"}
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +202,13 @@ def samples_input(value: Any) -> dict[str, Any]:
         If there is no such array, or one that holds no samples: 1 or more rows of 3 or more finite
         real numbers; if it has not the digest that is given.
     """
-    given = dict(value) if isinstance(value, Mapping) else {ARRAY: value}
-    if ARRAY not in given or given.keys() - {ARRAY, "order", "passes"}:
+    form = dict(value) if isinstance(value, Mapping) else {ARRAY: value}
+    if ARRAY not in form or form.keys() - {ARRAY, "order", "passes"}:
         raise HdicaError(
             f"data = {value!r} is not allowed ({{array, order, passes}}: array is {_ALLOWED})",
             ["data"],
         )
-    return {ARRAY: _form(given[ARRAY])} | _sequence(given)
+    return {ARRAY: _form(form[ARRAY])} | _sequence(form)
 
 
 def with_array_held(fields: Any) -> Any:
@@ -118,9 +221,9 @@ def with_array_held(fields: Any) -> Any:
     return {**fields, "data": samples_input({ARRAY: data} if arrays else data)}
 
 
-def _sequence(given: Mapping[str, Any]) -> dict[str, Any]:
+def _sequence(form: Mapping[str, Any]) -> dict[str, Any]:
     """Order and passes where they are not the usual ones."""
-    order, passes = given.get("order", GIVEN), given.get("passes", 1)
+    order, passes = form.get("order", GIVEN), form.get("passes", 1)
     if order not in (GIVEN, SHUFFLED):
         near = suggestion(order, (GIVEN, SHUFFLED))
         raise HdicaError(f"data: order = {order!r} is not allowed ({near})", ["data"])
@@ -130,34 +233,34 @@ def _sequence(given: Mapping[str, Any]) -> dict[str, Any]:
             f"data: passes = {passes!r} is not allowed (a whole number from 1 to {MOST_PASSES})",
             ["data"],
         )
-    found = {"order": (order, GIVEN), "passes": (passes, 1)}
-    return {key: value for key, (value, usual) in found.items() if value != usual}
+    values = {"order": (order, GIVEN), "passes": (passes, 1)}
+    return {key: value for key, (value, usual) in values.items() if value != usual}
 
 
-def _form(given: Any) -> Any:
+def _form(form: Any) -> Any:
     """Normal form of an array."""
-    if isinstance(given, str | PurePath):
-        given = {"file": given.as_posix() if isinstance(given, PurePath) else given}
-    if not isinstance(given, Mapping) or hasattr(given, "__array__"):
-        found = _of_memory(given)
-        if found.rows.size <= LONGEST:
-            return found.rows.tolist()
-        _HELD.setdefault(found.sha256, found)
-        return _named(found)
-    sha256 = given.get("sha256")
-    known = given.keys() <= _KEYS and isinstance(given.get("file", ""), str)
+    if isinstance(form, str | PurePath):
+        form = {"file": form.as_posix() if isinstance(form, PurePath) else form}
+    if not isinstance(form, Mapping) or hasattr(form, "__array__"):
+        samples = _of_memory(form)
+        if samples.rows.size <= LONGEST:
+            return samples.rows.tolist()
+        _HELD.setdefault(samples.sha256, samples)
+        return _named(samples)
+    sha256 = form.get("sha256")
+    plain = form.keys() <= _KEYS and isinstance(form.get("file", ""), str)
     hexadecimal = sha256 is None or _SHA256.fullmatch(str(sha256))
-    if not known or not hexadecimal or not given.keys() & {"file", "sha256"}:
-        raise HdicaError(f"data: array = {dict(given)!r} is not allowed ({_ALLOWED})", ["data"])
-    if "file" not in given:
+    if not plain or not hexadecimal or not form.keys() & {"file", "sha256"}:
+        raise HdicaError(f"data: array = {dict(form)!r} is not allowed ({_ALLOWED})", ["data"])
+    if "file" not in form:
         return _named(_held(str(sha256)))
-    file = relative(given["file"])
+    file = relative(form["file"])
     return {"file": file, **_named(_of_file(file, sha256))}
 
 
-def _named(found: Samples) -> dict[str, Any]:
-    count, n = found.shape
-    return {"n": n, "samples": count, "sha256": found.sha256}
+def _named(samples: Samples) -> dict[str, Any]:
+    count, n = samples.shape
+    return {"n": n, "samples": count, "sha256": samples.sha256}
 
 
 def samples_of(data: Mapping[str, Any]) -> Samples:
@@ -194,11 +297,11 @@ def _held(sha256: str) -> Samples:
     return _HELD[sha256]
 
 
-def _of_memory(given: Any) -> Samples:
-    found = samples_of_array(given)
-    rows = np.array(found.rows, dtype=float)  # a copy, which nobody changes
+def _of_memory(values: Any) -> Samples:
+    samples = samples_of_array(values)
+    rows = np.array(samples.rows, dtype=float)  # a copy, which nobody changes
     rows.flags.writeable = False
-    return Samples(rows, found.sha256)
+    return Samples(rows, samples.sha256)
 
 
 def samples_of_array(values: Any) -> Samples:
@@ -215,20 +318,20 @@ def samples_of_array(values: Any) -> Samples:
     except (ValueError, TypeError):  # rows of different lengths; an xarray.Dataset
         rows = np.empty(0)
     _check_shape(rows)
-    return Samples(rows, _digest(Samples(rows, "")))
+    return Samples(rows, _digest_of(Samples(rows, "")))
 
 
 def _of_file(file: str, expected: str | None) -> Samples:
     """The samples in a file, which is looked at once more, since it may have been changed."""
-    here = place(file)
-    found = _opened(str(here), digest(here))
-    if expected not in (None, found.sha256):
+    where = place(file)
+    samples = _opened(str(where), digest(where))
+    if expected not in (None, samples.sha256):
         raise DataGone(
             f"data: array = {file!r} is not allowed here (the sha256 of its numbers is "
-            f"{found.sha256}, not {expected}: these are other samples)",
+            f"{samples.sha256}, not {expected}: these are other samples)",
             ["data"],
         )
-    return found
+    return samples
 
 
 @lru_cache(maxsize=16)
@@ -237,7 +340,7 @@ def _opened(path: str, content: str) -> Samples:
     with reading(path, "data: array", _ALLOWED, ["data"]):
         rows = open_array(Path(path))
         _check_shape(rows)
-        return Samples(rows, _digest(Samples(rows, "")))
+        return Samples(rows, _digest_of(Samples(rows, "")))
 
 
 def _check_shape(rows: Any) -> None:
@@ -250,15 +353,15 @@ def _check_shape(rows: Any) -> None:
         )
 
 
-def _blocks(found: Samples) -> Iterator[tuple[int, Array]]:
-    for first in range(0, found.shape[0], found.block):
-        yield first, found.read(first, min(first + found.block, found.shape[0]))
+def _row_blocks(samples: Samples) -> Iterator[tuple[int, Array]]:
+    for first in range(0, samples.shape[0], samples.block):
+        yield first, samples.read(first, min(first + samples.block, samples.shape[0]))
 
 
-def _digest(found: Samples) -> str:
+def _digest_of(samples: Samples) -> str:
     """SHA-256 of the numbers as float64, row by row; refuses those that are not finite."""
-    made = hashlib.sha256()
-    for first, block in _blocks(found):
+    sha256 = hashlib.sha256()
+    for first, block in _row_blocks(samples):
         bad = np.argwhere(~np.isfinite(block))
         if bad.size:
             row, column = bad[0]
@@ -267,5 +370,5 @@ def _digest(found: Samples) -> str:
                 "which is not allowed (finite numbers; rows and columns are counted from 0)",
                 ["data"],
             )
-        made.update(block.astype("<f8", copy=False).data)
-    return made.hexdigest()
+        sha256.update(block.astype("<f8", copy=False).data)
+    return sha256.hexdigest()

@@ -1,16 +1,21 @@
-"""What to cite of results, of a study or of a system, as BibTeX."""
+"""What to cite of results, of a study or of a system, as BibTeX.
+
+The ``equations`` of a method say what it computes and by which published algorithm; what they name
+is looked for among the works that its system brings and those of ``hdica/systems/works.bib``.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError, path_of
 from hdica.systems import registry
+from hdica.systems.paper import Paper, works
 from hdica.systems.system import System
-from hdica.systems.works import bibtex, cited
+from hdica.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 KEPT = "bibtex"
 """Attribute of a published store with what there is to cite of it."""
 ALLOWED = "a system, a study, results, or the path of a study or of results"
+Cited = dict[Paper, str]
+"""What to cite, and of each what it is cited for."""
 
 
 def cite(what: Any) -> str:
@@ -104,3 +111,53 @@ def _record(what: Any) -> System:
     if name in known and (isinstance(what, str) or issubclass(kind, known[name].parameters)):
         return known[name]
     raise HdicaError(f"cite: a {name} is not allowed ({ALLOWED})")
+
+
+def software(version: str = __version__) -> Paper:
+    """Hdica itself, as CITATION.cff has it."""
+    title = "hdica: high-dimensional dynamics of online learning"
+    entry = f"""@software{{hdica,
+  author = {{{{the hdica developers}}}},
+  title = {{{{{title}}}}},
+  version = {{{version}}}
+}}"""
+    return Paper("hdica", title, entry)
+
+
+def cited(record: System, equations: Mapping[str, str], version: str = __version__) -> Cited:
+    """What there is to cite of some methods of a system: its papers, their works, the software.
+
+    Parameters
+    ----------
+    record
+        The system.
+    equations
+        What each method computes, by its name: see :class:`hdica.systems.method.Method`.
+    version
+        Version of hdica that computed.
+    """
+    cited: Cited = dict.fromkeys(record.papers, f"system {record.name}")
+    for paper in (*record.works, *works().values()):
+        methods = [name for name, text in equations.items() if paper.named_in(text)]
+        if methods and paper not in record.papers:
+            cited[paper] = f"method{'s' * (len(methods) > 1)} {', '.join(methods)}"
+    return cited | {software(version): "software"}
+
+
+def bibtex(what: Cited) -> str:
+    """Entries of BibTeX, each below a line that says what it is cited for."""
+    keys = _distinct([paper.key for paper in what])
+    entries = [
+        f"% {use}\n{paper.bibtex.replace(paper.key, key, 1)}\n"
+        for (paper, use), key in zip(what.items(), keys, strict=True)
+    ]
+    return "\n".join(entries)
+
+
+def _distinct(keys: Iterable[str]) -> list[str]:
+    """Keys of which no two are the same: a letter is added to the later ones."""
+    distinct: list[str] = []
+    for key in keys:
+        names = [key, *(f"{key}{letter}" for letter in "bcdefghijklmnopqrstuvwxyz")]
+        distinct.append(next(name for name in names if name not in distinct))
+    return distinct

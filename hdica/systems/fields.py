@@ -22,8 +22,7 @@ from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import Start, make_start
 from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wrong_length
 from hdica.inputs.data_input import Reads
-from hdica.inputs.samples import SAMPLES, samples_input
-from hdica.inputs.vectors import vector_input
+from hdica.inputs.samples import SAMPLES, samples_input, vector_input
 from hdica.systems.address import in_one_spelling
 from hdica.systems.axes import is_number
 

@@ -15,7 +15,6 @@ import xarray as xr
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.inputs.network import Training, check_training
 from hdica.run.settings import ClusterSettings
 from hdica.store.export import check_export
 from hdica.sweep import Study
@@ -193,8 +192,6 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: study().run(cluster="locl"), "did you mean 'local'?"),
     (lambda: hdica.FilterSeries(filters={"random": {"filtrs": 3}}), "did you mean 'filters'?"),
     (lambda: check_export("cvs", None), "did you mean 'csv'?"),
-    (lambda: check_training({**vars(Training()), "labels": "imge"}), "did you mean 'image'?"),
-    (lambda: check_training({**vars(Training()), "step": 3}), "did you mean 'steps'?"),
 ]  # fmt: skip
 
 NO_MISSPELLING = {

@@ -11,9 +11,9 @@ from scipy.special import beta as beta_function
 
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.sources import make_source
-from hdica.systems.subspace_ica.limit import flow
-from hdica.systems.subspace_ica.limit.loss import Loss
-from hdica.systems.subspace_ica.limit.pca import Reduction
+from hdica.systems.subspace_ica import flow
+from hdica.systems.subspace_ica.loss import Loss
+from hdica.systems.subspace_ica.prediction import Reduction
 
 AGREES, REJECTED = 4.5, 10.0  # standard errors
 EXP = make_contrast("exp")
@@ -256,7 +256,7 @@ def test_b3_holds_of_subspaces_of_equal_spikes():
 
 def test_lemma_3_linearly_many_samples_leave_an_angle():
     """At n = 2D the projection of v on the components stays at phi < 1, whatever D."""
-    expected = Reduction(np.full(2, 2.0), np.full(2, 0.5**0.5), 0.5).kept
+    expected = Reduction(np.full(2, 2.0), np.full(2, 0.5**0.5), 0.5).length
     assert expected == pytest.approx(math.sqrt(0.7))
     for size in (50, 150):
         found = [components(seed, size, 0.5, 2.0, 2)[:2] for seed in range(20)]

@@ -12,7 +12,6 @@ Draw = Any
 FILTERS: list[Any] = [
     {"random": {"filters": 3, "width": 4}},
     {"random": {"filters": 2, "width": 6, "seed": 5}},
-    {"trained": {"steps": 5, "filters": 2, "width": 4, "labels": "random"}},
 ]
 IMAGES: list[Any] = [{"bundled": ["china", "flower"]}, {"bundled": "flower"}]
 AXES: dict[str, list[Any]] = {

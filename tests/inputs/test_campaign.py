@@ -232,8 +232,7 @@ def readers(path: Path) -> Iterator[Callable[[], Any]]:
     """Everything that reads files of a kind."""
     from hdica.inputs.filters import load_filters
     from hdica.inputs.images import load_images
-    from hdica.inputs.samples import samples_input
-    from hdica.inputs.vectors import vector_input
+    from hdica.inputs.samples import samples_input, vector_input
 
     if path.suffix in (".npy", ".zarr"):
         yield lambda: vector_input({"vector": path.name}, "prior")

@@ -10,8 +10,7 @@ import pytest
 
 from hdica.cli import call
 from hdica.errors import HdicaError
-from hdica.inputs.digest import digest
-from hdica.inputs.manifest import differences, read_manifest, write_manifest
+from hdica.inputs.place import differences, digest, read_manifest, write_manifest
 
 
 @pytest.fixture

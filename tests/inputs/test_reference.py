@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.inputs.manifest import differences
+from hdica.inputs.place import differences
 from hdica.inputs.reference import Reference, load_reference
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from hdica import OnlineICA, SparsePCA
 from hdica.errors import DataGone, HdicaError
 from hdica.ingredients import slabs
 from hdica.ingredients.held import held
-from hdica.inputs.vectors import LONGEST, vector_input
+from hdica.inputs.samples import LONGEST, vector_input
 from hdica.systems.trials import content_of
 
 N = 400

@@ -41,8 +41,8 @@ from hdica.limits.passage.step import Points, step_of
 from hdica.systems.projected import density
 from hdica.systems.projected.density_values import antiderivative
 from hdica.systems.sparse_pca.system import mean_field
-from hdica.systems.tensorial_ica.limit import fluctuation, orlicz
-from hdica.systems.tensorial_ica.methods import limits as tensorial
+from hdica.systems.tensorial_ica import fluctuation, moments
+from hdica.systems.tensorial_ica import fluctuation as tensorial
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("fixed_counts.txt")
@@ -181,7 +181,7 @@ def half_line(ratio):
 
 
 def norm(spec):
-    return np.array(orlicz.psi2_norm(make_source(spec)))
+    return np.array(moments.psi2_norm(make_source(spec)))
 
 
 def level(eta):
@@ -233,21 +233,21 @@ COUNTS = [  # the number of so few is wrong, twice as many change the result by 
         *("limits.mean_field.transitions.landscape", "_POINTS", 1),
         *(partial(near_zero, {"sparse": 0.05}, "0.025*sign(x)", 0.05), 1e-9),
     ),
-    ("systems.tensorial_ica.limit.orlicz", "_NODES", 2, partial(norm, "uniform"), 1e-12),
+    ("systems.tensorial_ica.moments", "_NODES", 2, partial(norm, "uniform"), 1e-12),
     (
-        *("systems.tensorial_ica.limit.orlicz", "_NODES", 2),
+        *("systems.tensorial_ica.moments", "_NODES", 2),
         *(partial(norm, {"scipy": "beta", "a": 0.3, "b": 0.4}), 1e-12),
     ),
     (
-        *("systems.tensorial_ica.limit.fluctuation", "_STRETCHES", 20),
+        *("systems.tensorial_ica.fluctuation", "_STRETCHES", 20),
         *(partial(level, "0.0005*(1 + sin(t/50))"), 1e-4),
     ),
     (
-        *("systems.tensorial_ica.limit.fluctuation", "_STRETCHES", 20),
+        *("systems.tensorial_ica.fluctuation", "_STRETCHES", 20),
         *(partial(level, "0.001/(1 + t/100)"), 1e-6),
     ),
     (
-        *("systems.tensorial_ica.methods.limits", "NODES", 4),
+        *("systems.tensorial_ica.fluctuation", "NODES", 4),
         *(partial(levels, "0.001/(1 + t/100)"), 1e-9),
     ),
     ("limits.mean_field.entries.order", "KNOTS", 20, path, 1e-6),

@@ -86,7 +86,7 @@ def test_a_point_waits_for_data_that_went(
         return load(data, colour)
 
     monkeypatch.setattr(images, "load_images", gone)
-    images._kept.cache_clear()
+    images._decoded_once.cache_clear()
     hindered = run(planned, out, progress=False)
     assert hindered.pending == 1
     assert "b.png' is not allowed (there is no" in hindered.lost[0]

@@ -15,8 +15,7 @@ from hdica.analysis.describe import described
 from hdica.analysis.printed import Place, Printed
 from hdica.analysis.reading import finished, group
 from hdica.errors import HdicaError, suggestion
-from hdica.inputs.digest import digest
-from hdica.inputs.place import place
+from hdica.inputs.place import digest, place
 from hdica.inputs.reference import load_reference
 from hdica.show.choose import evenly
 from hdica.show.finding import Finding

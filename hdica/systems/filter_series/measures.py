@@ -17,16 +17,16 @@ ORTHONORMAL = 1e-8
 """Largest deviation of U U' from the identity that is put down to rounding."""
 
 
-def _floats(given: Any, name: str) -> Array:
+def _floats(values: Any, name: str) -> Array:
     """Finite numbers as an array."""
     try:
-        found = np.asarray(given)
-        found = np.empty(0) if found.dtype.kind == "c" else found.astype(float)
+        array = np.asarray(values)
+        array = np.empty(0) if array.dtype.kind == "c" else array.astype(float)
     except (TypeError, ValueError, OverflowError):
         raise HdicaError(f"{name} is not allowed (an array of finite numbers)") from None
-    if not found.size or not np.all(np.isfinite(found)):
+    if not array.size or not np.all(np.isfinite(array)):
         raise HdicaError(f"{name} is not allowed (an array of finite numbers)")
-    return found
+    return array
 
 
 def excess_overlap(
@@ -93,11 +93,11 @@ def excess_overlap(
     w = w / np.linalg.norm(w, axis=-1, keepdims=True)
     inside = w @ u.T
     if not squared:
-        found = 1 - np.linalg.norm(w - inside @ u, axis=-1) - k / d
+        excess = 1 - np.linalg.norm(w - inside @ u, axis=-1) - k / d
     else:
-        found = np.sum(inside**2, axis=-1) - k / d
-    found = found / (1 - k / d) if normalised else found
-    return found if found.ndim else np.float64(found)
+        excess = np.sum(inside**2, axis=-1) - k / d
+    excess = excess / (1 - k / d) if normalised else excess
+    return excess if excess.ndim else np.float64(excess)
 
 
 def excess_kurtosis(projections: ArrayLike, axis: int = 0) -> Any:

@@ -2,28 +2,151 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.finite.random.streams import streams_of
 from hdica.ingredients.save import Save
+from hdica.inputs.filters import Series
 from hdica.inputs.images import check_width, pictures, random_patches
-from hdica.inputs.series import Series
-from hdica.systems.filter_series.compute import (
-    Principal,
-    excesses,
-    half_rise,
-    kept_share,
-    path,
-    principal,
-)
-from hdica.systems.filter_series.fields import rank, series, shape
-from hdica.systems.filter_series.measures import random_excess_overlap
-from hdica.systems.filter_series.system import FilterSeries, check_patches
+from hdica.process.machine import one_thread
+from hdica.systems.filter_series.measures import excess_kurtosis, random_excess_overlap
+from hdica.systems.filter_series.system import FilterSeries, check_patches, rank, series, shape
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.trials import content_of
+
+BLOCK = 4096
+"""Patches that are averaged over at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Principal:
+    """Principal components of patches.
+
+    Parameters
+    ----------
+    centred
+        Patches x minus their mean, shape (P, d).
+    components
+        Orthonormal rows, shape (d, d), the leading one first; the largest entry of each is
+        positive.
+    variances
+        Along them, shape (d,), decreasing.
+    """
+
+    centred: Array
+    components: Array
+    variances: Array
+
+
+def principal(patches: Array) -> Principal:
+    """Principal components of patches of shape (P, d); one thread, so that bits are the same."""
+    from scipy.linalg import eigh
+
+    with one_thread():
+        centred = patches - patches.mean(axis=0)
+        covariance = np.zeros((patches.shape[1],) * 2)
+        for first in range(0, len(centred), BLOCK):
+            block = centred[first : first + BLOCK]
+            covariance += block.T @ block
+        variances, vectors = eigh(covariance / len(centred))
+    rows = vectors.T[::-1]
+    largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
+    return Principal(
+        centred,
+        np.ascontiguousarray(rows * np.sign(largest)[:, None]),
+        np.maximum(variances[::-1], 0.0),
+    )
+
+
+def kept_share(filters: Array, components: Array) -> Array:
+    """Share of each filter's squared length in the leading components.
+
+    Parameters
+    ----------
+    filters
+        Shape (K, d).
+    components
+        All d, the leading one first.
+
+    Returns
+    -------
+    Array
+        Shape (K, d): entry k - 1 for the leading k of them, in [0, 1].
+    """
+    with one_thread():
+        scaled = filters / np.abs(filters).max(axis=1, keepdims=True)
+        squares = (scaled @ components.T) ** 2
+    summed = np.cumsum(squares, axis=1)
+    return np.asarray(summed / summed[:, -1:])
+
+
+def kurtoses(filters: Array, centred: Array) -> tuple[Array, Array]:
+    """Excess kurtosis of projections of patches, and of patches without their own mean.
+
+    Parameters
+    ----------
+    filters
+        Shape (K, d).
+    centred
+        Patches x, shape (P, d), with mean 0 in every pixel.
+
+    Returns
+    -------
+    tuple of Array
+        Of w.x, shape (K,), and of w.(x - mean of the pixels of x): the DC component, which varies
+        most of all, tells nothing of the filter's form.
+    """
+    with one_thread():
+        projected = centred @ filters.T
+        level = centred.mean(axis=1)
+    without = projected - np.outer(level, filters.sum(axis=1))
+    return excess_kurtosis(projected), excess_kurtosis(without)
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Means over filters and standard deviations among them at every snapshot, shape (T,)."""
+
+    excess: Array
+    excess_sd: Array
+    printed: Array
+    kurtosis: Array
+    kurtosis_sd: Array
+    dcremoved: Array
+
+
+def path(snapshots: Series, principal: Principal, k: int) -> Path:
+    """Excess overlap with the leading k components, and kurtosis, of every snapshot."""
+    rows = []
+    for snapshot in range(len(snapshots.steps)):
+        filters = snapshots.vectors(snapshot)
+        share = kept_share(filters, principal.components)[:, k - 1]
+        excess, printed = excesses(share, k / snapshots.dimension)
+        plain, without = kurtoses(filters, principal.centred)
+        rows.append(
+            [excess.mean(), excess.std(), printed.mean(), plain.mean(), plain.std(), without.mean()]
+        )
+    return Path(*np.array(rows).T)
+
+
+def excesses(share: Array, random: float | Array) -> tuple[Array, Array]:
+    """Excess overlaps, squared and as printed, of the share of a filter and that of a random one.
+
+    See :func:`hdica.systems.filter_series.measures.excess_overlap`.
+    """
+    return share - random, 1 - np.sqrt(np.maximum(1 - share, 0.0)) - random
+
+
+def half_rise(steps: Array, values: Array) -> float:
+    """First step at which a number is half-way from its first value to its last; NaN if unknown."""
+    middle = (values[0] + values[-1]) / 2
+    beyond = (values >= middle) if values[-1] >= values[0] else (values <= middle)
+    defined = beyond.any() and np.isfinite(middle)
+    return float(steps[int(beyond.argmax())]) if defined else float("nan")
+
 
 PAPER = "Reduce and Conquer 2025"
 HOME = "hdica.systems.filter_series"
@@ -47,9 +170,9 @@ def patches(system: FilterSeries, width: int, seed: int) -> Array:
     return random_patches(images, width, system.patches, stream("patches"))
 
 
-def _known(system: FilterSeries, seed: int | None) -> tuple[Series, Principal]:
-    found = series(system)
-    return found, principal(patches(system, found.filters.shape[3], seed or 0))
+def _data(system: FilterSeries, seed: int | None) -> tuple[Series, Principal]:
+    snapshots = series(system)
+    return snapshots, principal(patches(system, snapshots.filters.shape[3], seed or 0))
 
 
 def _able(system: FilterSeries) -> None:
@@ -64,25 +187,25 @@ def _able(system: FilterSeries) -> None:
 def _history(
     system: FilterSeries, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    found, known = _known(system, seed)
-    k = rank(system, found.dimension)
-    seen, steps = path(found, known, k), found.steps.astype(float)
+    snapshots, components = _data(system, seed)
+    k = rank(system, snapshots.dimension)
+    means, steps = path(snapshots, components, k), snapshots.steps.astype(float)
     at = np.searchsorted(steps, times, side="right") - 1
 
     def until(values: Array) -> Array:
         return np.where(at >= 0, values[np.maximum(at, 0)], np.nan)
 
     values = {
-        "excess_overlap": until(seen.excess),
-        "excess_overlap_sd": until(seen.excess_sd),
-        "printed_overlap": until(seen.printed),
-        "normalised_overlap": until(seen.excess / (1 - k / found.dimension)),
-        "kurtosis": until(seen.kurtosis),
-        "kurtosis_sd": until(seen.kurtosis_sd),
-        "kurtosis_dcremoved": until(seen.dcremoved),
-        "rise_overlap": np.asarray(half_rise(steps, seen.excess)),
-        "rise_kurtosis": np.asarray(half_rise(steps, seen.kurtosis)),
-        "rise_kurtosis_dcremoved": np.asarray(half_rise(steps, seen.dcremoved)),
+        "excess_overlap": until(means.excess),
+        "excess_overlap_sd": until(means.excess_sd),
+        "printed_overlap": until(means.printed),
+        "normalised_overlap": until(means.excess / (1 - k / snapshots.dimension)),
+        "kurtosis": until(means.kurtosis),
+        "kurtosis_sd": until(means.kurtosis_sd),
+        "kurtosis_dcremoved": until(means.dcremoved),
+        "rise_overlap": np.asarray(half_rise(steps, means.excess)),
+        "rise_kurtosis": np.asarray(half_rise(steps, means.kurtosis)),
+        "rise_kurtosis_dcremoved": np.asarray(half_rise(steps, means.dcremoved)),
     }
     return PointResult(values)
 
@@ -92,9 +215,7 @@ def _seconds(system: FilterSeries, n: int | None, last: float) -> float:
     count, channels, width = shape(system)
     d = channels * width * width
     each = system.patches * (4e-10 * d * d + 25 * count * (4e-10 * d + 2.8e-8))
-    trained = system.filters.get("trained")
-    training = 5e-7 * trained["steps"] * trained["batch"] * trained["crop"] if trained else 0.0
-    return 0.05 + each + 10 * training
+    return 0.05 + each
 
 
 HISTORY = Method(
@@ -134,20 +255,20 @@ HISTORY = Method(
 
 def _padded(pictures: Array, many: int) -> Array:
     """The same with NaN up to so many pictures."""
-    found = np.full((many, *pictures.shape[1:]), np.nan)
-    found[: len(pictures)] = pictures[:many]
-    return found
+    out = np.full((many, *pictures.shape[1:]), np.nan)
+    out[: len(pictures)] = pictures[:many]
+    return out
 
 
 def _spectrum(
     system: FilterSeries, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    found, known = _known(system, seed)
-    d, filters = found.dimension, found.vectors(-1)
+    snapshots, principal = _data(system, seed)
+    d, filters = snapshots.dimension, snapshots.vectors(-1)
     ranks = ranks_of(d)
-    excess, printed = excesses(kept_share(filters, known.components)[:, ranks - 1], ranks / d)
-    total = known.variances.sum()
-    explained = np.cumsum(known.variances)[ranks - 1] / (total if total > 0 else 1.0)
+    excess, printed = excesses(kept_share(filters, principal.components)[:, ranks - 1], ranks / d)
+    total = principal.variances.sum()
+    explained = np.cumsum(principal.variances)[ranks - 1] / (total if total > 0 else 1.0)
     mean = excess.mean(axis=0)
     values = {
         "excess_overlap": mean,
@@ -157,9 +278,9 @@ def _spectrum(
         "peak": np.asarray(FRACTIONS[int(mean.argmax())]),
     }
     if save.extra:
-        side, many = found.filters.shape[3], len(system.dims()["component"])
-        form = (-1, side, side, found.channels)
-        shown = {"components": known.components, "last_filters": filters}
+        side, many = snapshots.filters.shape[3], len(system.dims()["component"])
+        form = (-1, side, side, snapshots.channels)
+        shown = {"components": principal.components, "last_filters": filters}
         values |= {k: _padded(v.reshape(form), many) for k, v in shown.items() if k in save.extra}
     return PointResult(values)
 
@@ -193,13 +314,11 @@ SPECTRUM = replace(
 )
 
 
-def _chance(
-    system: FilterSeries, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _chance(system: FilterSeries, times: Array, *_: object) -> PointResult:
     _, channels, width = shape(system)
     d = channels * width * width
-    found = _by_chance(d, np.array([rank(system, d)]))
-    return PointResult({name: np.repeat(one, len(times)) for name, one in found.items()})
+    values = _by_chance(d, np.array([rank(system, d)]))
+    return PointResult({name: np.repeat(one, len(times)) for name, one in values.items()})
 
 
 def _by_chance(d: int, ranks: NDArray[np.int64]) -> dict[str, Array]:
@@ -213,9 +332,7 @@ def _by_chance(d: int, ranks: NDArray[np.int64]) -> dict[str, Array]:
     }
 
 
-def _chance_spectrum(
-    system: FilterSeries, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _chance_spectrum(system: FilterSeries, *_: object) -> PointResult:
     _, channels, width = shape(system)
     d = channels * width * width
     return PointResult(_by_chance(d, ranks_of(d)))
@@ -255,6 +372,5 @@ CHANCE_SPECTRUM = replace(
     coords=lambda times: {"fraction": FRACTIONS},
     ignores=frozenset({"images", "patches", "k"}),
 )
-
 METHODS = (HISTORY, SPECTRUM, CHANCE, CHANCE_SPECTRUM)
 """Ways to compute points of a series of filters."""

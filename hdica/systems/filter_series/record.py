@@ -5,9 +5,9 @@ from __future__ import annotations
 from hdica.systems.filter_series.methods import METHODS
 from hdica.systems.filter_series.system import FilterSeries
 from hdica.systems.method import Role
+from hdica.systems.paper import work
 from hdica.systems.registry import register
 from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words
-from hdica.systems.works import REDUCE_AND_CONQUER
 
 __all__ = ["SYSTEM", "FilterSeries"]
 
@@ -23,7 +23,7 @@ SYSTEM = register(
     System(
         parameters=FilterSeries,
         title="First-layer filters of a network: principal subspace and non-Gaussian directions",
-        papers=(REDUCE_AND_CONQUER,),
+        papers=(work("Reduce and Conquer 2025"),),
         order_parameters=(
             OrderParameter(
                 "excess_overlap",
@@ -61,7 +61,6 @@ SYSTEM = register(
         functions={
             **dict.fromkeys(_MEASURES, f"{_HERE}.measures"),
             "load_filters": "hdica.inputs.filters",
-            "train_filters": f"{_HERE}.api",
         },
         analyses={"ensemble": {"simulation": Role.SIMULATION}},
         horizon=10.0,

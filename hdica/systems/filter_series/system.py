@@ -1,21 +1,145 @@
 """First-layer filters of a network over its training, and the images that it was trained on.
 
 "Reduce and Conquer: Independent Component Analysis at linear sample complexity" (2025), Section 5.
-Nothing is trained here unless it is asked for: filters are data.
+Nothing is trained here: filters are data.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+import numpy as np
+from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.errors import HdicaError
-from hdica.inputs.data_input import DATA, DataInput
-from hdica.systems.filter_series.fields import FILTERS, FilterInput, Share, series, shape
+from hdica.errors import HdicaError, suggestion
+from hdica.inputs.data_input import BUNDLED, DATA, DataInput, Reads, data_input, path_of
+from hdica.inputs.filters import Series, load_filters
+from hdica.systems.fields import is_number
 from hdica.systems.parameters import Parameters
 from hdica.systems.points import check_memory
+
+FILTERS = (
+    "a path below `data/`, or `{path, sha256}`: `.npy`, `.npz`, PyTorch checkpoints, or a folder "
+    "of one a snapshot; `{random: {...}}`: independent normal entries, no training"
+)
+RANDOM = {"filters": (16, 1, 4096), "width": (11, 1, 64), "seed": (0, 0, 2**53)}
+"""Of filters with independent normal entries how many, of how many pixels a side, and which: the
+number where none is given, the least and the largest."""
+
+
+def _filters(value: Any) -> Any:
+    if isinstance(value, Mapping) and list(value) == ["random"]:
+        return {"random": _random(value["random"])}
+    if value == BUNDLED or (isinstance(value, Mapping) and BUNDLED in value):
+        raise HdicaError(f"filters = {value!r} is not allowed ({FILTERS.replace('`', '')})")
+    return data_input(value)
+
+
+def _random(numbers: Any) -> dict[str, int]:
+    if not isinstance(numbers, Mapping):
+        raise HdicaError(f"random = {numbers!r} is not allowed ({{{', '.join(RANDOM)}}})")
+    for key in numbers:
+        if key not in RANDOM:
+            raise HdicaError(f"random.{key} is not known ({suggestion(key, RANDOM)})")
+    for key, (usual, low, high) in RANDOM.items():
+        value = numbers.get(key, usual)
+        if not is_number(value) or not float(value).is_integer() or not low <= value <= high:
+            raise HdicaError(
+                f"random.{key} = {value!r} is not allowed (a whole number from {low} to {high})"
+            )
+    return {key: int(numbers.get(key, usual)) for key, (usual, _, _) in RANDOM.items()}
+
+
+FilterInput = Annotated[dict[str, Any], BeforeValidator(_filters), Reads()]
+
+
+def _share(value: Any) -> float:
+    whole = is_number(value) and value >= 1 and float(value).is_integer()
+    if whole or (is_number(value) and 0 < value < 1):
+        return float(value)
+    raise HdicaError(
+        f"k = {value!r} is not allowed (a share of d between 0 and 1, or a whole number >= 1)"
+    )
+
+
+Share = Annotated[float, BeforeValidator(_share)]
+
+
+def rank(system: FilterSeries, d: int) -> int:
+    """k, the dimension of the principal subspace: a share of d, or the number itself.
+
+    Raises
+    ------
+    HdicaError
+        If it is not below d.
+    """
+    k = round(system.k * d) if system.k < 1 else int(system.k)
+    if not 1 <= max(k, 1) < d:
+        raise HdicaError(
+            f"k = {system.k:g} is not allowed for filters of {d} entries (k < {d})", ["k"]
+        )
+    return max(k, 1)
+
+
+def series(system: FilterSeries) -> Series:
+    """The filters at their snapshots.
+
+    Raises
+    ------
+    HdicaError
+        If they cannot be read, are not square, have other channels than the images, or one of them
+        is 0.
+    """
+    filters = json.dumps(system.filters, sort_keys=True)
+    snapshots = _series(filters, system.layer, system.training, _channels(system))
+    if snapshots.channels != _channels(system):
+        raise HdicaError(
+            f"colour = {system.colour!r} is not allowed with filters of {snapshots.channels} "
+            "channels (grey for 1, rgb for 3)",
+            ["colour", "filters"],
+        )
+    rows, columns = snapshots.filters.shape[3:]
+    if rows != columns:
+        raise HdicaError(f"filters of {rows} x {columns} pixels are not allowed (square ones)")
+    # A mean over filters would be NaN, with nothing to say why.
+    snapshot, number = np.nonzero(~np.any(snapshots.filters, axis=(2, 3, 4)))
+    if snapshot.size:
+        raise HdicaError(
+            f"filters with one that is 0 are not allowed (filter {number[0]} at step "
+            f"{snapshots.steps[snapshot[0]]} has no direction)",
+            ["filters"],
+        )
+    return snapshots
+
+
+@lru_cache(maxsize=16)
+def _series(filters: str, layer: str, training: int, channels: int) -> Series:
+    form = json.loads(filters)
+    if "random" not in form:
+        snapshots = load_filters(path_of(form), layer=layer, training=training)
+        data_input(form)  # once more: they may have changed while they were read
+        return snapshots
+    count, width = form["random"]["filters"], form["random"]["width"]
+    draw = np.random.default_rng([form["random"]["seed"], 2])
+    entries = draw.standard_normal((1, count, channels, width, width))
+    return Series(np.zeros(1, dtype=np.int64), entries.astype(np.float32))
+
+
+def _channels(system: FilterSeries) -> int:
+    return 1 if system.colour == "grey" else 3
+
+
+def shape(system: FilterSeries) -> tuple[int, int, int]:
+    """Filters K, channels and pixels a side."""
+    if "random" in system.filters:
+        random = system.filters["random"]
+        return random["filters"], _channels(system), random["width"]
+    count, channels, width, _ = series(system).filters.shape[1:]
+    return count, channels, width
+
 
 COMPONENTS = 64
 """Principal components that are shown, as in Figure A.1."""
@@ -33,9 +157,8 @@ class FilterSeries(Parameters):
     ----------
     filters
         A path below ``data/`` (see :func:`hdica.inputs.filters.load_filters`), such as
-        ``"filters/small_network"``; ``{"trained": {...}}`` with fields of
-        :class:`hdica.inputs.network.Training`, which needs PyTorch; or ``{"random": {"filters",
-        "width", "seed"}}``, normal entries and no training.
+        ``"filters/small_network"``; or ``{"random": {"filters", "width", "seed"}}``, normal
+        entries and no training.
     images
         From which patches are drawn: see :func:`hdica.inputs.data_input.data_input`.
     colour
@@ -89,7 +212,7 @@ class FilterSeries(Parameters):
 
     @property
     def steps(self) -> list[float]:
-        """Steps of the snapshots; a network that is to be trained is trained for them."""
+        """Steps of the snapshots."""
         return [float(step) for step in series(self).steps]
 
     def dims(self) -> dict[str, tuple[float, ...]]:
@@ -105,6 +228,6 @@ class FilterSeries(Parameters):
         }
 
 
-def check_patches(system: Any, d: int) -> None:
+def check_patches(system: FilterSeries, d: int) -> None:
     """Refuse more patches than memory holds: twice, with their copy that is centred."""
     check_memory(16.0 * system.patches * d, f"patches = {system.patches}", "fewer patches")

@@ -12,9 +12,9 @@ from hdica.systems.hebbian_ica.methods import (
 )
 from hdica.systems.hebbian_ica.notes import NOTES
 from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.paper import work
 from hdica.systems.registry import register
 from hdica.systems.system import Control, Dimension, OrderParameter, Symbol, System, in_words
-from hdica.systems.works import RATTRAY_2002
 
 __all__ = ["SYSTEM", "HebbianICA"]
 
@@ -26,7 +26,7 @@ SYSTEM = register(
         parameters=HebbianICA,
         title="Hebbian ICA with several projections and sources",
         short="Hebbian ICA",
-        papers=(RATTRAY_2002,),
+        papers=(work("Rattray 2002"),),
         order_parameters=(
             OrderParameter(
                 "R",

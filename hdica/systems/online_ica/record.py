@@ -5,6 +5,7 @@ from __future__ import annotations
 from hdica.systems.online_ica.methods import METHODS
 from hdica.systems.online_ica.notes import NOTES
 from hdica.systems.online_ica.system import OnlineICA, mean_field
+from hdica.systems.paper import work
 from hdica.systems.projected.controls import (
     COLUMN,
     FEATURE,
@@ -19,7 +20,6 @@ from hdica.systems.projected.controls import (
 from hdica.systems.projected.stream import SAMPLES_TO_TRY
 from hdica.systems.registry import register
 from hdica.systems.system import Dimension, Symbol, System, in_words
-from hdica.systems.works import RATTRAY_2002, WANG_LU_2017
 
 AGE = Dimension("age", "time over the mean time of the escape")
 __all__ = ["SYSTEM", "OnlineICA"]
@@ -29,8 +29,7 @@ SYSTEM = register(
         parameters=OnlineICA,
         title="Online ICA with one feature",
         short="online ICA",
-        papers=(WANG_LU_2017,),
-        works=(RATTRAY_2002,),
+        papers=(work("Wang and Lu 2017"),),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, RHO),
         dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN, AGE),

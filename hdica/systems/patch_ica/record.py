@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from hdica.systems.method import Role
-from hdica.systems.patch_ica.methods import filter_bank, held_out
+from hdica.systems.paper import work
+from hdica.systems.patch_ica.methods import METHODS
 from hdica.systems.patch_ica.system import PatchICA
 from hdica.systems.registry import register
 from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words
-from hdica.systems.works import FASTICA, REDUCE_AND_CONQUER
 
 __all__ = ["SYSTEM", "PatchICA"]
 
@@ -22,8 +22,7 @@ SYSTEM = register(
     System(
         parameters=PatchICA,
         title="ICA of patches of natural images, in all pixels or in principal components",
-        papers=(REDUCE_AND_CONQUER,),
-        works=(FASTICA,),
+        papers=(work("Reduce and Conquer 2025"),),
         order_parameters=(
             OrderParameter(
                 "test_loss",
@@ -71,7 +70,7 @@ SYSTEM = register(
             "gabor_residual": Symbol("residual", "residual", "residual"),
             "feature_residual": Symbol("residual", "residual", "residual"),
         },
-        methods=(*held_out.METHODS, *filter_bank.METHODS),
+        methods=METHODS,
         analyses={"paths": {"simulation": Role.SIMULATION}},
         examples=(
             {**_TINY, "space": {"principal": 3}, "restarts": 2},

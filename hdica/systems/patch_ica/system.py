@@ -38,9 +38,9 @@ def _space(value: Any) -> Any:
     if value == "principal":
         return {"principal": USUAL_RANK}
     if isinstance(value, Mapping) and list(value) == ["principal"]:
-        given = value["principal"]
-        if is_number(given) and float(given).is_integer() and 1 <= given <= 3 * MOST_WIDTH**2:
-            return {"principal": int(given)}
+        d = value["principal"]
+        if is_number(d) and float(d).is_integer() and 1 <= d <= 3 * MOST_WIDTH**2:
+            return {"principal": int(d)}
     raise HdicaError(
         f"space = {value!r} is not allowed ({suggestion(value, ('ambient', 'principal'), SPACES)})"
     )
@@ -147,8 +147,9 @@ class PatchICA(Parameters):
                 ["space", "width"],
             )
         if not d < count(self) <= MOST_SAMPLES:
+            many = f"n = {count(self)}" if self.samples is None else f"= {self.samples}"
             raise HdicaError(
-                f"{_how_many(self)} with d = {d} is not allowed (d < n <= {MOST_SAMPLES:.0e}, as "
+                f"samples {many} with d = {d} is not allowed (d < n <= {MOST_SAMPLES:.0e}, as "
                 "fewer cannot be whitened)",
                 ["samples", "samples_per_dimension", "space"],
             )
@@ -162,11 +163,6 @@ class PatchICA(Parameters):
             "column": tuple(range(self.width)),
             "channel": tuple(range(CHANNELS[self.colour])),
         }
-
-
-def _how_many(system: PatchICA) -> str:
-    given = system.samples
-    return f"samples n = {count(system)}" if given is None else f"samples = {given}"
 
 
 def dimension(system: PatchICA) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes
+from hdica.systems.paper import work
 from hdica.systems.registry import register
 from hdica.systems.several_ica.methods import METHODS
 from hdica.systems.several_ica.system import SeveralICA
@@ -21,7 +22,6 @@ from hdica.systems.system import (
     System,
     in_words,
 )
-from hdica.systems.works import WANG_LU_2017
 
 __all__ = ["SYSTEM", "SeveralICA"]
 
@@ -43,7 +43,7 @@ SYSTEM = register(
         parameters=SeveralICA,
         title="Online ICA with several features",
         short="online ICA with several features",
-        papers=(WANG_LU_2017,),
+        papers=(work("Wang and Lu 2017"),),
         order_parameters=(
             OrderParameter(
                 "Q", "overlap Q = xi.x/n with the feature of a source", ("source",), even=True

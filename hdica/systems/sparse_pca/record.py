@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hdica.systems.paper import work
 from hdica.systems.projected.controls import (
     COLUMN,
     FEATURE,
@@ -15,10 +16,9 @@ from hdica.systems.projected.controls import (
 )
 from hdica.systems.projected.stream import SAMPLES_TO_TRY
 from hdica.systems.registry import register
-from hdica.systems.sparse_pca.methods import METHODS, OMEGA
-from hdica.systems.sparse_pca.notes import NOTES
+from hdica.systems.sparse_pca.methods import METHODS, NOTES, OMEGA
 from hdica.systems.sparse_pca.system import SparsePCA, mean_field
-from hdica.systems.system import Paper, Symbol, System, in_words
+from hdica.systems.system import Symbol, System, in_words
 
 __all__ = ["SYSTEM", "SparsePCA"]
 
@@ -27,18 +27,7 @@ SYSTEM = register(
         parameters=SparsePCA,
         title="Online sparse PCA of the spiked covariance model",
         short="online sparse PCA",
-        papers=(
-            Paper(
-                "Wang and Lu 2016",
-                "Online Learning for Sparse PCA in High Dimensions: Exact Dynamics and Phase "
-                "Transitions",
-                ("Wang, Chuang", "Lu, Yue M."),
-                2016,
-                "IEEE Information Theory Workshop (ITW)",
-                "inproceedings",
-                {"eprint": "1609.02191", "archiveprefix": "arXiv"},
-            ),
-        ),
+        papers=(work("Wang and Lu 2016"),),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, OMEGA, RHO),
         dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN),
@@ -54,18 +43,6 @@ SYSTEM = register(
             ),
             "omega_c": Symbol("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
         },
-        works=(
-            Paper(
-                "Luss and Teboulle 2013",
-                "Conditional Gradient Algorithms for Rank-One Matrix Approximations with a "
-                "Sparsity Constraint",
-                ("Luss, Ronny", "Teboulle, Marc"),
-                2013,
-                "SIAM Review",
-                "article",
-                {"volume": "55", "pages": "65-98"},
-            ),
-        ),
         methods=METHODS,
         mean_field=mean_field,
         functions={"best_step": "hdica.systems.projected.best_step"},

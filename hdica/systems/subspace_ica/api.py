@@ -17,12 +17,10 @@ from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import check_constants, finite, listed, scalar, text
 from hdica.systems.method import Array
 from hdica.systems.points import check_times
-from hdica.systems.subspace_ica.fields import strengths, weights
-from hdica.systems.subspace_ica.limit import flow
-from hdica.systems.subspace_ica.limit.hermite import information_exponent
-from hdica.systems.subspace_ica.limit.loss import Loss, direction_of
-from hdica.systems.subspace_ica.limit.pca import Reduction, best_strength, threshold
-from hdica.systems.subspace_ica.model import SubspaceModel
+from hdica.systems.subspace_ica import flow
+from hdica.systems.subspace_ica.loss import Loss, direction_of, information_exponent
+from hdica.systems.subspace_ica.model import SubspaceModel, strengths, weights
+from hdica.systems.subspace_ica.prediction import Reduction, best_strength, threshold
 
 GROWN = 101
 """Overlaps of a path whose times are not given."""
@@ -36,20 +34,20 @@ def _contrast(given: Any, constants: Any) -> Contrast:
 
 
 def _ratio(gamma: Any) -> float:
-    found = finite(gamma, "gamma")
-    if not 0 < found <= 1:
-        raise HdicaError(f"gamma = {found:.12g} is not allowed (0 < gamma <= 1)")
-    return found
+    ratio = finite(gamma, "gamma")
+    if not 0 < ratio <= 1:
+        raise HdicaError(f"gamma = {ratio:.12g} is not allowed (0 < gamma <= 1)")
+    return ratio
 
 
 def _overlaps(alpha: Any) -> Array:
     """One overlap as an array without dimensions, or a list of them."""
-    one = scalar(alpha, "alpha")
-    found = listed(alpha, "alpha") if one is None else np.array(finite(one, "alpha"))
-    if np.any(np.abs(found) > 1):
-        worst = float(found.flat[np.argmax(np.abs(found))])
+    number = scalar(alpha, "alpha")
+    overlaps = listed(alpha, "alpha") if number is None else np.array(finite(number, "alpha"))
+    if np.any(np.abs(overlaps) > 1):
+        worst = float(overlaps.flat[np.argmax(np.abs(overlaps))])
         raise HdicaError(f"alpha = {worst:.12g} is not allowed (overlaps are from -1 to 1)")
-    return found
+    return overlaps
 
 
 @shown
@@ -82,12 +80,8 @@ def population_loss(
         Overlap of the filter with the feature, from -1 to 1, or a list of them.
     constants
         Numbers for named constants in the contrast.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -105,20 +99,20 @@ def population_loss(
     Examples
     --------
     >>> import hdica
-    >>> found = hdica.population_loss("rademacher", "exp", 0.5, alpha=0.6)
-    >>> round(float(found["L"]), 6), round(float(found["dL"]), 6)
+    >>> result = hdica.population_loss("rademacher", "exp", 0.5, alpha=0.6)
+    >>> round(float(result["L"]), 6), round(float(result["dL"]), 6)
     (-0.705486, 0.011501)
     """
     given, law = _contrast(contrast, constants), make_source(source)
     a = _overlaps(alpha)
-    found = Loss(given, law, _ratio(gamma)).at(a)
+    at = Loss(given, law, _ratio(gamma)).at(a)
     dims = ("alpha",) * a.ndim
     exponent = information_exponent(given, law)
     data = {
-        "L": (dims, found.loss, {"long_name": "population loss"}),
-        "dL": (dims, found.slope, {"long_name": "slope of the population loss"}),
-        "L_error": (dims, found.loss_error, {"long_name": "error of L"}),
-        "dL_error": (dims, found.slope_error, {"long_name": "error of dL"}),
+        "L": (dims, at.loss, {"long_name": "population loss"}),
+        "dL": (dims, at.slope, {"long_name": "slope of the population loss"}),
+        "L_error": (dims, at.loss_error, {"long_name": "error of L"}),
+        "dL_error": (dims, at.slope_error, {"long_name": "error of dL"}),
         "exponent": (
             (),
             math.nan if exponent is None else float(exponent),
@@ -126,11 +120,11 @@ def population_loss(
         ),
     }
     coords = {"alpha": (dims, a, {"long_name": "overlap with the feature"})}
-    return xr.Dataset(data, coords, _said(law, given, gamma))
+    return xr.Dataset(data, coords, _attributes(law, given, gamma))
 
 
-def _said(law: Source, given: Contrast, gamma: float) -> dict[str, Any]:
-    """Attributes that say what was computed."""
+def _attributes(law: Source, given: Contrast, gamma: float) -> dict[str, Any]:
+    """What was computed."""
     return {"source": law.label, "contrast": given.formula.text, "gamma": float(gamma)}
 
 
@@ -168,12 +162,8 @@ def gradient_flow(
     direction
         ``"ascent"``, ``"descent"``, or ``"auto"`` for the one that leads to the feature: the sign
         of c_4 kappa_4 for even contrasts or symmetric laws.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -193,8 +183,8 @@ def gradient_flow(
     Examples
     --------
     >>> import hdica
-    >>> found = hdica.gradient_flow("rademacher", "exp", 0.5, alpha0=0.1, until=0.9)
-    >>> round(float(found["time"][-1]), 3), round(float(found["alpha"][-1]), 6)
+    >>> result = hdica.gradient_flow("rademacher", "exp", 0.5, alpha0=0.1, until=0.9)
+    >>> round(float(result["time"][-1]), 3), round(float(result["alpha"][-1]), 6)
     (1153.033, 0.9)
     """
     given, law = _contrast(contrast, constants), make_source(source)
@@ -217,9 +207,9 @@ def gradient_flow(
         path = at, *moves.path(start, at)
     least = float(reached["C"])
     below = flow.bound(least, start, path[0]) if least > 0 else np.full(path[0].shape, math.nan)
-    found = reached.merge(_along(*path, below))
+    result = reached.merge(_along(*path, below))
     shown_sign = "ascent" if sign > 0 else "descent"
-    return found.assign_attrs(_said(law, given, ratio) | {"direction": shown_sign})
+    return result.assign_attrs(_attributes(law, given, ratio) | {"direction": shown_sign})
 
 
 def _reached(moves: flow.Flow, start: float, end: float) -> xr.Dataset:
@@ -295,8 +285,8 @@ def reduced_model(
     Examples
     --------
     >>> import hdica
-    >>> found = hdica.reduced_model([2.0, 2.0], samples_per_dimension=2)
-    >>> round(float(found["gamma"]), 6), round(float(found["gamma_c"]), 6)
+    >>> result = hdica.reduced_model([2.0, 2.0], samples_per_dimension=2)
+    >>> round(float(result["gamma"]), 6), round(float(result["gamma_c"]), 6)
     (0.333333, 0.291667)
     """
     model = _model(beta, alpha)
@@ -305,19 +295,19 @@ def reduced_model(
     if ratio is not None and ratio <= 0:
         raise HdicaError(f"{name} = {ratio:g} is not allowed (a number > 0)")
     c = 0.0 if ratio is None else 1 / ratio
-    found = Reduction(strengths(model), weights(model), c)
-    inverse = found.alpha / (1 + found.beta)
+    reduced = Reduction(strengths(model), weights(model), c)
+    inverse = reduced.alpha / (1 + reduced.beta)
     each, both = ("component",), ("component", "other")
     data: dict[str, tuple[tuple[str, ...], Any, str]] = {
-        "gamma": ((), found.gamma, "signal-to-noise ratio"),
-        "vtilde": (each, found.direction, "feature of the reduced model"),
+        "gamma": ((), reduced.gamma, "signal-to-noise ratio"),
+        "vtilde": (each, reduced.direction, "feature of the reduced model"),
         "filter": (each, inverse / np.linalg.norm(inverse), "best filter, along C^-1 v"),
-        "noise": (both, found.noise, "covariance of the noise"),
-        "eigenvalue": (each, found.eigenvalues, "eigenvalue of the sample covariance"),
-        "phi": (each, np.sqrt(found.phi2), "overlap of a spike with its principal component"),
-        "gamma_c": ((), found.gamma_c, "signal-to-noise ratio of estimated components"),
-        "vtilde_c": (each, found.direction_c, "feature of the estimated components"),
-        "pca_overlap": ((), found.kept, "length of the projection of v on them"),
+        "noise": (both, reduced.noise, "covariance of the noise"),
+        "eigenvalue": (each, reduced.eigenvalues, "eigenvalue of the sample covariance"),
+        "phi": (each, np.sqrt(reduced.phi2), "overlap of a spike with its principal component"),
+        "gamma_c": ((), reduced.gamma_c, "signal-to-noise ratio of estimated components"),
+        "vtilde_c": (each, reduced.direction_c, "feature of the estimated components"),
+        "pca_overlap": ((), reduced.length, "length of the projection of v on them"),
         "threshold": ((), threshold(c), "strength above which a spike is found"),
         "best_beta": ((), best_strength(c), "strength of equal spikes with the largest gamma_c"),
     }

@@ -2,32 +2,113 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from hdica.errors import HdicaError, suggestion
 from hdica.finite.random.streams import streams_of
-from hdica.ingredients.quadrature import dot
+from hdica.ingredients.plain import plain
+from hdica.ingredients.quadrature import dot, numbers
+from hdica.ingredients.sources import Source, make_source
 from hdica.systems.arguments import whole
-from hdica.systems.fields import LAWS
+from hdica.systems.fields import LAWS, is_number
 from hdica.systems.parameters import Parameters
 from hdica.systems.points import check_memory
-from hdica.systems.subspace_ica.fields import (
-    MOST_SAMPLES,
-    Alpha,
-    Array,
-    Beta,
-    Latent,
-    check_lengths,
-    latent,
-    strengths,
-    weights,
-    whole_number,
-)
-from hdica.systems.subspace_ica.finite.draws import Spiked
+from hdica.systems.subspace_ica.samples import Spiked
 from hdica.systems.trials import content_of
+
+Array = NDArray[np.float64]
+LARGEST = 1e12
+"""Largest strength of a spike, and largest ratio of the entries of a direction."""
+MOST_SAMPLES = 2**40
+BETAS = f"a number > 0 and <= {LARGEST:g}, or a list of them, one a spike"
+ALPHAS = "'equal', or a list of finite numbers, one a spike and not all 0"
+
+
+def whole_number(value: Any, name: str, least: int, most: int) -> int:
+    """A whole number in a range; 100.0 is the number 100."""
+    if not is_number(value) or not least <= value <= most or int(value) != value:
+        raise HdicaError(
+            f"{name} = {value!r} is not allowed (a whole number from {least} to {most})"
+        )
+    return int(value)
+
+
+def _beta(value: Any) -> Any:
+    given = plain(value)
+    for one in given if isinstance(given, list) and given else [given]:
+        if not is_number(one) or not 0 < one <= LARGEST:
+            raise HdicaError(f"beta = {value!r} is not allowed ({BETAS})")
+    return [float(one) for one in given] if isinstance(given, list) else float(given)
+
+
+def _alpha(value: Any) -> Any:
+    given = plain(value)
+    if given == "equal":
+        return given
+    entries = numbers(given) if isinstance(given, list) and given else None
+    if entries is None or not np.all(np.isfinite(entries)) or not np.any(entries):
+        raise HdicaError(
+            f"alpha = {value!r} is not allowed ({suggestion(value, ('equal',), ALPHAS)})"
+        )
+    return entries.tolist()
+
+
+def _latent(value: Any) -> Any:
+    try:
+        make_source(value)
+    except HdicaError as exc:
+        raise HdicaError(str(exc).replace("source:", "latent:", 1)) from None
+    return value
+
+
+Beta = Annotated[float | list[float], BeforeValidator(_beta)]
+Alpha = Annotated[str | list[float], BeforeValidator(_alpha)]
+Latent = Annotated[str | dict[str, Any], BeforeValidator(_latent)]
+
+
+def strengths(system: Any) -> Array:
+    """Beta of every spike, shape (r,)."""
+    given = system.beta
+    return np.array(given if isinstance(given, list) else [given] * system.rank, dtype=float)
+
+
+def weights(system: Any) -> Array:
+    """alpha, the coefficients of v in the basis of the spikes, shape (r,), of length one."""
+    if system.alpha == "equal":
+        return np.full(system.rank, 1 / math.sqrt(system.rank))
+    alpha = np.array(system.alpha, dtype=float)
+    # Scaled first, so that no square overflows.
+    alpha /= np.abs(alpha).max()
+    return np.asarray(alpha / math.sqrt(dot(alpha, alpha)))
+
+
+def check_lengths(system: Any) -> None:
+    """Refuse lists that have not one number a spike, and more spikes than dimensions."""
+    if system.rank > system.dimension:
+        raise HdicaError(
+            f"rank = {system.rank} is not allowed (at most dimension = {system.dimension})",
+            ["rank", "dimension"],
+        )
+    for name in ("beta", "alpha"):
+        given = getattr(system, name)
+        if isinstance(given, list) and len(given) != system.rank:
+            raise HdicaError(
+                f"{name} with {len(given)} numbers is not allowed (one a spike: rank = "
+                f"{system.rank})",
+                [name, "rank"],
+            )
+
+
+def latent(system: Any) -> Source:
+    """Law of the non-Gaussian latent variable h."""
+    return make_source(system.latent)
+
 
 MOST = 10**9
 """Largest dimension: of many, not the samples but their principal components are drawn."""

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from hdica.systems.method import Role
+from hdica.systems.paper import work
 from hdica.systems.registry import register
-from hdica.systems.subspace_ica.methods import gradient, limits, samples
+from hdica.systems.subspace_ica import fastica, gradient, limits
 from hdica.systems.subspace_ica.system import HOME, SubspaceICA
-from hdica.systems.system import (
-    Clock,
-    Control,
-    Dimension,
-    OrderParameter,
-    Symbol,
-    System,
-    in_words,
-)
-from hdica.systems.works import FASTICA, REDUCE_AND_CONQUER
+from hdica.systems.system import Clock, Control, Dimension, OrderParameter, Symbol, System, in_words
 
 __all__ = ["SYSTEM", "SubspaceICA"]
 
@@ -30,8 +22,7 @@ SYSTEM = register(
         parameters=SubspaceICA,
         title="ICA in the principal subspace: a non-Gaussian direction among leading components",
         short="ICA in the principal subspace",
-        papers=(REDUCE_AND_CONQUER,),
-        works=(FASTICA,),
+        papers=(work("Reduce and Conquer 2025"),),
         order_parameters=(
             OrderParameter(
                 "overlap",
@@ -79,7 +70,7 @@ SYSTEM = register(
             ),
             "a0": Symbol("<i>a</i><sub>0</sub>", "$a_0$", "a₀"),
         },
-        methods=(*samples.METHODS, *gradient.METHODS, *limits.METHODS),
+        methods=(*fastica.METHODS, *gradient.METHODS, *limits.METHODS),
         functions={
             "SubspaceModel": f"{HOME}.model",
             **dict.fromkeys(_FUNCTIONS, f"{HOME}.api"),

@@ -6,35 +6,138 @@ dimension of the inputs, and the number of samples, are fields.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from hdica.errors import HdicaError
-from hdica.systems.fields import CONSTANTS
-from hdica.systems.subspace_ica.fields import (
-    Algorithm,
-    Batch,
-    Beginning,
-    Direction,
-    PerDimension,
-    Samples,
-    Space,
-    StepSize,
-    Whitening,
-    contrast,
-    kind_of_space,
-    samples_of,
-    size_of_space,
-    whole_number,
-)
-from hdica.systems.subspace_ica.model import SubspaceModel
+from hdica.errors import HdicaError, speaking_of, suggestion
+from hdica.ingredients.contrasts import Contrast, make_contrast
+from hdica.ingredients.grammar import constants_used
+from hdica.ingredients.plain import plain
+from hdica.systems.fields import CONSTANTS, is_number
+from hdica.systems.subspace_ica.model import MOST_SAMPLES, SubspaceModel, whole_number
+
+SPACES = "'principal', {principal: d}, 'ambient' or 'known'"
+_SPACES = ("principal", "ambient", "known")
+BATCHES = "'all', 'fresh' or a whole number >= 1"
+STARTS = "'uniform' or {overlap: a0} with 0 <= a0 <= 1"
+
+
+def _per_dimension(value: Any) -> Any:
+    if value is None:
+        return None
+    if not is_number(value) or not 0 < value < math.inf:
+        raise HdicaError(
+            f"samples_per_dimension = {value!r} is not allowed (a finite number > 0; none is for "
+            "infinitely many)"
+        )
+    return float(value)
+
+
+def _samples(value: Any) -> Any:
+    return None if value is None else whole_number(value, "samples", 2, MOST_SAMPLES)
+
+
+def _space(value: Any) -> Any:
+    if value in _SPACES:
+        return value
+    given = plain(value)
+    if isinstance(given, Mapping) and set(given) == {"principal"}:
+        return {"principal": whole_number(given["principal"], "space.principal", 1, 2**31)}
+    raise HdicaError(f"space = {value!r} is not allowed ({suggestion(value, _SPACES, SPACES)})")
+
+
+def _batch(value: Any) -> Any:
+    if value in ("all", "fresh"):
+        return value
+    if not is_number(value) or not 1 <= value <= MOST_SAMPLES or int(value) != value:
+        raise HdicaError(
+            f"batch = {value!r} is not allowed ({suggestion(value, ('all', 'fresh'), BATCHES)})"
+        )
+    return int(value)
+
+
+def _eta(value: Any) -> Any:
+    if value is None:
+        return None
+    if not is_number(value) or not 0 < value < math.inf:
+        raise HdicaError(f"eta = {value!r} is not allowed (a finite number > 0)")
+    return float(value)
+
+
+def _start(value: Any) -> Any:
+    if isinstance(value, str) and value == "uniform":
+        return value
+    given = plain(value)
+    if isinstance(given, Mapping) and set(given) == {"overlap"}:
+        overlap = given["overlap"]
+        if is_number(overlap) and 0 <= overlap <= 1:
+            return {"overlap": float(overlap)}
+    raise HdicaError(
+        f"start = {value!r} is not allowed ({suggestion(value, ('uniform', 'overlap'), STARTS)})"
+    )
+
+
+PerDimension = Annotated[float | None, BeforeValidator(_per_dimension)]
+Samples = Annotated[int | None, BeforeValidator(_samples)]
+Space = Annotated[str | dict[str, int], BeforeValidator(_space)]
+Batch = Annotated[str | int, BeforeValidator(_batch)]
+StepSize = Annotated[float | None, BeforeValidator(_eta)]
+Beginning = Annotated[str | dict[str, float], BeforeValidator(_start)]
+Whitening = Literal["sample", "population"]
+Algorithm = Literal["fastica", "sgd", "flow"]
+Direction = Literal["auto", "ascent", "descent"]
+
+
+def contrast(system: Any) -> Contrast:
+    """The contrast G."""
+    used = constants_used(system.contrast, "s")
+    with speaking_of("contrast", *(f"constants.{name}" for name in sorted(used))):
+        return make_contrast(system.contrast, system.constants)
+
+
+def samples_of(system: Any) -> int | None:
+    """n, the number of samples; None for infinitely many."""
+    if system.samples is not None:
+        return int(system.samples)
+    if system.samples_per_dimension is None:
+        return None
+    return round(min(system.samples_per_dimension * system.dimension, 2.0 * MOST_SAMPLES))
+
+
+def needed_samples(system: Any) -> int:
+    """n, for what needs finitely many samples."""
+    count = samples_of(system)
+    if count is None:
+        raise HdicaError(
+            "samples_per_dimension or samples is needed (without them there are infinitely many, "
+            "which is for limits and for sgd on fresh samples)",
+            ["samples_per_dimension", "samples"],
+        )
+    return count
+
+
+def kind_of_space(system: Any) -> str:
+    """``"principal"``, ``"ambient"`` or ``"known"``."""
+    return system.space if isinstance(system.space, str) else "principal"
+
+
+def size_of_space(system: Any) -> int:
+    """Dimension d of the space in which ICA is run."""
+    if isinstance(system.space, Mapping):
+        return int(system.space["principal"])
+    return int(system.dimension if system.space == "ambient" else system.rank)
+
+
+def first_overlap(system: Any) -> float | None:
+    """Overlap at the start; None for a start that is uniform on the sphere."""
+    return None if system.start == "uniform" else float(system.start["overlap"])
+
 
 CONTRASTS = "`exp`, `logcosh`, `kurtosis`, `he4`, or a formula in `s`"
 MOST_ITERATIONS, MOST_RESTARTS = 10**6, 10**5
-
-
 PAPER = "Reduce and Conquer 2025"
 HOME = "hdica.systems.subspace_ica"
 

@@ -15,9 +15,8 @@ from hdica.systems.labelled import candidates, computed, described, first_of
 from hdica.systems.method import Array, Method
 from hdica.systems.points import check_times
 from hdica.systems.system import System
-from hdica.systems.tensorial_ica.fields import constant_eta
-from hdica.systems.tensorial_ica.limit import fluctuation
-from hdica.systems.tensorial_ica.system import TensorialICA
+from hdica.systems.tensorial_ica import fluctuation
+from hdica.systems.tensorial_ica.system import TensorialICA, constant_eta
 
 _NONE = np.empty(0)
 Times = Iterable[float] | Mapping[str, Any]
@@ -55,12 +54,8 @@ def stationary_error(
     ----------
     system
         The problem, with a constant step size.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -104,12 +99,8 @@ def traverse_times(
     ----------
     system
         The problem, with a constant step size.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -146,12 +137,8 @@ def landscape(
     ----------
     system
         The problem, of dimension 2 or 3.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -189,12 +176,8 @@ def bounds(
         The problem; its field ``bounds`` holds the constants, 1 where none is given.
     times
         Times in steps, increasing, as in :func:`hdica.simulate`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------

@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 
 from hdica.systems.method import Role
+from hdica.systems.paper import work
 from hdica.systems.registry import register
 from hdica.systems.system import (
     Clock,
     Control,
     Dimension,
     OrderParameter,
-    Paper,
     Symbol,
     System,
     in_words,
 )
-from hdica.systems.tensorial_ica.methods import (
-    batch,
+from hdica.systems.tensorial_ica import (
     bounds,
-    limits,
-    picture,
-    recovery,
-    stages,
-    states,
-    training,
-    trajectories,
+    fluctuation,
+    landscape,
+    offline,
+    simulations,
+    transient,
+    traverse,
 )
 from hdica.systems.tensorial_ica.system import TensorialICA
 
@@ -46,21 +44,7 @@ SYSTEM = register(
         parameters=TensorialICA,
         title="Online tensorial ICA: all sources non-Gaussian, one found at a time",
         short="tensorial ICA",
-        papers=(
-            Paper(
-                "Li and Jordan 2021",
-                "Stochastic Approximation for Online Tensorial Independent Component Analysis",
-                ("Li, Chris Junchi", "Jordan, Michael I."),
-                2021,
-                "Proceedings of the Thirty Fourth Conference on Learning Theory",
-                "inproceedings",
-                {
-                    "series": "Proceedings of Machine Learning Research",
-                    "volume": "134",
-                    "pages": "3051--3106",
-                },
-            ),
-        ),
+        papers=(work("Li and Jordan 2021"),),
         order_parameters=(
             OrderParameter(
                 "tan2",
@@ -119,41 +103,16 @@ SYSTEM = register(
             "azimuth": Symbol("ϕ", r"$\phi$", "ϕ"),
         },
         methods=(
-            *trajectories.METHODS,
-            *training.METHODS,
-            *batch.METHODS,
-            *recovery.METHODS,
-            *limits.METHODS,
-            *stages.METHODS,
-            *states.METHODS,
+            *simulations.PATHS,
+            *simulations.TRAININGS,
+            *offline.METHODS,
+            *simulations.RECOVERY,
+            transient.ODE,
+            *fluctuation.METHODS,
+            *traverse.METHODS,
+            *landscape.STATES,
             *bounds.METHODS,
-            *picture.METHODS,
-        ),
-        works=(
-            Paper(
-                "Hyvarinen and Oja 1997",
-                "A Fast Fixed-Point Algorithm for Independent Component Analysis",
-                ("Hyvärinen, Aapo", "Oja, Erkki"),
-                1997,
-                "Neural Computation",
-                more={"volume": "9", "pages": "1483--1492"},
-            ),
-            Paper(
-                "Ollila 2010",
-                "The Deflation-Based FastICA Estimator: Statistical Analysis Revisited",
-                ("Ollila, Esa",),
-                2010,
-                "IEEE Transactions on Signal Processing",
-                more={"volume": "58", "number": "3", "doi": "10.1109/TSP.2009.2036072"},
-            ),
-            Paper(
-                "Delfosse and Loubaton 1995",
-                "Adaptive blind separation of independent sources: A deflation approach",
-                ("Delfosse, Nathalie", "Loubaton, Philippe"),
-                1995,
-                "Signal Processing",
-                more={"volume": "45", "number": "1", "pages": "59--83"},
-            ),
+            *landscape.PICTURES,
         ),
         functions=dict.fromkeys(_FUNCTIONS, _API),
         analyses={"ensemble": {"simulation": Role.SIMULATION}},

@@ -1,4 +1,4 @@
-"""Online tensorial ICA: the rule (ICA) of Li and Jordan 2021.
+"""Online tensorial ICA: the rule (ICA) of Li and Jordan 2021, and what its fields mean.
 
 C. J. Li and M. I. Jordan, "Stochastic approximation for online tensorial independent component
 analysis", COLT 2021 (arXiv:2012.14415). Its time is the step, and its dimension a field.
@@ -6,29 +6,318 @@ analysis", COLT 2021 (arXiv:2012.14415). Its time is the step, and its dimension
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+import numpy as np
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from hdica.errors import HdicaError, speaking_of
-from hdica.ingredients.schedules import Schedule
-from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, Rate, SourceSpec, source
-from hdica.systems.parameters import Parameters
-from hdica.systems.tensorial_ica.fields import (
-    BOUNDS,
-    EPSILON,
-    Beginning,
-    BoundConstants,
-    Mixing,
-    Plan,
-    Sign,
-    check_start,
-    moments,
-    starter,
-    step_sizes,
+from hdica.errors import HdicaError, speaking_of, suggestion
+from hdica.ingredients.quadrature import dot, numbers
+from hdica.ingredients.schedules import Schedule, make_schedule
+from hdica.systems.fields import (
+    CONSTANTS,
+    LAWS,
+    SCHEDULE,
+    Rate,
+    SourceSpec,
+    is_number,
+    schedule,
+    source,
 )
-from hdica.systems.tensorial_ica.finite.rule import TensorialRule
+from hdica.systems.kernel import AVERAGES, COMMON, FINITE
+from hdica.systems.method import Array, Output
+from hdica.systems.parameters import Parameters
+from hdica.systems.tensorial_ica.moments import Moments, moments_of
+from hdica.systems.tensorial_ica.rule import TensorialRule
+
+PAPER = "Li and Jordan 2021"
+HOME = "hdica.systems.tensorial_ica"
+HERE = (*COMMON, AVERAGES, HOME)
+AT_FINITE = (*FINITE, *HERE)
+"""Folders behind limits and simulations."""
+TAN2 = Output("tan2", ("time",), "squared tangent of the angle to the nearest axis")
+PATH = (
+    TAN2,
+    Output("nearest", ("time",), "number of the nearest component"),
+    Output("update_sign", ("time",), "sign of the update"),
+)
+V = Output("v", ("time", "component"), "entry of v = A'u, overlap with a component")
+U = Output("u", ("time", "component"), "entry of the estimate u")
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Constants of the bounds, which the paper leaves unnamed, all 1 if not given.
+
+    Attributes
+    ----------
+    exponential, noise
+        Factors of the two terms of Lemmas 3 and 6.
+    vessel
+        Factor of eta sqrt T in Lemma 5.
+    rate
+        Factor of the bounds of Theorems 4 and 7 and Corollary 8.
+    step_one, step_two
+        Factors of eta1 = d ln T/(beta T) and eta2 = ln T/(beta T).
+    scaling
+        Factor of the right side of every scaling condition.
+    dimension
+        Factor of ln(1/epsilon) in d >= ln(1/epsilon).
+    """
+
+    exponential: float = 1.0
+    noise: float = 1.0
+    vessel: float = 1.0
+    rate: float = 1.0
+    step_one: float = 1.0
+    step_two: float = 1.0
+    scaling: float = 1.0
+    dimension: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse constants that are not positive."""
+        for name, value in vars(self).items():
+            if not 0 < value < math.inf:
+                raise HdicaError(f"{name} = {value} is not allowed (a constant is a number > 0)")
+
+
+ONES = Constants()
+STARTS = (
+    "'uniform', 'axis', 'maximiser', {angle: radians}, {support: k} or {v: [...]} with one number "
+    "a component"
+)
+PHASES = (
+    "{T, c1, c2}, {T, c1} or {T, c2}, with kappa in place of T for T = kappa d^3; or {anneal: c, "
+    "t0: t0}"
+)
+_KEYS = frozenset({"T", "kappa", "c1", "c2", "anneal", "t0"})
+LEAST_T = 3
+EPSILON = 0.1
+"""Probability with which a bound may fail, where none is given."""
+BOUNDS = (*(field.name for field in fields(Constants)), "epsilon")
+"""Names of the constants of the bounds."""
+
+
+@dataclass(frozen=True)
+class Phases:
+    """A training of T samples in two phases of T/2, or in one of them alone.
+
+    Step sizes are eta_1 = c1 d ln(T)/(beta T) and eta_2 = c2 ln(T)/(beta T) with beta =
+    abs(mu_4 - 3): Theorem 7, Theorem 4 and, both together, Corollary 8 of Li and Jordan 2021.
+
+    Parameters
+    ----------
+    total
+        T, in steps.
+    first, second
+        eta_1 and eta_2, None for a phase that is not made.
+    """
+
+    total: float
+    first: float | None
+    second: float | None
+
+    @property
+    def half(self) -> float:
+        """End of the first phase: 0 if it is not made."""
+        return 0.0 if self.first is None else self.total / 2
+
+    @property
+    def end(self) -> float:
+        """Last step."""
+        return self.half + (0.0 if self.second is None else self.total / 2)
+
+
+def _schedule(value: Any) -> Any:
+    """Numbers of a schedule, each finite and > 0: t0 = 0 would be an infinite first step."""
+    if value is None:
+        return None
+    keys = set(value) if isinstance(value, Mapping) else {""}
+    length = {"T", "kappa"} & keys
+    phases = len(length) == 1 and keys - length and keys - length <= {"c1", "c2"}
+    if not phases and keys != {"anneal", "t0"}:
+        near = suggestion(value, sorted(_KEYS), PHASES)
+        raise HdicaError(f"schedule = {value!r} is not allowed ({near})")
+    for key, number in value.items():
+        if not is_number(number) or not (math.isfinite(number) and number > 0):
+            raise HdicaError(f"schedule.{key} = {number!r} is not allowed (a finite number > 0)")
+    if value.get("T", LEAST_T) < LEAST_T:
+        raise HdicaError(f"schedule.T = {value['T']:g} is not allowed (T >= {LEAST_T})")
+    return {key: float(number) for key, number in value.items()}
+
+
+def _bounds(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    for name, number in value.items():
+        if name not in BOUNDS:
+            raise HdicaError(f"bounds.{name} is not known ({suggestion(name, BOUNDS)})")
+        most = 1.0 if name == "epsilon" else math.inf
+        if not is_number(number) or not 0 < number < most:
+            allowed = "0 < epsilon < 1" if name == "epsilon" else "a finite number > 0"
+            raise HdicaError(f"bounds.{name} = {number!r} is not allowed ({allowed})")
+    return dict(value)
+
+
+def _start(value: Any) -> Any:
+    if isinstance(value, str) and value in ("uniform", "axis", "maximiser"):
+        return value
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((key, inner),) = value.items()
+        if key == "angle" and is_number(inner) and 0 <= inner < math.pi / 2:
+            return {"angle": float(inner)}
+        if key == "support" and is_number(inner) and float(inner).is_integer() and inner >= 1:
+            return {"support": int(inner)}
+        entries = numbers(inner) if key == "v" and not is_number(inner) else None
+        if entries is not None and np.all(np.isfinite(entries)) and np.any(entries):
+            return {"v": entries.tolist()}
+    near = suggestion(value, ("uniform", "axis", "maximiser", "angle", "support", "v"), STARTS)
+    raise HdicaError(
+        f"start = {value!r} is not allowed ({near}; angles in [0, pi/2), supports >= 1)"
+    )
+
+
+Plan = Annotated[dict[str, float] | None, BeforeValidator(_schedule)]
+Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
+BoundConstants = Annotated[dict[str, float], BeforeValidator(_bounds)]
+Mixing = Literal["identity", "random"]
+Sign = Literal["known", "estimated"]
+
+
+def moments(system: TensorialICA) -> Moments:
+    """Moments of the source, of which the drift needs the fourth."""
+    return moments_of(source(system), 4)
+
+
+def phases(system: TensorialICA) -> Phases | None:
+    """The training in phases, None for any other step size."""
+    plan = system.schedule
+    if plan is None or "anneal" in plan:
+        return None
+    total = plan["T"] if "T" in plan else plan["kappa"] * system.dimension**3
+    if "kappa" in plan and total < math.inf:
+        total = math.floor(total)
+    if total < LEAST_T:
+        raise HdicaError(
+            f"schedule.kappa = {plan['kappa']:g} with dimension = {system.dimension} is not "
+            f"allowed (T = kappa d^3 >= {LEAST_T})",
+            ["schedule.kappa", "dimension"],
+        )
+    unit = math.log(total) / (moments(system).beta * total)
+    first = plan["c1"] * system.dimension * unit if "c1" in plan else None
+    second = plan["c2"] * unit if "c2" in plan else None
+    _check_sizes(system, [eta for eta in (first, second) if eta is not None])
+    return Phases(total, first, second)
+
+
+def _check_sizes(system: TensorialICA, sizes: list[float]) -> None:
+    """Refuse a schedule whose step sizes overflow, or vanish by underflow."""
+    if not all(0 < eta < math.inf for eta in sizes):
+        raise HdicaError(
+            f"schedule = {system.schedule!r} is not allowed (its step sizes are "
+            f"{', '.join(f'{eta:g}' for eta in sizes)}: finite numbers > 0 are needed)",
+            ["schedule"],
+        )
+
+
+def step_sizes(system: TensorialICA) -> Schedule:
+    """Eta as a function of the step."""
+    if system.eta is not None:
+        return schedule(system, "eta")
+    training = phases(system)
+    if training is None:
+        numerator = system.schedule["anneal"] / moments(system).beta
+        later = system.schedule["t0"]
+        _check_sizes(system, [numerator / later])
+        return Schedule(lambda t: numerator / (np.asarray(t, dtype=float) + later), None)
+    if training.first is None or training.second is None:
+        return make_schedule(training.first or training.second, name="eta")
+    values = [training.first, training.second]
+    return make_schedule({"steps": {"times": [training.half], "values": values}}, name="eta")
+
+
+def constant_eta(system: TensorialICA) -> float:
+    """The step size, for what exists only if it is constant."""
+    fixed = step_sizes(system).constant
+    if fixed is None:
+        name = "eta" if system.schedule is None else "schedule"
+        raise HdicaError(
+            f"{name} = {getattr(system, name)!r} is not allowed here (a constant step size)", [name]
+        )
+    return fixed
+
+
+def first_vector(system: TensorialICA) -> Array | None:
+    """V at t = 0, shape (d,), with norm 1; None for a random start."""
+    d, start = system.dimension, system.start
+    if start == "uniform":
+        return None
+    key, value = (start, 1) if isinstance(start, str) else next(iter(start.items()))
+    if key == "angle":
+        v = np.full(d, math.sin(value) / math.sqrt(d - 1))
+        v[0] = math.cos(value)
+        return v
+    if key == "v":
+        v = np.array(value, dtype=float)
+        # Scaled first, so that no square overflows.
+        v /= np.abs(v).max()
+        return np.asarray(v / math.sqrt(dot(v, v)))
+    k, v = d if key == "maximiser" else value, np.zeros(d)
+    v[:k] = 1 / math.sqrt(k)
+    return v
+
+
+def fixed_vector(system: TensorialICA, what: str) -> Array:
+    """V at t = 0, for what needs a start that is not random."""
+    v = first_vector(system)
+    if v is None:
+        raise HdicaError(
+            f"start = 'uniform' is not allowed for {what}, whose start is not random (allowed: "
+            f"{STARTS.removeprefix(repr('uniform') + ', ')})",
+            ["start"],
+        )
+    return v
+
+
+def starter(system: TensorialICA) -> Callable[[np.random.Generator], Array]:
+    """What draws v(0) from the stream of the start."""
+    fixed, d = first_vector(system), system.dimension
+
+    def start(rng: np.random.Generator) -> Array:
+        if fixed is not None:
+            return fixed.copy()
+        v = rng.standard_normal(d)
+        return np.asarray(v / math.sqrt(dot(v, v)))
+
+    return start
+
+
+def bound_constants(system: TensorialICA) -> tuple[Constants, float]:
+    """Constants of the bounds, and the probability with which they may fail."""
+    constants = dict(system.bounds)
+    epsilon = constants.pop("epsilon", EPSILON)
+    return Constants(**constants), epsilon
+
+
+def check_start(system: TensorialICA) -> None:
+    """Refuse a start that has another number of components than the system."""
+    start, d = system.start, system.dimension
+    if not isinstance(start, Mapping):
+        return
+    if len(start.get("v", range(d))) != d:
+        raise HdicaError(
+            f"start.v with {len(start['v'])} numbers is not allowed (one a component: {d})",
+            ["start", "dimension"],
+        )
+    if start.get("support", 1) > d:
+        raise HdicaError(
+            f"start.support = {start['support']} is not allowed (at most dimension = {d})",
+            ["start", "dimension"],
+        )
+
 
 MOST = 10**6
 """Largest dimension: a point holds some vectors of it."""
@@ -68,7 +357,7 @@ class TensorialICA(Parameters):
         (u.X)^4 - 3 over the samples so far.
     bounds
         Constants of the bounds by name, as of
-        :class:`hdica.systems.tensorial_ica.limit.bounds.Constants`, 1 where none is given, and
+        :class:`hdica.systems.tensorial_ica.system.Constants`, 1 where none is given, and
         ``epsilon``, the probability with which they may fail: for the method ``bounds`` alone.
     constants
         Numbers for named constants in the formulas.
@@ -155,3 +444,15 @@ def rule(system: TensorialICA) -> TensorialRule:
         schedule=step_sizes(system),
         start=starter(system),
     )
+
+
+def trained(system: TensorialICA) -> Phases:
+    """The training of a system, or the sentence that it has none."""
+    training = phases(system)
+    if training is None:
+        raise HdicaError(
+            "a training needs its number of samples (schedule: {T, c1, c2}, with kappa for T "
+            "or without c1 or c2)",
+            ["schedule"],
+        )
+    return training

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.finite.fastica import packed as packing
-from hdica.finite.fastica.found import Found, best
-from hdica.finite.fastica.one_unit import accumulate, fastica, scores
+from hdica.finite.fastica import iteration
+from hdica.finite.fastica.iteration import Fit, accumulate, best, fastica, scores
 from hdica.ingredients.contrasts import make_contrast
 from tests.finite.fastica.reference import GOLDEN, golden_samples, plain_fastica, step, white
 
@@ -116,7 +115,7 @@ def test_each_start_has_the_bits_that_it_has_alone(n, d, name, monkeypatch):
         alone = fastica(y, w[j : j + 1], contrast, **options)
         for field in FIELDS[:4]:
             assert np.array_equal(getattr(alone, field)[0], getattr(whole, field)[j]), field
-    monkeypatch.setattr(packing, "KEPT", 1)
+    monkeypatch.setattr(iteration, "KEPT", 1)
     anew = fastica(y, w, contrast, **options)
     assert all(np.array_equal(getattr(anew, f), getattr(whole, f)) for f in FIELDS[:4])
 
@@ -150,7 +149,7 @@ def test_the_best_start_is_the_least_gaussian_of_those_that_converged():
     w, count = np.zeros((4, 2)), np.ones(4, dtype=np.int64)
 
     def of(*converged):
-        return best(Found(w, count, np.array(converged), score))
+        return best(Fit(w, count, np.array(converged), score))
 
     assert of(True, True, True, True) == 1
     assert of(True, False, True, True) == 2

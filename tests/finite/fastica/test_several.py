@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.finite.fastica.one_unit import fastica
-from hdica.finite.fastica.several import components, decorrelated
+from hdica.finite.fastica.iteration import components, decorrelated, fastica
 from hdica.ingredients.contrasts import make_contrast
 from tests.finite.fastica.reference import white
 

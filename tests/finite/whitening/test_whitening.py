@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.finite.whitening import principal
-from hdica.finite.whitening.moments import sample_moments
-from hdica.finite.whitening.principal import whitened
+from hdica.finite.fastica import whitening
+from hdica.finite.fastica.whitening import sample_moments, whitened
 
 
 def spiked(n, size, spikes=(3.0, 2.5, 2.0), seed=0):
@@ -106,7 +105,7 @@ def test_threads_of_blas_do_not_matter():
 
 def test_many_dimensions_take_products_and_many_components_the_matrix(monkeypatch):
     made = []
-    monkeypatch.setattr(principal, "_of_products", lambda *a: made.append(a) or a_fail())
+    monkeypatch.setattr(whitening, "_of_products", lambda *a: made.append(a) or a_fail())
 
     def a_fail():
         raise HdicaError("products")

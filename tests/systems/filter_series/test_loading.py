@@ -11,8 +11,8 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.inputs.filters import save_series
-from hdica.inputs.series import Series
+from hdica.inputs.filters import Series
+from tests.systems.filter_series.series import save_series
 
 RNG = np.random.default_rng(0)
 MANY = RNG.standard_normal((3, 4, 1, 5, 5)).astype(np.float32)

@@ -11,11 +11,10 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.save import NOTHING, Save
-from hdica.inputs.images import random_patches
-from hdica.inputs.store import kept_blocks
-from hdica.systems.patch_ica.finite import patches as source_of
-from hdica.systems.patch_ica.finite.patches import directions, standardised
-from hdica.systems.patch_ica.methods.held_out import HELD_OUT, patches, training
+from hdica.inputs.images import kept_blocks, random_patches
+from hdica.systems.patch_ica import patches as source_of
+from hdica.systems.patch_ica.methods import HELD_OUT, patches, training
+from hdica.systems.patch_ica.patches import directions, standardised
 from hdica.systems.patch_ica.system import count, dimension
 
 GOLDEN = json.loads(

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.systems.sparse_pca.penalised import (
+from hdica.systems.sparse_pca.baselines import (
     Penalty,
     iterated,
     objective,
@@ -15,8 +15,8 @@ from hdica.systems.sparse_pca.penalised import (
     penalty_of,
     residual,
     run_penalised,
+    run_sample_pca,
 )
-from hdica.systems.sparse_pca.sample_pca import run_sample_pca
 from tests.systems.sparse_pca.test_rule import make_pca, streams, trials
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hdica.finite.random.streams import RUN
-from hdica.systems.sparse_pca.sample_pca import BLOCK, run_sample_pca, sample_pca_overlap
+from hdica.systems.sparse_pca.baselines import BLOCK, run_sample_pca, sample_pca_overlap
 from tests.systems.sparse_pca.test_rule import make_pca, streams, trials
 
 PROGRAM = """

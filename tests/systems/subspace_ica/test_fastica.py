@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_limits
 import hdica
 from hdica.finite.random.streams import streams_of
 from hdica.ingredients.contrasts import make_contrast
-from hdica.systems.subspace_ica.finite.estimate import _iterate, starts
-from hdica.systems.subspace_ica.finite.prepared import known
+from hdica.systems.subspace_ica.fastica import _iterate, starts
+from hdica.systems.subspace_ica.samples import known
 from tests.systems.subspace_ica.golden import GOLDEN
 
 GOLD = GOLDEN["subspace_experiment"]["values"]

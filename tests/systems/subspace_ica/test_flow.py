@@ -5,8 +5,8 @@ import pytest
 
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.sources import make_source
-from hdica.systems.subspace_ica.limit import flow
-from hdica.systems.subspace_ica.limit.loss import Loss, direction_of
+from hdica.systems.subspace_ica import flow
+from hdica.systems.subspace_ica.loss import Loss, direction_of
 from tests.systems.subspace_ica.golden import GOLDEN, ingredients, title
 
 FLOWS = GOLDEN["gradient_flow"]

@@ -7,9 +7,8 @@ import pytest
 
 import hdica
 from hdica.finite.random.streams import streams_of
-from hdica.systems.subspace_ica.finite.frame import Frame, of_population
-from hdica.systems.subspace_ica.finite.prepared import ambient, known, principal
-from hdica.systems.subspace_ica.finite.rotated import rotated
+from hdica.systems.subspace_ica.rotated import rotated
+from hdica.systems.subspace_ica.samples import Frame, ambient, known, of_population, principal
 from tests.systems.subspace_ica.golden import GOLDEN
 
 MODEL = hdica.SubspaceModel(dimension=12, rank=3, beta=[4, 2, 1], alpha=[0.6, -0.64, 0.48])
@@ -89,7 +88,7 @@ def test_overlap_and_correlation_are_those_of_the_directions_in_all_dimensions(d
         assert overlap == pytest.approx(
             abs(u @ one @ whitened) / np.linalg.norm(whitened), rel=1e-12
         )
-    assert frame.held == pytest.approx(np.linalg.norm(u.T @ v), rel=1e-12)
+    assert frame.length == pytest.approx(np.linalg.norm(u.T @ v), rel=1e-12)
 
 
 def test_in_the_true_spikes_the_reduced_feature_is_found_in_full():
@@ -98,7 +97,7 @@ def test_in_the_true_spikes_the_reduced_feature_is_found_in_full():
     assert frame.signal == pytest.approx(MODEL.spike, abs=1e-14)
     assert frame.overlap(w) == pytest.approx(1.0, abs=1e-14)
     assert frame.correlation(w) == pytest.approx(1.0, abs=1e-14)
-    assert frame.held == pytest.approx(1.0)
+    assert frame.length == pytest.approx(1.0)
     expected = GOLDEN["theorem2"]["values"]["whitened_dir_dot_v"]
     assert frame.coordinates(w)[0] @ MODEL.spiked.alpha == pytest.approx(expected, abs=1e-10)
 

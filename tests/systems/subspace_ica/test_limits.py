@@ -8,7 +8,7 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.subspace_ica.methods import limits
+from hdica.systems.subspace_ica import limits
 from hdica.systems.subspace_ica.system import SubspaceICA
 from tests.systems.subspace_ica.golden import GOLDEN, law, title
 

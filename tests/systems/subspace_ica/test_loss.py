@@ -8,9 +8,9 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.sources import make_source
-from hdica.systems.subspace_ica.limit import hermite
-from hdica.systems.subspace_ica.limit.loss import Loss, direction_of
-from hdica.systems.subspace_ica.limit.variance import variance
+from hdica.systems.subspace_ica import loss
+from hdica.systems.subspace_ica.loss import Loss, direction_of
+from hdica.systems.subspace_ica.prediction import variance
 from tests.systems.subspace_ica.golden import GOLDEN, ingredients, title
 
 TABLE = GOLDEN["population_loss_table"]
@@ -77,7 +77,7 @@ def test_errors_are_those_that_are_made():
     given, law = make_contrast("exp"), make_source("uniform")
     a = np.array([0.15, 0.2, 0.3])
     found = Loss(given, law, 0.5)
-    slope, error = hermite.series(given, law).slope(math.sqrt(0.5) * a)
+    slope, error = loss.series(given, law).slope(math.sqrt(0.5) * a)
     direct = np.array([found._quadrature(one)[1] for one in a])
     quadrature_error = np.array([found._quadrature(one)[3] for one in a])
     root = math.sqrt(0.5)
@@ -86,7 +86,7 @@ def test_errors_are_those_that_are_made():
 
 def test_hermite_coefficients():
     for name, known in GOLDEN["hermite_coeff"]["values"].items():
-        found = hermite.contrast_coefficients(make_contrast(name))
+        found = loss.contrast_coefficients(make_contrast(name))
         for k, c in known.items():
             value = found[int(k)] * math.factorial(int(k)) if int(k) < len(found) else 0.0
             assert value == pytest.approx(c, abs=GOLDEN["hermite_coeff"]["tol"])
@@ -96,27 +96,27 @@ def test_hermite_coefficients():
 def test_the_fourth_hermite_mean_is_the_fourth_cumulant(name):
     source = make_source({"chi2": 4} if name == "chi2_4" else name)
     expected = GOLDEN["kappa4"]["values"][name]
-    assert hermite.hermite_mean(source, 4) == pytest.approx(expected, abs=1e-9)
-    assert hermite.hermite_mean(source, 2) == 0.0
+    assert loss.hermite_mean(source, 4) == pytest.approx(expected, abs=1e-9)
+    assert loss.hermite_mean(source, 2) == 0.0
 
 
 @pytest.mark.parametrize("contrast", ["exp", "logcosh", "kurtosis", "he4"])
 @pytest.mark.parametrize("source", ["rademacher", "laplace", {"chi2": 1}])
 def test_even_contrasts_have_information_exponent_four(contrast, source):
     given, law = make_contrast(contrast), make_source(source)
-    assert hermite.information_exponent(given, law) == 4
+    assert loss.information_exponent(given, law) == 4
     ratio = Loss(given, law, 0.5).at(np.array([2e-3, 1e-3])).slope
     assert ratio[0] / ratio[1] == pytest.approx(8, rel=1e-3)
 
 
 def test_other_information_exponents():
-    assert hermite.information_exponent(make_contrast("s**3"), make_source({"chi2": 2})) == 3
-    assert hermite.information_exponent(make_contrast("s**3"), make_source("laplace")) is None
-    assert hermite.information_exponent(make_contrast("exp"), make_source("gaussian")) is None
+    assert loss.information_exponent(make_contrast("s**3"), make_source({"chi2": 2})) == 3
+    assert loss.information_exponent(make_contrast("s**3"), make_source("laplace")) is None
+    assert loss.information_exponent(make_contrast("exp"), make_source("gaussian")) is None
     sixth = make_source(
         {"discrete": {"values": [-math.sqrt(3), 0.0, math.sqrt(3)], "weights": [1, 4, 1]}}
     )  # the moments of a normal variable up to the fifth
-    assert hermite.information_exponent(make_contrast("exp"), sixth) == 6
+    assert loss.information_exponent(make_contrast("exp"), sixth) == 6
 
 
 SIGNS = [

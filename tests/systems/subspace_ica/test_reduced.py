@@ -7,8 +7,13 @@ import pytest
 
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.sources import make_source
-from hdica.systems.subspace_ica.limit.pca import Reduction, best_strength, threshold
-from hdica.systems.subspace_ica.limit.prediction import known_space, principal
+from hdica.systems.subspace_ica.prediction import (
+    Reduction,
+    best_strength,
+    known_space,
+    principal,
+    threshold,
+)
 from tests.systems.subspace_ica.golden import GOLDEN, law
 
 BBP, OVERLAPS = GOLDEN["bbp"], GOLDEN["predicted_overlaps"]
@@ -71,7 +76,7 @@ def test_predicted_overlaps(case):
     found = principal(*given, model, count, case["r"])
     for name, value in (
         ("V", found.variance),
-        ("m", found.found),
+        ("m", found.reduced),
         ("ov", found.overlap),
         ("pc", found.correlation),
     ):
@@ -86,13 +91,13 @@ def test_unequal_strengths():
     phi = np.sqrt(kept / (1 + c / beta))
     a = alpha / np.sqrt(1 + beta)
     gamma_c = float(np.sum(a**2 * kept))
-    assert found.found.tolist() == [True, True, False]
+    assert found.stands_out.tolist() == [True, True, False]
     assert found.gamma_c == pytest.approx(gamma_c, rel=1e-14)
     direction = alpha * np.sqrt(kept / (1 + beta)) / math.sqrt(gamma_c)
     assert found.direction_c == pytest.approx(direction, rel=1e-14)
     turned = float(np.sum(direction * phi * a)) / math.sqrt(float(a @ a))
     assert found.turned == pytest.approx(turned, rel=1e-14)
-    assert found.kept == pytest.approx(math.sqrt(float(np.sum(alpha**2 * phi**2))), rel=1e-14)
+    assert found.length == pytest.approx(math.sqrt(float(np.sum(alpha**2 * phi**2))), rel=1e-14)
     fewer = Reduction(beta, alpha, c, size=1)
     assert fewer.gamma_c == pytest.approx(0.36 / 4 * kept[0], rel=1e-14)
     assert fewer.gamma == found.gamma
@@ -135,5 +140,5 @@ def test_known_spaces_and_infinitely_many_samples():
 def test_nothing_is_predicted_below_all_thresholds():
     given = make_contrast("exp"), make_source("rademacher")
     found = principal(*given, equal(0.3, 4, 0.5), 1000.0, 4)
-    assert (found.overlap, found.correlation, found.found) == (0.0, 0.0, 0.0)
+    assert (found.overlap, found.correlation, found.reduced) == (0.0, 0.0, 0.0)
     assert math.isinf(found.variance)

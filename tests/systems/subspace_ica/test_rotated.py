@@ -11,9 +11,9 @@ from scipy.stats import ks_2samp
 import hdica
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import streams_of
-from hdica.systems.subspace_ica.finite import rotated as module
-from hdica.systems.subspace_ica.finite.prepared import principal
-from hdica.systems.subspace_ica.finite.rotated import frame_of, leading, middle, rotated
+from hdica.systems.subspace_ica import rotated as module
+from hdica.systems.subspace_ica.rotated import frame_of, leading, middle, rotated
+from hdica.systems.subspace_ica.samples import principal
 
 SEEDS = 250
 CASES = {
@@ -38,7 +38,7 @@ def told(prepared):
     return [
         prepared.variances[0],
         prepared.variances[-1],
-        frame.held,
+        frame.length,
         frame.overlap(frame.signal[None])[0],
         np.mean(e**4),
         np.mean(y**4),
@@ -140,6 +140,6 @@ def test_a_million_samples_in_many_dimensions_are_where_the_limit_is():
     """Of thresholds: phi^2 = (1 - c/beta^2)/(1 + c/beta), at c = 1/4."""
     spiked = hdica.SubspaceModel(dimension=20_000, rank=2, beta=1.0).spiked
     found = rotated(spiked, 2, 80_000, stream("large"), sample=True)
-    assert found.frame.held**2 == pytest.approx(0.75 / 1.25, abs=0.03)
+    assert found.frame.length**2 == pytest.approx(0.75 / 1.25, abs=0.03)
     assert found.variances == pytest.approx(2 * 1.25, abs=0.06)
     assert found.y.T @ found.y / 80_000 == pytest.approx(np.eye(2), abs=1e-11)

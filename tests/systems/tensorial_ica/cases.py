@@ -7,7 +7,7 @@ import numpy as np
 from hdica.finite.random.streams import point_stream
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.finite.rule import TensorialRule
+from hdica.systems.tensorial_ica.rule import TensorialRule
 
 SOURCES = ("rademacher", "uniform", "laplace", {"student": 9}, {"bernoulli_gaussian": 0.3})
 

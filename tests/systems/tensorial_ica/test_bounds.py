@@ -13,21 +13,19 @@ from scipy.stats import gennorm
 
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.limit.bounds import (
+from hdica.systems.tensorial_ica.bounds import (
     TAN_WARM,
     TAN_WARM_AUXILIARY,
-    Constants,
     corollary_8,
     lemma_3,
     lemma_5,
     lemma_6,
-    orlicz_bound,
     theorem_4,
     theorem_7,
 )
-from hdica.systems.tensorial_ica.limit.fluctuation import first_order_level
-from hdica.systems.tensorial_ica.limit.moments import moments_of
-from hdica.systems.tensorial_ica.limit.orlicz import psi2_norm
+from hdica.systems.tensorial_ica.fluctuation import first_order_level
+from hdica.systems.tensorial_ica.moments import moments_of, orlicz_bound, psi2_norm
+from hdica.systems.tensorial_ica.system import Constants
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/tensorial_ica.json").read_text())
 UNIFORM, RADEMACHER = (moments_of(make_source(name)) for name in ("uniform", "rademacher"))

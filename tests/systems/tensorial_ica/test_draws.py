@@ -9,15 +9,8 @@ from scipy.stats import ks_2samp, kstest, laplace
 from scipy.stats import uniform as uniform_law
 
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.finite.draws import block_of, draws, kind_of
-from hdica.systems.tensorial_ica.finite.kernels import (
-    GIVEN,
-    LAPLACE,
-    RADEMACHER,
-    UNIFORM,
-    tensorial_steps,
-)
-from hdica.systems.tensorial_ica.finite.rule import Lanes
+from hdica.systems.tensorial_ica.kernels import GIVEN, LAPLACE, RADEMACHER, UNIFORM, tensorial_steps
+from hdica.systems.tensorial_ica.rule import Lanes, block_of, draws, kind_of
 from tests.systems.tensorial_ica.cases import SOURCES, rule_of, stream_of
 
 LAWS = {

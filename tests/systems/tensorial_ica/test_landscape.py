@@ -6,21 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.limit.landscape import (
-    count,
-    fourth_moment,
-    kind,
-    landscape,
-    objective,
-    representative,
-    tangent_gradient,
-    tangent_hessian,
-    total,
-)
-from hdica.systems.tensorial_ica.limit.moments import moments_of
-from hdica.systems.tensorial_ica.limit.transient import drift
+from hdica.systems.tensorial_ica.landscape import counts, landscape, objective
+from hdica.systems.tensorial_ica.moments import moments_of
+from hdica.systems.tensorial_ica.transient import drift
+from tests.systems.tensorial_ica.reference import representative, tangent_gradient, tangent_hessian
 
 
 def tangents(v):
@@ -38,10 +28,10 @@ def along(v, direction, step):
 def test_counts_by_enumeration(d):
     points = [p for p in itertools.product((-1, 0, 1), repeat=d) if any(p)]
     sizes = [sum(map(abs, p)) for p in points]
-    known = landscape(d)
-    assert [sizes.count(k) for k in range(1, d + 1)] == known.count.tolist()
-    assert known.count.tolist() == [count(d, k) for k in range(1, d + 1)]
-    assert sum(known.count) == total(d) == len(points)
+    assert [sizes.count(k) for k in range(1, d + 1)] == counts(d)
+    assert counts(d) == [2**k * math.comb(d, k) for k in range(1, d + 1)]
+    assert landscape(d)["multiplicity"].tolist() == counts(d)
+    assert sum(counts(d)) == 3**d - 1 == len(points)
     for p in points:
         v = np.array(p) / math.sqrt(sum(map(abs, p)))
         assert np.abs(tangent_gradient(v)).max() < 1e-14
@@ -54,15 +44,17 @@ def test_no_other_point_is_critical():
 
 
 def test_counts_of_large_dimensions():
-    known = landscape(1000)
-    assert sum(known.count) == 3**1000 - 1
-    assert known.count[699] == 2**700 * math.comb(1000, 700)
-    assert known.log10_count.max() == pytest.approx(475.5, abs=2)
-    huge = landscape(5000)
-    k = np.argmax(huge.log10_count)
-    assert huge.log10_count[k] == pytest.approx(math.log10(count(5000, int(k) + 1)), rel=1e-12)
-    assert huge.count[0] == pytest.approx(10_000)
-    assert huge.count[k] == np.inf
+    known, exact = landscape(1000), counts(1000)
+    assert sum(exact) == 3**1000 - 1
+    assert exact[699] == 2**700 * math.comb(1000, 700)
+    assert known["log10_multiplicity"].max() == pytest.approx(475.5, abs=2)
+    k = int(np.argmax(known["log10_multiplicity"]))
+    expected = (math.lgamma(1001) - math.lgamma(k + 2) - math.lgamma(1000 - k)) / math.log(10)
+    assert known["log10_multiplicity"][k] == pytest.approx(
+        expected + (k + 1) * math.log10(2), rel=1e-12
+    )
+    assert known["multiplicity"][0] == pytest.approx(2000)
+    assert known["multiplicity"][k] == np.inf
 
 
 @pytest.mark.parametrize(("d", "k"), [(5, 1), (5, 2), (5, 4), (5, 5), (2, 2), (3, 1)])
@@ -82,10 +74,11 @@ def test_hessians_by_finite_differences(d, k):
     found = basis.T @ tangent_hessian(v) @ basis
     assert by_differences == pytest.approx(found, abs=1e-6)
     known = landscape(d)
-    expected = [known.inside[k - 1]] * known.inside_number[k - 1]
-    expected += [known.outside[k - 1]] * known.outside_number[k - 1]
+    unstable = int(known["unstable"][k - 1])
+    expected = [-4 * known["rate_inside"][k - 1]] * unstable
+    expected += [-4 * known["rate_outside"][k - 1]] * (d - 1 - unstable)
     assert np.linalg.eigvalsh(found) == pytest.approx(np.sort(expected), abs=1e-12)
-    assert objective(v) == pytest.approx(known.value[k - 1])
+    assert objective(v) == pytest.approx(known["value"][k - 1])
 
 
 def test_hessians_elsewhere_are_derivatives_of_the_gradient():
@@ -104,34 +97,28 @@ def test_hessians_elsewhere_are_derivatives_of_the_gradient():
     assert tangent_gradient(v) == pytest.approx(-4 * drift(v))
 
 
-def test_rates_of_the_drift_are_minus_a_quarter():
+def test_rates_of_the_drift():
     v, h = representative(6, 3), 1e-6
     known = landscape(6)
     for direction, rate in (
-        (np.array([1, -1, 0, 0, 0, 0]) / 2**0.5, -known.inside[2] / 4),
-        (np.eye(6)[4], -known.outside[2] / 4),
+        (np.array([1, -1, 0, 0, 0, 0]) / 2**0.5, known["rate_inside"][2]),
+        (np.eye(6)[4], known["rate_outside"][2]),
     ):
         moved = drift(along(v, direction, h)) - drift(along(v, direction, -h))
         assert moved / (2 * h) == pytest.approx(rate * direction, abs=1e-9)
-    assert (-known.inside / 4 * known.support).tolist() == [2.0] * 6
-    assert (-known.outside / 4 * known.support).tolist() == [-1.0] * 6
+    assert (known["rate_inside"] * known["support"])[1:].tolist() == [2.0] * 5
+    assert (known["rate_outside"] * known["support"])[:-1].tolist() == [-1.0] * 5
 
 
 def test_kinds():
-    assert landscape(4).kinds == ("minimiser", "saddle", "saddle", "maximiser")
-    assert [kind(1, 1), kind(2, 2)] == ["minimiser", "maximiser"]
-    assert landscape(4).inside_number.tolist() == [0, 1, 2, 3]
+    known = landscape(4)
+    assert known["stable"].tolist() == [1, 0, 0, 0]
+    assert known["kind"].tolist() == [0, 1, 1, 1]
+    assert known["unstable"].tolist() == [0, 1, 2, 3]
 
 
-def test_the_fourth_moment_is_an_average():
-    source = make_source("rademacher")
+def test_the_objective_is_the_fourth_moment_of_a_projection():
+    m = moments_of(make_source("rademacher"))
     v = np.array([0.8, 0.36, -0.48])
     signs = np.array(list(itertools.product((-1, 1), repeat=3)))
-    assert fourth_moment(moments_of(source), v) == pytest.approx(np.mean((signs @ v) ** 4))
-
-
-def test_what_is_no_support_is_refused():
-    with pytest.raises(HdicaError, match="support = 4"):
-        representative(3, 4)
-    with pytest.raises(HdicaError, match="dimension = 0"):
-        landscape(0)
+    assert 3 - (m.mu4 - 3) * objective(v) == pytest.approx(np.mean((signs @ v) ** 4))

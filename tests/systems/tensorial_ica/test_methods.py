@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.systems.tensorial_ica.limit.bounds import TAN_WARM
+from hdica.systems.tensorial_ica.bounds import TAN_WARM
 
 SMALL = {"dimension": 5, "source": "uniform", "eta": 2e-4}
 

@@ -10,8 +10,7 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import streams_of
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.finite.draws import draws
-from hdica.systems.tensorial_ica.finite.recover import (
+from hdica.systems.tensorial_ica.paths import (
     coupon_mean,
     coupon_sd,
     deflation,
@@ -20,7 +19,7 @@ from hdica.systems.tensorial_ica.finite.recover import (
     runs_of,
     start_in_complement,
 )
-from hdica.systems.tensorial_ica.finite.rule import TensorialRule, run_together
+from hdica.systems.tensorial_ica.rule import TensorialRule, draws, run_together
 
 LEVEL = 4.0  # standard errors
 STREAMS = streams_of("recovery", "tests", 1)
@@ -78,10 +77,10 @@ def test_number_of_runs_is_the_collectors(success):
 def test_ledger_of_runs():
     found = repeats(lottery(5, 0.7), 5, STREAMS(3))
     assert found.complete
-    assert found.count == found.components.size == found.tan2.size == found.found_by.max()
+    assert found.count == found.components.size == found.tan2.size == found.first_runs.max()
     for axis in range(5):
         first = np.flatnonzero(found.components == axis)[0]
-        assert found.found_by[axis] == first + 1
+        assert found.first_runs[axis] == first + 1
         assert found.errors[axis] == found.tan2[first]
     assert np.all((found.components >= 0) == (found.tan2 < 1 / 3))
     assert found.largest == 0.01

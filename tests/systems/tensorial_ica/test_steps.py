@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.systems.tensorial_ica.finite.draws import draws
-from hdica.systems.tensorial_ica.finite.kernels import GIVEN
-from hdica.systems.tensorial_ica.finite.rule import Lanes, run_observed, run_together
-from hdica.systems.tensorial_ica.finite.single_kernels import observed_steps
+from hdica.systems.tensorial_ica.kernels import GIVEN
+from hdica.systems.tensorial_ica.path_kernels import observed_steps
+from hdica.systems.tensorial_ica.paths import run_observed
+from hdica.systems.tensorial_ica.rule import Lanes, draws, run_together
 from tests.systems.tensorial_ica.cases import SOURCES, rule_of, somewhere, stream_of
 from tests.systems.tensorial_ica.reference import path, step, tan2
 

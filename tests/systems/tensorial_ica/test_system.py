@@ -8,8 +8,8 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
-from hdica.systems.tensorial_ica.fields import phases, step_sizes
 from hdica.systems.tensorial_ica.record import SYSTEM
+from hdica.systems.tensorial_ica.system import phases, step_sizes
 
 ETA = {"dimension": 6, "source": "rademacher", "eta": 1e-3}
 

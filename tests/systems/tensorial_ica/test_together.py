@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hdica.ingredients.schedules import Schedule
-from hdica.systems.tensorial_ica.finite.rule import run_observed, run_together, run_vessel
+from hdica.systems.tensorial_ica.paths import run_observed, run_vessel
+from hdica.systems.tensorial_ica.rule import run_together
 from tests.systems.tensorial_ica.cases import SOURCES, near_axis, rule_of, stream_of
 
 TIMES = np.array([0.0, 0.5, 7.0, 1500.0])

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import make_schedule
-from hdica.systems.tensorial_ica.limit.transient import (
+from hdica.systems.tensorial_ica.transient import (
     drift,
     elapsed,
     solve,
@@ -155,8 +155,8 @@ SCHEDULES = [
 @pytest.mark.parametrize("spec", SCHEDULES, ids=str)
 @pytest.mark.parametrize("direct", [1 << 22, 3000])
 def test_elapsed_is_the_sum_over_steps(spec, direct, monkeypatch):
-    monkeypatch.setattr("hdica.systems.tensorial_ica.limit.transient._DIRECT", direct)
-    monkeypatch.setattr("hdica.systems.tensorial_ica.limit.transient._BLOCK", 1024)
+    monkeypatch.setattr("hdica.systems.tensorial_ica.transient._DIRECT", direct)
+    monkeypatch.setattr("hdica.systems.tensorial_ica.transient._BLOCK", 1024)
     schedule, times = make_schedule(spec), np.array([0.0, 0.9, 1.0, 11.0, 10.7, 3999.5, 2e4])
     sums = np.concatenate([[0.0], np.cumsum(schedule.value(np.arange(2e4)))])
     expected = 2.0 * sums[np.floor(times).astype(int)]

@@ -11,19 +11,19 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.limit.fluctuation import first_order_level
-from hdica.systems.tensorial_ica.limit.moments import moments_of
-from hdica.systems.tensorial_ica.limit.transient import time_to
-from hdica.systems.tensorial_ica.limit.traverse import (
+from hdica.systems.tensorial_ica.fluctuation import first_order_level
+from hdica.systems.tensorial_ica.moments import moments_of
+from hdica.systems.tensorial_ica.transient import time_to
+from hdica.systems.tensorial_ica.traverse import (
     escape_asymptote,
     escape_constant,
     escape_law,
     escape_width,
     floor_time,
     normals,
-    three_stages,
     uniform_asymptote,
     uniform_law,
 )
@@ -112,29 +112,34 @@ def test_share_that_has_arrived():
     assert law.reached(np.array([-1.0, 1e9])).tolist() == [0.0, 1.0]
 
 
-def test_three_stages_add_up():
+def test_the_three_stages():
     eta, d = 1e-5, 10
-    found = three_stages(RADEMACHER, d, eta)
-    unit = 1 / (2 * eta)
-    assert found.escape.steps == pytest.approx(unit * escape_law(RADEMACHER, d, eta).mean)
-    assert found.transient.steps == pytest.approx(unit * uniform_law(d).mean)
-    assert found.floor == first_order_level(RADEMACHER, d, eta)
-    assert found.fluctuation.steps == pytest.approx(unit / 2 * math.log(1 / 3 / found.floor))
-    assert found.from_critical > found.from_start > found.fluctuation.steps
+    problem = {"dimension": d, "source": "rademacher", "eta": eta}
+    critical = hdica.traverse_times(hdica.TensorialICA(**problem, start="maximiser"))
+    uniform = hdica.traverse_times(hdica.TensorialICA(**problem))
+    unit, floor = 1 / (2 * eta), first_order_level(RADEMACHER, d, eta)
+    assert critical["N1"] == pytest.approx(unit * escape_law(RADEMACHER, d, eta).mean)
+    assert uniform["N2"] == pytest.approx(unit * uniform_law(d).mean)
+    for found in (critical, uniform):
+        assert found["N3"] == pytest.approx(unit / 2 * math.log(1 / 3 / floor))
+    assert critical["N1"] > uniform["N2"] > uniform["N3"]
     # The orders of the paper say nothing of constants: 1/4, 1/(4 ln d) and 1/2.
-    assert found.escape.order == pytest.approx(4 * unit * d / 4 * math.log(1 / eta))
-    assert found.escape_small == pytest.approx(found.escape.steps, rel=0.05)
+    assert critical["N1_order"] == pytest.approx(float(critical["N1"]), rel=0.05)
+    assert escape_asymptote(RADEMACHER, d, eta) == pytest.approx(
+        d / 4 * math.log(1 / eta) + escape_constant(RADEMACHER, d)[0]
+    )
 
 
-def test_three_stages_from_a_given_start_and_support():
-    v = np.array([0.8, 0.6, 0.0])
-    found = three_stages(UNIFORM, 3, 1e-4, start=v, support=2)
-    unit = 1 / (UNIFORM.beta * 1e-4)
-    assert found.transient.steps == pytest.approx(unit * float(time_to(v, 1 / 3)), rel=1e-12)
-    assert found.transient.error == 0
-    assert found.escape.steps == pytest.approx(unit * escape_law(UNIFORM, 2, 1e-4).mean)
-    tied = three_stages(UNIFORM, 3, 1e-4, start=np.array([0.6, 0.6, 0.52915]))
-    assert tied.transient.steps == math.inf
+def test_the_stages_from_a_given_start_and_support():
+    problem = {"dimension": 3, "source": "uniform", "eta": 1e-4}
+    unit, v = 1 / (UNIFORM.beta * 1e-4), [0.8, 0.6, 0.0]
+    found = hdica.traverse_times(hdica.TensorialICA(**problem, start={"v": v}))
+    assert found["N2"] == pytest.approx(unit * float(time_to(np.array(v), 1 / 3)), rel=1e-12)
+    assert found["N2_se"] == 0
+    saddle = hdica.traverse_times(hdica.TensorialICA(**problem, start={"support": 2}))
+    assert saddle["N1"] == pytest.approx(unit * escape_law(UNIFORM, 2, 1e-4).mean)
+    tied = hdica.traverse_times(hdica.TensorialICA(**problem, start={"v": [0.6, 0.6, 0.52915]}))
+    assert tied["N2"] == math.inf
 
 
 def test_the_floor_may_be_reached_already():
@@ -151,5 +156,3 @@ def test_what_has_no_time_is_refused():
         escape_law(UNIFORM, 1, 1e-3)
     with pytest.raises(HdicaError, match="below 1 at support 2"):
         escape_constant(UNIFORM, 2, 1.5)
-    with pytest.raises(HdicaError, match="eta = 0"):
-        three_stages(UNIFORM, 3, 0.0)

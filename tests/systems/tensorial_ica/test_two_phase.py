@@ -8,8 +8,8 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.limit.moments import moments_of
-from hdica.systems.tensorial_ica.limit.two_phase import two_phase
+from hdica.systems.tensorial_ica.moments import moments_of
+from hdica.systems.tensorial_ica.traverse import two_phase
 
 
 def trained(source, d, total, c1, c2):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdica.systems.tensorial_ica.finite.draws import draws
-from hdica.systems.tensorial_ica.finite.rule import run_vessel
+from hdica.systems.tensorial_ica.paths import run_vessel
+from hdica.systems.tensorial_ica.rule import draws
 from tests.systems.tensorial_ica.cases import near_axis, rule_of, stream_of
 from tests.systems.tensorial_ica.reference import path
 

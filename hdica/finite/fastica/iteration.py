@@ -1,0 +1,393 @@
+"""FastICA on whitened samples: one component from several starts at once, or several components.
+
+w~ = mean(y g(w.y)) - mean(g'(w.y)) w, w <- w~/|w~| (Hyvarinen and Oja 1997, Neural Comput. 9;
+Hyvarinen and Oja 2000, Neural Netw. 13, eq. 43), on whitened samples y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.aligned import aligned_zeros
+from hdica.finite.random.width import LANES
+from hdica.ingredients.contrasts import Contrast
+from hdica.process.machine import one_thread
+from hdica.process.progress import check_deadline
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What became of k starts.
+
+    Parameters
+    ----------
+    w
+        Unit vectors in whitened coordinates, shape (k, d); a sign is a matter of the start.
+    iterations
+        How many each start made, shape (k,).
+    converged
+        Whether 1 - abs(w'.w) of its last two was below the tolerance, shape (k,).
+    score
+        Mean of G(w.y) over the samples less the mean of G over a standard normal law, shape (k,):
+        0 in expectation along a Gaussian direction.
+    path
+        w after 0, 1, ... iterations, shape (k, longest + 1, d), the last one repeated where a start
+        was done before the longest; None if it was not asked for.
+    """
+
+    w: Array
+    iterations: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+    score: Array
+    path: Array | None = None
+
+
+def best(fit: Fit) -> int:
+    """Index of the start whose projection is farthest from Gaussian: the largest abs(score).
+
+    Only starts that converged count, unless none did; of several that are equal, the first.
+    """
+    size = np.abs(fit.score)
+    among = fit.converged if np.any(fit.converged) else np.ones(size.shape, dtype=bool)
+    return int(np.argmax(np.where(among & ~np.isnan(size), size, -1.0)))
+
+
+def checked_samples(y: Array) -> Array:
+    """Samples as a C-contiguous array of float64, shape (n, d).
+
+    Raises
+    ------
+    HdicaError
+        If it has not two dimensions, or there is no sample or no coordinate.
+    """
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if y.ndim != 2 or 0 in y.shape:
+        raise HdicaError(f"samples of shape {y.shape} are not allowed (samples by coordinates)")
+    return y
+
+
+def checked_directions(w: Array, d: int) -> Array:
+    """Directions as a C-contiguous array of float64, shape (k, d); not normalised.
+
+    Raises
+    ------
+    HdicaError
+        If there is none, or one has not d coordinates.
+    """
+    w = np.array(np.atleast_2d(w), dtype=np.float64, order="C")
+    if w.ndim != 2 or len(w) == 0 or w.shape[1] != d:
+        raise HdicaError(f"starts of shape {w.shape} are not allowed (starts by {d} coordinates)")
+    return w
+
+
+def unit_rows(starts: Array, d: int) -> Array:
+    """Every start over its length, shape (k, d).
+
+    Raises
+    ------
+    HdicaError
+        If there is none, one has not d coordinates, or is zero or not finite.
+    """
+    w = checked_directions(starts, d)
+    size = np.sqrt(np.sum(w * w, axis=1, keepdims=True))
+    bad = ~((size > 0) & (size < np.inf))
+    if np.any(bad):
+        raise HdicaError(
+            f"start of length {size[bad][0]} is not allowed (a direction: finite, not zero)"
+        )
+    return np.asarray(w / size)
+
+
+KEPT = 2**24
+"""Most numbers of samples that are rearranged once; more are, block by block, in every pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Samples, shape (n, d), and panels for all of them or for one block."""
+
+    y: Array
+    panels: Array
+    whole: bool
+
+    @property
+    def samples(self) -> tuple[Array, Array, bool]:
+        """What the kernels take."""
+        return self.y, self.panels, self.whole
+
+
+def packed(y: Array) -> Packed:
+    """Samples as the kernels read them.
+
+    Raises
+    ------
+    HdicaError
+        If they have not two dimensions, or there is no sample or no coordinate.
+    """
+    from hdica.finite.fastica.kernels import block_of, pack
+
+    y = checked_samples(y)
+    n, d = y.shape
+    whole = y.size <= KEPT
+    panels = -(-n // LANES)
+    room = aligned_zeros(panels if whole else block_of(d), d | 1, LANES)
+    if whole:
+        pack(y, 0, panels, room, 0)
+    return Packed(y, room, whole)
+
+
+def scratch(starts: int, d: int) -> tuple[Array, Array]:
+    """Room for the projections of one block, with rows of no power of two for the cache's sake."""
+    from hdica.finite.fastica.kernels import block_of
+
+    rows = LANES * (block_of(d) | 1)
+    both = aligned_zeros(starts + 1, rows)
+    return both[:starts], both[starts]
+
+
+def code_of(contrast: Contrast) -> tuple[int, int, int, int]:
+    """Kind of a contrast, and addresses of G, g and g' of a formula."""
+    from hdica.finite.fastica.functions import FORMULA, KINDS
+
+    kind = KINDS.get(contrast.name, FORMULA)
+    if kind != FORMULA:
+        return kind, 0, 0, 0
+    slope = contrast.formula.derivative
+    each = (contrast.formula, slope, slope.derivative)
+    height, g, curvature = (int(formula.compiled_block.address) for formula in each)
+    return kind, height, g, curvature
+
+
+_AT_ONCE = 100_000_000
+"""Products of a sample and a start between two checks of the deadline: a tenth of a second."""
+
+
+def accumulate(y: Array, w: Array, contrast: Contrast) -> tuple[Array, Array]:
+    """Sums over samples that one iteration of FastICA is made of.
+
+    For samples that come in blocks: the next iterate of start j is the direction of
+    a_j - b_j w_j after a and b of all blocks have been added. The rounding of sums depends on
+    where blocks end, but not on what other directions there are.
+
+    Parameters
+    ----------
+    y
+        Whitened samples, shape (n, d).
+    w
+        Unit vectors, shape (k, d).
+    contrast
+        G, with g = G'.
+
+    Returns
+    -------
+    a = sum of y g(w.y), shape (k, d), and b = sum of g'(w.y), shape (k,).
+
+    Raises
+    ------
+    HdicaError
+        If the samples or directions have a wrong shape.
+    """
+    return sums_of(packed(y), w, contrast)
+
+
+def sums_of(samples: Packed, w: Array, contrast: Contrast) -> tuple[Array, Array]:
+    """The same of packed samples."""
+    w = checked_directions(w, samples.y.shape[1])
+    return _one_pass(samples, w, contrast, False, scratch(*w.shape))
+
+
+def scores(y: Array, w: Array, contrast: Contrast) -> Array:
+    """Mean of G(w.y) less that of a standard normal law, shape (k,); arguments as above."""
+    return scores_of(packed(y), w, contrast)
+
+
+def scores_of(samples: Packed, w: Array, contrast: Contrast) -> Array:
+    """The same of packed samples."""
+    w = checked_directions(w, samples.y.shape[1])
+    return _scores(samples, w, contrast, scratch(*w.shape))
+
+
+def _scores(samples: Packed, w: Array, contrast: Contrast, room: tuple[Array, Array]) -> Array:
+    _, height = _one_pass(samples, w, contrast, True, room)
+    return np.asarray(height / len(samples.y) - contrast.gaussian_mean)
+
+
+def _one_pass(
+    samples: Packed, w: Array, contrast: Contrast, only_value: bool, room: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    from hdica.finite.fastica.kernels import one_pass
+
+    a, b = np.empty_like(w), np.empty(len(w))
+    one_pass(samples.samples, w, len(w), code_of(contrast), a, b, room, only_value)
+    return a, b
+
+
+def fastica(
+    y: Array,
+    starts: Array,
+    contrast: Contrast,
+    *,
+    tolerance: float = 1e-10,
+    most: int = 200,
+    path: bool = False,
+) -> Fit:
+    """One-unit FastICA on whitened samples from several starts at once.
+
+    A start that has converged drops out; each has the bits that it has alone. One whose next
+    iterate would vanish or not be finite stays where it is, not converged.
+
+    Parameters
+    ----------
+    y
+        Whitened samples, shape (n, d).
+    starts
+        First w, one a row, shape (k, d), not zero; their length does not matter.
+    contrast
+        G, with g = G'.
+    tolerance, most
+        A start has converged once abs(abs(w'.w) - 1) of two iterates that follow one another is
+        below the tolerance, and is given up after ``most`` iterations.
+    path
+        Whether to keep w after every iteration.
+
+    Raises
+    ------
+    HdicaError
+        If the samples or starts have a wrong shape, or a start is no direction.
+    """
+    return iterated(packed(y), starts, contrast, tolerance=tolerance, most=most, path=path)
+
+
+def iterated(
+    samples: Packed,
+    starts: Array,
+    contrast: Contrast,
+    *,
+    before: Array | None = None,
+    tolerance: float,
+    most: int,
+    path: bool = False,
+) -> Fit:
+    """The same of packed samples, orthogonal to orthonormal directions ``before``, shape (j, d)."""
+    from hdica.finite.fastica.kernels import iterate
+
+    d = samples.y.shape[1]
+    w = unit_rows(starts, d)
+    k, first = len(w), w.copy()
+    iterations, converged = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=bool)
+    way = np.empty((k, most if path else 0, d))
+    before = np.empty((0, d)) if before is None else before
+    room = np.empty((k, d)), np.empty((k, d)), np.empty(k), np.empty(k, dtype=np.int64)
+    spare, code = scratch(k, d), code_of(contrast)
+    some, done, moving = max(1, _AT_ONCE // (w.size * len(samples.y))), 0, np.arange(k)
+    while done < most and moving.size:
+        check_deadline()
+        some = min(some, most - done)
+        part, counts = w[moving], np.zeros(moving.size, dtype=np.int64)
+        steps, ended = np.empty((moving.size, some if path else 0, d)), counts > 0
+        rest = steps, counts, ended, room, spare
+        iterate(samples.samples, part, before, code, tolerance, some, *rest)
+        w[moving], converged[moving] = part, ended
+        iterations[moving] += counts
+        if path:
+            way[moving, done : done + some] = steps
+        moving, done = moving[(counts == some) & ~ended], done + some
+    fit = Fit(w, iterations, converged, _scores(samples, w, contrast, spare))
+    if not path:
+        return fit
+    # Starts and iterates, the last of each start repeated.
+    at = np.minimum(np.arange(int(iterations.max()) + 1), iterations[:, None])
+    every = np.concatenate([first[:, None], way], axis=1)
+    whole = np.ascontiguousarray(np.take_along_axis(every, at[:, :, None], axis=1))
+    return replace(fit, path=whole)
+
+
+_DEPENDENT = 1e-28
+"""Of the eigenvalues of W W^T, which are squares: the smallest over the largest."""
+
+
+def components(
+    y: Array,
+    starts: Array,
+    contrast: Contrast,
+    *,
+    symmetric: bool = False,
+    tolerance: float = 1e-10,
+    most: int = 200,
+) -> Fit:
+    """As many orthogonal components as there are starts, on whitened samples.
+
+    Parameters
+    ----------
+    y, starts, contrast, tolerance, most
+        As in :func:`hdica.finite.fastica.iteration.fastica`; at most d starts.
+    symmetric
+        False: one component after another, each orthogonal to those before (Hyvarinen and Oja
+        2000, eq. 44). True: all at once, W <- (W W^T)^(-1/2) W after every iteration (eq. 45),
+        converged once all of them have.
+
+    Raises
+    ------
+    HdicaError
+        As for one component; if there are more starts than coordinates, or symmetric starts
+        are linearly dependent.
+    """
+    samples, d = packed(y), np.shape(y)[1]
+    directions = checked_directions(starts, d)
+    if len(directions) > d:
+        raise HdicaError(
+            f"starts of shape {directions.shape} are not allowed (at most {d} orthogonal "
+            "components)"
+        )
+    if symmetric:
+        return _symmetric(samples, directions, contrast, tolerance, most)
+    first, fits = unit_rows(directions, d), []
+    w = np.empty_like(first)
+    for j, start in enumerate(first):
+        fit = iterated(samples, start, contrast, before=w[:j], tolerance=tolerance, most=most)
+        w[j] = fit.w[0]
+        fits.append(fit)
+    return Fit(
+        w,
+        np.concatenate([fit.iterations for fit in fits]),
+        np.concatenate([fit.converged for fit in fits]),
+        np.concatenate([fit.score for fit in fits]),
+    )
+
+
+def _symmetric(
+    samples: Packed, starts: Array, contrast: Contrast, tolerance: float, most: int
+) -> Fit:
+    n, k, done, iterations = len(samples.y), len(starts), False, 0
+    w = decorrelated(starts)
+    while iterations < most and not done:
+        check_deadline()
+        a, b = sums_of(samples, w, contrast)
+        new = decorrelated((a - b[:, None] * w) / n)
+        done = bool(np.max(np.abs(np.abs(np.sum(new * w, axis=1)) - 1)) < tolerance)
+        w, iterations = new, iterations + 1
+    score = scores_of(samples, w, contrast)
+    return Fit(w, np.full(k, iterations), np.full(k, done), score)
+
+
+def decorrelated(w: Array) -> Array:
+    """(W W^T)^(-1/2) W, shape (k, d).
+
+    Raises
+    ------
+    HdicaError
+        If the rows are linearly dependent or not finite.
+    """
+    with one_thread():
+        gram = w @ w.T
+        finite = bool(np.all(np.isfinite(gram)))
+        values, vectors = np.linalg.eigh(gram) if finite else (np.zeros(1), gram)
+        if not values[0] > _DEPENDENT * values[-1]:
+            raise HdicaError("linearly dependent directions are not allowed (one a component)")
+        return np.asarray((vectors / np.sqrt(values)) @ vectors.T @ w)

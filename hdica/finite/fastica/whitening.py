@@ -1,0 +1,248 @@
+"""Mean, covariance and leading principal components of samples, and samples whitened in them.
+
+Samples come in one array or in passes of blocks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.process.machine import one_thread
+from hdica.process.progress import check_deadline
+
+Array = NDArray[np.float64]
+Blocks = Callable[[], Iterable[Array]]
+"""``blocks()`` begins a pass over the samples: blocks of shape (block, D), always the same ones."""
+_ENTRIES, _FEWEST = 2**20, 64
+"""Entries of an array that are multiplied at once, and the fewest samples."""
+
+
+def passes_of(samples: Array | Blocks) -> Blocks:
+    """Passes over an array of shape (n, D), some rows at once; other passes as they are.
+
+    Raises
+    ------
+    HdicaError
+        If an array has not two dimensions.
+    """
+    if callable(samples):
+        return samples
+    x = np.asarray(samples, dtype=np.float64)
+    if x.ndim != 2:
+        raise HdicaError(f"samples of shape {x.shape} are not allowed (samples by coordinates)")
+    rows = max(_ENTRIES // max(x.shape[1], 1), _FEWEST)
+    return lambda: (x[first : first + rows] for first in range(0, len(x), rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Number of samples n, their mean, shape (D,), and covariance, shape (D, D), over n."""
+
+    count: int
+    mean: Array
+    covariance: Array
+
+
+def sample_mean(blocks: Blocks) -> tuple[int, Array]:
+    """Number of samples and their mean, shape (D,), in one pass.
+
+    Raises
+    ------
+    HdicaError
+        If there are fewer than two samples.
+    """
+    count, total = 0, np.zeros(())
+    for block in blocks():
+        check_deadline()
+        count += len(block)
+        total = total + np.sum(block, axis=0)
+    if count < 2:
+        raise HdicaError(f"samples = {count} is not allowed (at least 2, to be whitened)")
+    return count, total / count
+
+
+def covariance_of(blocks: Blocks, count: int, mean: Array) -> Array:
+    """Covariance over n, shape (D, D), in one pass, the same bits for any number of threads."""
+    covariance = np.zeros((mean.size, mean.size))
+    with one_thread():
+        for block in blocks():
+            check_deadline()
+            centred = block - mean
+            covariance += centred.T @ centred
+    return covariance / count
+
+
+def times_covariance(blocks: Blocks, count: int, mean: Array, v: Array) -> Array:
+    """C V of the sample covariance C and V, shape (D, any), in one pass, without C."""
+    products = np.zeros(v.shape)
+    with one_thread():
+        for block in blocks():
+            check_deadline()
+            centred = block - mean
+            products += centred.T @ (centred @ v)
+    return products / count
+
+
+def sample_moments(samples: Array | Blocks) -> Moments:
+    """Mean and covariance in two passes.
+
+    The mean comes first, as second moments less its square have no digits where it is large.
+
+    Raises
+    ------
+    HdicaError
+        If there are fewer than two samples, or an array has not two dimensions.
+    """
+    blocks = passes_of(samples)
+    count, mean = sample_mean(blocks)
+    return Moments(count, mean, covariance_of(blocks, count, mean))
+
+
+_QUICK, _LARGE, _PASSES = 1024, 8192, 100
+"""Dimension up to which the covariance matrix takes a fraction of a second, and from which it takes
+too much memory; passes over the samples that take as long as it does, times D over d."""
+_SMALL = 1e-12
+"""A variance this much smaller than the largest one is that of rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """The d leading principal components of samples in D dimensions.
+
+    Parameters
+    ----------
+    count
+        Number of samples n.
+    mean
+        Their mean, shape (D,).
+    variances
+        The d largest eigenvalues of their covariance (over n), largest first, shape (d,).
+    directions
+        Unit eigenvectors U, one a column, shape (D, d); of each the entry of largest size is
+        positive.
+    """
+
+    count: int
+    mean: Array
+    variances: Array
+    directions: Array
+
+    def scores(self, x: Array) -> Array:
+        """Whitened scores (x - mean) U Lambda^-1/2, shape (n, d), of any samples (n, D)."""
+        with one_thread():
+            return np.ascontiguousarray((x - self.mean) @ self.unmixing)
+
+    def all_scores(self, samples: Array | Blocks) -> Array:
+        """Scores of samples in an array or in passes of blocks, one block after another."""
+        return np.concatenate([self.scores(block) for block in passes_of(samples)()])
+
+    @property
+    def unmixing(self) -> Array:
+        """U Lambda^-1/2, shape (D, d): ``unmixing @ w`` is the filter on x - mean of w."""
+        return np.asarray(self.directions / np.sqrt(self.variances))
+
+
+def whitened(
+    samples: Array | Blocks,
+    d: int | None = None,
+    *,
+    seed: int = 0,
+    tolerance: float = 1e-8,
+    exact: int | None = None,
+    most: int = 200,
+) -> Whitened:
+    """The leading principal components of samples.
+
+    In few dimensions, or if d is more than a tenth of them, they are eigenvectors of the covariance
+    matrix, by LAPACK. In many, that matrix is not made: the eigenvectors come from products with
+    the samples, by locally optimal block preconditioned conjugate gradients from random directions
+    (Knyazev 2001), which next to a bulk of eigenvalues, where principal components of few samples
+    lie, need a fraction of the products of powers of the matrix (randomised SVD); and, where its
+    products do not suffice, by Lanczos iteration (ARPACK).
+
+    Parameters
+    ----------
+    samples
+        An array of shape (n, D), or passes over blocks of samples.
+    d
+        How many; None for all D.
+    seed, tolerance, most
+        Of the iteration in many dimensions: the seed of its first directions, the largest residual
+        |C u - lambda u| over the largest lambda, and the largest number of passes over the samples.
+    exact
+        Dimension up to which the covariance matrix is made; None for what takes less time.
+
+    Raises
+    ------
+    HdicaError
+        If there are fewer than two samples, d is not from 1 to D, the samples vary in fewer than d
+        directions or not at all, or are not finite.
+    """
+    blocks = passes_of(samples)
+    count, mean = sample_mean(blocks)
+    size = mean.size
+    d = size if d is None else d
+    if not 1 <= d <= size:
+        raise HdicaError(f"d = {d} is not allowed (from 1 to {size}, the dimension of the samples)")
+    if not np.all(np.isfinite(mean)):
+        raise HdicaError("samples that are not finite cannot be whitened (every one has to be)")
+    with one_thread():
+        few = max(_QUICK, min(_PASSES * d, _LARGE)) if exact is None else exact
+        if size <= few or d > size / 10:
+            values, vectors = _of_matrix(covariance_of(blocks, count, mean), d)
+        else:
+            product = partial(times_covariance, blocks, count, mean)
+            values, vectors = _of_products(product, size, d, seed, tolerance, most)
+    return _checked(count, mean, values, vectors)
+
+
+def _of_matrix(covariance: Array, d: int) -> tuple[Array, Array]:
+    import scipy.linalg
+
+    size = len(covariance)
+    values, vectors = scipy.linalg.eigh(covariance, subset_by_index=[size - d, size - 1])
+    return values[::-1], vectors[:, ::-1]
+
+
+def _of_products(
+    product: Callable[[Array], Array], size: int, d: int, seed: int, tolerance: float, most: int
+) -> tuple[Array, Array]:
+    from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg
+
+    def one(v: Array) -> Array:
+        return product(v.reshape(-1, 1)).ravel()
+
+    operator = LinearOperator((size, size), matvec=one, matmat=product, dtype=np.float64)
+    rng = np.random.Generator(np.random.SFC64(seed))
+    first = np.linalg.qr(rng.standard_normal((size, d)))[0]
+    # It asks for residuals as they are: of no more than the largest eigenvalue times the share.
+    scale = float(np.linalg.norm(product(first), axis=0).max()) or 1.0
+    with warnings.catch_warnings():
+        # Whether it arrived is looked at below.
+        warnings.simplefilter("ignore")
+        values, vectors = lobpcg(operator, first, tol=tolerance * scale, maxiter=most)
+    residual = np.linalg.norm(product(vectors) - vectors * values, axis=0).max()
+    if not residual <= tolerance * values.max():
+        values, vectors = eigsh(operator, d, which="LA", v0=vectors.sum(axis=1), tol=tolerance)
+    order = np.argsort(values)[::-1]
+    return values[order], vectors[:, order]
+
+
+def _checked(count: int, mean: Array, values: Array, vectors: Array) -> Whitened:
+    largest = float(values[0])
+    if not values[-1] > _SMALL * largest:
+        varied = int(np.sum(values > _SMALL * largest)) if largest > 0 else 0
+        raise HdicaError(
+            f"d = {values.size} is not allowed (the {count} samples vary in {varied} directions, "
+            "and what does not vary cannot be whitened)"
+        )
+    at = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[at, np.arange(values.size)])
+    return Whitened(count, mean, values.copy(), np.ascontiguousarray(vectors * signs))

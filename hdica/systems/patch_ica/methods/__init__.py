@@ -1,1 +1,0 @@
-"""The ways to compute a point of independent component analysis of patches."""

@@ -1,0 +1,318 @@
+"""Gradient steps on the sphere, and their flow, on whitened samples: Reduce and Conquer 2025 (B.5).
+
+w <- w + eta s P mean(g(w.y) y) with P = I - w w', then over its length; the sign s is 1 for ascent
+of the mean of the contrast G, g = G', and -1 for descent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hdica.errors import HdicaError, speaking_of
+from hdica.finite.fastica.iteration import accumulate
+from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.record import steps_of
+from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.save import Save
+from hdica.process.machine import one_thread
+from hdica.process.progress import check_deadline
+from hdica.systems.arguments import MOST_WHOLE
+from hdica.systems.kernel import AVERAGES
+from hdica.systems.method import Array, Output, PointResult, refusal
+from hdica.systems.subspace_ica import fastica
+from hdica.systems.subspace_ica.fastica import (
+    AT_FINITE,
+    FASTICA,
+    check_any,
+    check_dimension,
+    check_held,
+    drawing_seconds,
+    of_samples,
+    rotated_seconds,
+    without_samples,
+)
+from hdica.systems.subspace_ica.loss import direction_of
+from hdica.systems.subspace_ica.model import latent
+from hdica.systems.subspace_ica.samples import Frame, Prepared, Take
+from hdica.systems.subspace_ica.system import (
+    OF_FASTICA,
+    PAPER,
+    SubspaceICA,
+    contrast,
+    first_overlap,
+    kind_of_space,
+    samples_of,
+    size_of_space,
+)
+from hdica.systems.trials import content_of
+
+_NUMBERS = 2**20
+"""Numbers of samples that are taken at once, if a batch is not more."""
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+
+
+def cyclic(y: Array) -> Take:
+    """Samples in order, beginning again when they are used up: ``take(count)``, (count, d)."""
+    first = 0
+
+    def take(count: int) -> Array:
+        nonlocal first
+        start, first = first, (first + count) % len(y)
+        if start + count <= len(y):
+            return y[start : start + count]
+        return np.take(y, np.arange(start, start + count), axis=0, mode="wrap")
+
+    return take
+
+
+def descend(
+    take: Take, w: Array, contrast: Contrast, rate: float, batch: int, times: Array, unit: float
+) -> tuple[Array, str]:
+    """W at the output times, shape (T, d); and why it diverged, or nothing.
+
+    Parameters
+    ----------
+    take
+        Samples, ``batch`` of them a step.
+    w
+        Unit vector at t = 0, shape (d,).
+    contrast
+        G.
+    rate
+        Step size eta, with the sign of the direction.
+    batch
+        B.
+    times, unit
+        Output times, and the time of one step.
+    """
+    from hdica.systems.subspace_ica.kernels import projected_steps, slope_of
+
+    code, address = slope_of(contrast)
+    w, path, now = w.copy(), np.full((times.size, w.size), np.nan), 0
+    at_once = max(1, _NUMBERS // (batch * w.size))
+    for place, end in enumerate(steps_of(times / unit, 1).tolist()):
+        while now < end:
+            check_deadline()
+            steps = min(at_once, end - now)
+            y = np.ascontiguousarray(take(steps * batch))
+            done = projected_steps(w, y, batch, rate, code, address)
+            now += done
+            if done < steps:
+                return path, f"w was no longer finite at step {now} (time {now * unit:g})"
+        path[place] = w
+    return path, ""
+
+
+def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Array:
+    """w(t) of dw/dt = s P mean(g(w.y) y), shape (T, d), by Runge-Kutta steps of order 8.
+
+    The mean is over the samples y, (n, d). The length of w, which the flow keeps, is restored
+    where the errors of the steps (1e-9 of w) change it.
+
+    Raises
+    ------
+    HdicaError
+        If the integration fails.
+    """
+    from scipy.integrate import solve_ivp
+
+    slope = _mean_push(y, contrast)
+
+    def rate(t: float, at: Array) -> Array:
+        check_deadline()
+        u = at / math.sqrt(float(np.sum(at * at)))
+        push = slope(u)
+        return np.asarray(sign * (push - float(np.sum(push * u)) * u))
+
+    solution = solve_ivp(
+        rate,
+        (0.0, max(float(times[-1]), 1e-300)),
+        w,
+        method="DOP853",
+        t_eval=times,
+        rtol=RELATIVE,
+        atol=ABSOLUTE,
+    )
+    if not solution.success:
+        raise HdicaError(f"the gradient flow was not solved ({solution.message})")
+    path = solution.y.T
+    return np.asarray(path / np.sqrt(np.sum(path * path, axis=1, keepdims=True)))
+
+
+def _mean_push(y: Array, contrast: Contrast) -> Callable[[Array], Array]:
+    """Mean of g(w.y) y as a function of w."""
+    y = np.ascontiguousarray(y)
+    return lambda w: np.asarray(accumulate(y, w[None], contrast)[0][0] / len(y))
+
+
+_OUTPUTS = (
+    Output("overlap", ("time",), "overlap of the estimate with the signal in whitened samples"),
+)
+_EXTRAS = (Output("w_path", ("time", "component"), "whitened estimate along the spikes u"),)
+
+
+def sign_of(system: SubspaceICA) -> int:
+    """1 if the mean of the contrast is made larger, -1 if smaller.
+
+    Raises
+    ------
+    HdicaError
+        If neither finds v, and the direction is not given.
+    """
+    if system.direction != "auto":
+        return 1 if system.direction == "ascent" else -1
+    with speaking_of("direction", "contrast", "latent"):
+        return direction_of(contrast(system), latent(system))
+
+
+def _check(system: SubspaceICA, algorithm: str, what: str) -> None:
+    if system.algorithm != algorithm:
+        raise HdicaError(
+            f"algorithm = {system.algorithm!r} is not allowed for {what} (allowed: {algorithm!r})",
+            ["algorithm"],
+        )
+    if samples_of(system) is not None:
+        check_held(system)
+        if kind_of_space(system) == "ambient":
+            check_dimension(system)
+
+
+def _check_sgd(system: SubspaceICA) -> None:
+    _check(system, "sgd", "projected gradient steps")
+    if samples_of(system) is None and kind_of_space(system) == "ambient":
+        raise HdicaError(
+            "space = 'ambient' is not allowed with infinitely many samples (allowed: 'principal' "
+            "or 'known', which are the same then)",
+            ["space", "samples_per_dimension", "samples"],
+        )
+    if samples_of(system) is None and size_of_space(system) != system.rank:
+        raise HdicaError(
+            f"space = {system.space!r} is not allowed with infinitely many samples (as many "
+            f"dimensions as spikes: {system.rank})",
+            ["space", "samples_per_dimension", "samples"],
+        )
+    sign_of(system)
+
+
+def _check_flow(system: SubspaceICA) -> None:
+    # A refusal of all simulations shows the sentence of the last one: let it say what is amiss.
+    if system.algorithm == "fastica":
+        check_any(system)
+    elif system.algorithm == "sgd":
+        _check_sgd(system)
+    _check(system, "flow", "a gradient flow")
+    check_held(system)
+    sign_of(system)
+
+
+def prepared_of(system: SubspaceICA, stream: Stream) -> Prepared:
+    """Whitened samples; on principal components of many samples they are drawn without these."""
+    kind, count = kind_of_space(system), samples_of(system) or 0
+    if kind == "principal" and count >= system.rank + 2:
+        return without_samples(system, stream)
+    return of_samples(system, stream)
+
+
+def _begun(system: SubspaceICA, stream: Stream) -> tuple[Frame, Take, Array, Array]:
+    """Coordinates, the samples one after another, w(0), and the whitened samples if finite."""
+    if samples_of(system) is None:
+        spiked = system.spiked
+        frame = Frame(spiked, np.eye(spiked.rank), 1 / np.sqrt(1 + spiked.beta), sample=False)
+        y, take = np.empty((0, spiked.rank)), spiked.whitened(stream)
+    else:
+        prepared = prepared_of(system, stream)
+        frame, y = prepared.frame, prepared.y
+        take = cyclic(y)
+    w = fastica.starts(frame, 1, first_overlap(system), stream)[0]
+    return frame, take, w, y
+
+
+def _result(frame: Frame, path: Array, why: str, save: Save) -> PointResult:
+    values = {"overlap": frame.along(path)}
+    if "w_path" in save.extra:
+        values["w_path"] = frame.coordinates(path)
+    return PointResult(values, why)
+
+
+def _stream(system: SubspaceICA, name: str, seed: int | None) -> Stream:
+    return streams_of(content_of(system, OF_FASTICA), name)(seed or 0)
+
+
+def _sgd(
+    system: SubspaceICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    eta, last = system.eta or 0.0, float(times[-1])
+    if last / eta > MOST_WHOLE:
+        raise HdicaError(
+            f"eta = {eta:g} is not allowed with times up to {last:g} (time/eta <= 2**53 steps)"
+        )
+    with one_thread():
+        frame, take, w, y = _begun(system, _stream(system, SGD.name, seed))
+        batch = len(y) if system.batch == "all" else int(system.batch)
+        rate = eta * sign_of(system)
+        path, why = descend(take, w, contrast(system), rate, batch, times, eta)
+    return _result(frame, path, why, save)
+
+
+def _flow(
+    system: SubspaceICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    with one_thread():
+        frame, _, w, y = _begun(system, _stream(system, FLOW.name, seed))
+        path = flow(y, w, contrast(system), sign_of(system), times)
+    return _result(frame, path, "", save)
+
+
+def _sample_seconds(system: SubspaceICA) -> float:
+    if samples_of(system) is None:
+        return 0.0
+    exact = kind_of_space(system) == "principal"
+    return rotated_seconds(system) if exact else drawing_seconds(system)
+
+
+def _sgd_seconds(system: Any, n: int | None, last: float) -> float:
+    count, d = samples_of(system) or 0, size_of_space(system)
+    batch = count if system.batch == "all" else system.batch
+    fresh = 3e-8 * d if samples_of(system) is None else 0.0
+    steps = last / (system.eta or 1.0)
+    return 1e-3 + _sample_seconds(system) + steps * batch * (1.2e-8 + 2e-9 * d + fresh)
+
+
+def _flow_seconds(system: Any, n: int | None, last: float) -> float:
+    count, d = samples_of(system) or 0, size_of_space(system)
+    return 1e-2 + _sample_seconds(system) + (300 + 5 * last) * count * (1e-8 + 1.5e-9 * d)
+
+
+SGD = replace(
+    FASTICA,
+    name="projected_sgd",
+    about="projected gradient steps on batches, of fresh samples or of n, until eta k = t",
+    engines=(*AT_FINITE, AVERAGES),
+    rank=3,
+    outputs=_OUTPUTS,
+    extras=_EXTRAS,
+    accuracy="exact in law",
+    run=_sgd,
+    refuses=refusal(_check_sgd),
+    seconds=_sgd_seconds,
+    ignores=OF_FASTICA,
+    equations=f"{PAPER}, (B.5); fresh samples are those of the reduced model (4)",
+    held=lambda system, n: (samples_of(system) or 0) * size_of_space(system),
+)
+FLOW = replace(
+    SGD,
+    name="batch_flow",
+    about="gradient flow on the loss of n whitened samples",
+    rank=4,
+    run=_flow,
+    refuses=refusal(_check_flow),
+    seconds=_flow_seconds,
+    ignores=OF_FASTICA | {"eta", "batch"},
+    equations=f"{PAPER}, (B.5) for eta to 0 with all samples in a batch",
+)
+METHODS = (SGD, FLOW)

@@ -1,0 +1,419 @@
+"""What ICA of the subspace model ends at, and how it gets there, for many samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.systems.kernel import AVERAGES, COMMON
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.subspace_ica import flow, prediction
+from hdica.systems.subspace_ica.loss import (
+    Loss,
+    direction_of,
+    information_exponent,
+    series,
+    too_heavy,
+)
+from hdica.systems.subspace_ica.model import latent, strengths, weights
+from hdica.systems.subspace_ica.prediction import Reduction, level, mean_square, variance
+from hdica.systems.subspace_ica.system import (
+    HOME,
+    OF_FASTICA,
+    OF_GRADIENTS,
+    PAPER,
+    SubspaceICA,
+    contrast,
+    first_overlap,
+    kind_of_space,
+    samples_of,
+    size_of_space,
+)
+
+HERE = (*COMMON, AVERAGES, HOME)
+"""Folders behind limits."""
+_AT = ("time",)
+_EACH = ("component",)
+LEVELS = (50, 90, 99)
+"""Overlaps, in hundredths, to which times are measured."""
+WRONG = 1.02
+"""Rate of the negative control."""
+
+
+def _predicted(system: SubspaceICA, reduced: Reduction) -> prediction.Prediction:
+    """The final overlaps; in all D dimensions those of infinitely many samples alone."""
+    kind, count = kind_of_space(system), samples_of(system)
+    law = contrast(system), latent(system)
+    many, size = math.inf if count is None else float(count), size_of_space(system)
+    inside = system.whitening == "sample"
+    if kind == "principal":
+        return prediction.principal(*law, reduced, many, size, inside)
+    ends = prediction.known_space(*law, system.gamma, many, size, inside)
+    if kind == "ambient" and count is not None:
+        return replace(ends, overlap=math.nan, correlation=math.nan, reduced=math.nan)
+    return ends
+
+
+def _prediction(
+    system: SubspaceICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    reduced = reduction(system)
+    ends, principal = _predicted(system, reduced), kind_of_space(system) == "principal"
+    values: dict[str, float | Array] = {
+        "predicted_overlap": ends.overlap,
+        "predicted_correlation": ends.correlation,
+        "gamma": reduced.gamma,
+        "gamma_c": reduced.gamma_c if principal else reduced.gamma,
+        "pca_overlap": reduced.length if principal else 1.0,
+        "variance": ends.variance,
+        "variance_error": ends.variance_error,
+    }
+    each = {"eigenvalue": reduced.eigenvalues, "phi": np.sqrt(reduced.phi2)}
+    values |= {name: value for name, value in each.items() if name in save.extra}
+    return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
+
+
+def _predictable(system: SubspaceICA) -> None:
+    only(system, "fastica")
+    check_ties(system)
+    check_seen(system, 2)
+    # New samples are not white in coordinates that others have whitened, and V is another one.
+    estimated = system.whitening == "sample" and samples_of(system) is not None
+    if system.batch == "fresh" and estimated:
+        raise HdicaError(
+            "batch = 'fresh' is not allowed for this limit with whitening = 'sample' (allowed: "
+            "batch = 'all', or whitening = 'population')",
+            ["batch", "whitening"],
+        )
+
+
+PREDICTION = Method(
+    name="prediction",
+    about=(
+        "overlaps at which FastICA ends if it finds the feature, as D → ∞ at fixed n/D: "
+        "thresholds of the principal components, and the asymptotic variance"
+    ),
+    engines=HERE,
+    role=Role.LIMIT,
+    rank=1,
+    accuracy="approximate",
+    outputs=(
+        Output(
+            "predicted_overlap",
+            (),
+            "overlap with the whitened direction (none in the ambient space: NaN)",
+        ),
+        Output(
+            "predicted_correlation",
+            (),
+            "correlation with the best projection (none in the ambient space: NaN)",
+        ),
+        Output("gamma", (), "signal-to-noise ratio of the reduced model, n = infinity"),
+        Output("gamma_c", (), "signal-to-noise ratio in the space where ICA is run"),
+        Output("pca_overlap", (), "length of the projection of v on the principal components"),
+        Output("variance", (), "asymptotic variance V of FastICA"),
+        Output("variance_error", (), "error of V, from quadrature"),
+    ),
+    extras=(
+        Output("eigenvalue", _EACH, "limit of an eigenvalue of the sample covariance"),
+        Output("phi", _EACH, "overlap of a spike with its principal component"),
+    ),
+    run=_prediction,
+    refuses=refusal(_predictable),
+    seconds=lambda system, n, last: 3e-3 + 1e-6 * system.rank,
+    ignores=OF_FASTICA | OF_GRADIENTS | {"start"},
+    equations=(
+        f"{PAPER}, Lemma 3 and Theorem 2 with the sample eigenvectors of n = D/c samples (Baik, "
+        "Ben Arous and Peche 2005; Paul 2007)"
+    ),
+)
+
+
+def _flow(system: SubspaceICA) -> flow.Flow:
+    """The flow of a system up or down its population loss."""
+    ratio = signal(system)
+    loss = Loss(contrast(system), latent(system), ratio)
+    return flow.Flow(loss, _direction(system, ratio))
+
+
+def _direction(system: SubspaceICA, gamma: float) -> int:
+    """1 for ascent, -1 for descent."""
+    sign = {"ascent": 1, "descent": -1}.get(system.direction)
+    return sign or direction_of(contrast(system), latent(system), gamma)
+
+
+def _path(system: SubspaceICA, times: Array, *_: object) -> PointResult:
+    moves, start = _flow(system), overlap_at_start(system)
+    overlap, error = moves.path(start, times)
+    # C of the bound, over all overlaps that the flow can come to.
+    ahead = float(moves.speed(np.array(start))) > 0
+    least = moves.least_slope(start, 1.0) if ahead else moves.least_slope(0.0, start)
+    return PointResult(
+        {
+            "overlap": overlap,
+            "overlap_error": error,
+            "overlap_control": moves.path(start, WRONG * times)[0],
+            "lower_bound": flow.bound(least, start, times),
+        }
+    )
+
+
+def _flows(system: SubspaceICA) -> None:
+    # A refusal of all limits shows the sentence of this last one: let it say what is amiss.
+    if system.algorithm == "fastica":
+        _predictable(system)
+    only(system, "sgd", "flow")
+    overlap_at_start(system)
+    check_seen(system)
+    _direction(system, signal(system))
+
+
+FLOW = replace(
+    PREDICTION,
+    extras=(),
+    name="overlap_flow",
+    about="overlap as η → 0 and B, n → ∞ by the gradient flow on the population loss",
+    closed=True,
+    accuracy="converged",
+    rank=2,
+    outputs=(
+        Output("overlap", _AT, "overlap with the feature of the reduced model"),
+        Output("overlap_error", _AT, "error of the overlap, from the solver and the slope"),
+        Output("overlap_control", _AT, "overlap with the rate wrong by 2 % (negative control)"),
+        Output("lower_bound", _AT, "bound tanh(Ct + artanh a0) of Theorem 4, C the least slope"),
+    ),
+    run=_path,
+    refuses=refusal(_flows),
+    seconds=lambda system, n, last: 0.5,
+    ignores=frozenset({"eta", "batch", "whitening"}),
+    equations=f"{PAPER}, Theorem 4: da/dt = L'(a)(1 - a^2), with the sign that finds the feature",
+)
+
+
+def _times(system: SubspaceICA, *_: object) -> PointResult:
+    moves, start = _flow(system), overlap_at_start(system)
+    ends = np.array(LEVELS) / 100
+    took, errors = moves.times(start, ends)
+    values: dict[str, float] = {}
+    for place, name in enumerate(map(str, LEVELS)):
+        least = moves.least_slope(start, max(start, float(ends[place])))
+        values[f"time_{name}"] = float(took[place])
+        values[f"time_{name}_error"] = float(errors[place])
+        values[f"bound_{name}"] = float(flow.bound_time(least, start, ends[place]))
+    values["time_order"] = flow.leading_time(moves.loss, start)
+    return PointResult({name: np.asarray(value) for name, value in values.items()})
+
+
+def _timed(system: SubspaceICA) -> None:
+    _flows(system)
+    start = overlap_at_start(system)
+    if not 0 < start < 1:
+        raise HdicaError(
+            f"start.overlap = {start:g} is not allowed for a time (0 < a0 < 1: the flow rests at "
+            "the ends)",
+            ["start.overlap"],
+        )
+
+
+def _outputs(k: int) -> tuple[Output, ...]:
+    """The time to an overlap in hundredths, its error and its bound."""
+    to = f"time to overlap {k / 100:g}"
+    return (
+        Output(f"time_{k}", (), to),
+        Output(f"time_{k}_error", (), f"error of the {to}"),
+        Output(f"bound_{k}", (), f"bound on the {to}"),
+    )
+
+
+TIMES = replace(
+    FLOW,
+    name="recovery_time",
+    about="times of the gradient flow to overlaps 0.5, 0.9 and 0.99, and those of the bound",
+    role=Role.OTHER,
+    rank=None,
+    closed=False,
+    outputs=(
+        *(output for k in LEVELS for output in _outputs(k)),
+        Output("time_order", (), "leading order of all these times for a small overlap at first"),
+    ),
+    run=_times,
+    refuses=refusal(_timed),
+)
+
+
+def _level(system: SubspaceICA, *_: object) -> PointResult:
+    law, gamma = (contrast(system), latent(system)), signal(system)
+    size, count = size_of_space(system), samples_of(system)
+    batch, eta = _steps(system)
+    values = {"noise": level(*law, gamma, size, eta, batch), "sampling": 0.0}
+    if count is not None:
+        # The same samples come again and again, so that steps turn about what is best for them.
+        inside = system.whitening == "sample"
+        values["sampling"] = (size - 1) * variance(*law, gamma, inside)[0] / count
+    values["relaxation"] = 2 * abs(float(Loss(*law, gamma).at(np.array(1.0)).slope))
+    values["square"] = mean_square(*law, gamma)
+    return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
+
+
+def _steps(system: SubspaceICA) -> tuple[int, float]:
+    """B and eta of stochastic steps."""
+    only(system, "sgd")
+    if not isinstance(system.batch, int) or system.eta is None:
+        raise HdicaError(
+            f"batch = {system.batch!r} is not allowed for the level of stochastic steps (a number "
+            "of samples: all of them make no noise)",
+            ["batch"],
+        )
+    return system.batch, system.eta
+
+
+def _has_level(system: SubspaceICA) -> None:
+    _steps(system)
+    signal(system)
+    check_seen(system, 2)
+
+
+SGD_LEVEL = replace(
+    PREDICTION,
+    extras=(),
+    name="sgd_level",
+    about="mean of 1 − a² at which mini-batch steps of a constant size end",
+    role=Role.OTHER,
+    rank=None,
+    outputs=(
+        Output("noise", (), "mean of 1 - a^2 from the noise of the batches, to first order in eta"),
+        Output("sampling", (), "mean of 1 - a^2 from the n samples, as they grow in number"),
+        Output("relaxation", (), "rate 2 abs(L'(1)) at which 1 - a^2 falls to it"),
+        Output("square", (), "E g(s)^2 at the feature"),
+    ),
+    run=_level,
+    refuses=refusal(_has_level),
+    ignores=frozenset({"start", "direction"}),
+    equations=f"{PAPER}, (B.5): (d - 1) eta E g^2/(2 B abs(L'(1)))",
+)
+
+
+def _loss(system: SubspaceICA, *_: object) -> PointResult:
+    law = contrast(system), latent(system)
+    at = Loss(*law, signal(system)).at(np.array(overlap_at_start(system)))
+    exponent = information_exponent(*law)
+    values = {
+        "L": at.loss,
+        "dL": at.slope,
+        "L_error": at.loss_error,
+        "dL_error": at.slope_error,
+        "exponent": math.nan if exponent is None else float(exponent),
+    }
+    return PointResult({name: np.asarray(value) for name, value in values.items()})
+
+
+def _has_loss(system: SubspaceICA) -> None:
+    overlap_at_start(system)
+    signal(system)
+    series(contrast(system), latent(system))
+
+
+LOSS = replace(
+    PREDICTION,
+    extras=(),
+    name="loss_at_start",
+    about="population loss and its slope at the overlap of the start",
+    role=Role.OTHER,
+    rank=None,
+    accuracy="converged",
+    outputs=(
+        Output("L", (), "population loss E G(w.y)"),
+        Output("dL", (), "its slope in the overlap"),
+        Output("L_error", (), "error of the loss"),
+        Output("dL_error", (), "error of the slope"),
+        Output("exponent", (), "information exponent: L(a) - L(0) ~ a^k for small a"),
+    ),
+    run=_loss,
+    refuses=refusal(_has_loss),
+    seconds=lambda system, n, last: 0.1,
+    ignores=OF_FASTICA | OF_GRADIENTS | {"batch", "whitening", "algorithm"},
+    equations=f"{PAPER}, Lemma 5 corrected, for any contrast and latent variable",
+)
+METHODS = (PREDICTION, FLOW, TIMES, SGD_LEVEL, LOSS)
+
+
+def reduction(system: SubspaceICA) -> Reduction:
+    """The reduced model with the principal components of the samples of a system."""
+    count, size = samples_of(system), size_of_space(system)
+    estimated = kind_of_space(system) == "principal" and count is not None
+    c = system.dimension / count if estimated and count else 0.0
+    used = size if kind_of_space(system) == "principal" else None
+    return Reduction(strengths(system), weights(system), c, used)
+
+
+def check_ties(system: SubspaceICA) -> None:
+    """Refuse fewer components than spikes that do not say which spikes they are."""
+    if kind_of_space(system) != "principal" or size_of_space(system) >= system.rank:
+        return
+    size, ordered = size_of_space(system), np.sort(strengths(system))[::-1]
+    if ordered[size - 1] == ordered[size]:
+        raise HdicaError(
+            f"space.principal = {size} is not allowed for the limit (fewer than rank = "
+            f"{system.rank}, and which spikes of equal beta are taken is up to the noise)",
+            ["space.principal", "beta"],
+        )
+
+
+def check_seen(system: SubspaceICA, power: int = 1) -> None:
+    """Refuse a contrast that does not see h, or a polynomial without the moments it needs.
+
+    ``power`` is that of the slope of the contrast in what is averaged.
+    """
+    given, law = contrast(system), latent(system)
+    terms = series(given, law).terms
+    if all(term == 0.0 for term in terms[1:]):
+        raise HdicaError(
+            f"latent = {system.latent!r} is not allowed with contrast = {system.contrast!r} (the "
+            "population loss does not depend on the overlap)",
+            ["latent", "contrast"],
+        )
+    if given.formula.coefficients is not None:
+        order = power * (len(terms) - 2)
+        if not all(math.isfinite(law.moment(k)) for k in range(order + 1)):
+            raise too_heavy(given, law)
+
+
+def signal(system: SubspaceICA) -> float:
+    """Gamma of the reduced model in which a system runs: gamma_c where components are estimated."""
+    check_ties(system)
+    principal = kind_of_space(system) == "principal"
+    gamma = reduction(system).gamma_c if principal else system.gamma
+    if gamma <= 0:
+        raise HdicaError(
+            f"beta = {system.beta!r} is not allowed for the limit (no spike stands out of the "
+            f"noise of {samples_of(system)} samples: beta > (D/n)^1/2 = "
+            f"{math.sqrt(reduction(system).c):.4g} is needed)",
+            ["beta", "samples_per_dimension", "samples"],
+        )
+    return gamma
+
+
+def only(system: SubspaceICA, *algorithms: str) -> None:
+    """Refuse other algorithms."""
+    if system.algorithm not in algorithms:
+        allowed = " or ".join(repr(one) for one in algorithms)
+        raise HdicaError(
+            f"algorithm = {system.algorithm!r} is not allowed for this limit (allowed: {allowed})",
+            ["algorithm"],
+        )
+
+
+def overlap_at_start(system: SubspaceICA) -> float:
+    """a0 where it is given."""
+    overlap = first_overlap(system)
+    if overlap is None:
+        raise HdicaError(
+            "start = 'uniform' is not allowed for this limit, which needs a start of known overlap "
+            "(allowed: {overlap: a0})",
+            ["start"],
+        )
+    return overlap

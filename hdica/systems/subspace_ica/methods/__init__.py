@@ -1,1 +1,0 @@
-"""Methods of ICA in the principal subspace."""

@@ -1,3 +1,0 @@
-"""Small step sizes: drift, fluctuations, traverse times, landscape and bounds."""
-
-VERSION = 1

@@ -1,1 +1,0 @@
-"""Ways to compute points of online tensorial ICA."""

@@ -1,0 +1,396 @@
+"""Single paths, and all d components of online tensorial ICA, each from samples of its own.
+
+A path in the coordinates u of the data, and the error of Lemma 5 of Li and Jordan 2021. The rule
+finds one component. All of them come from repeats, independent runs of which each ends at one of
+the axes, until none is missing; or from deflation, one component after another, each in the
+orthogonal complement of those before (Delfosse and Loubaton 1995, Signal Process. 45). Run or
+component number r, from 1 on, draws its start from the part ``"start r"`` of the point's stream and
+its samples from the part ``"source r"``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.random.streams import Stream
+from hdica.finite.random.width import LANES
+from hdica.finite.record import Values, steps_of
+from hdica.ingredients.quadrature import dot
+from hdica.process.progress import check_deadline
+from hdica.systems.tensorial_ica.rule import (
+    TensorialRule,
+    block_of,
+    draws,
+    first,
+    nearest_axis,
+    run_together,
+    sentence,
+    sizes,
+    unit,
+)
+
+Array = NDArray[np.float64]
+Advance = Callable[[Array, Array], int]
+
+
+def _law(rule: TensorialRule) -> Array:
+    """What the kernels know of the sign."""
+    return np.array([0.0, rule.sign or 0.0, float(rule.sign is None)])
+
+
+def _walk(
+    rule: TensorialRule, times: Array, stream: Stream, advance: Advance, see: Callable[[int], None]
+) -> int:
+    """Blocks of steps up to every output time; the step at which ``advance`` stopped, or -1."""
+    draw, done = draws(rule.source, rule.dimension, stream("source")), 0
+    most = block_of(rule.dimension)
+    for index, target in enumerate(steps_of(times, 1).tolist()):
+        while done < target:
+            check_deadline()
+            stop = min(target, done + most)
+            eta = sizes(rule.schedule, np.arange(done, stop, dtype=float))
+            made = advance(draw(stop - done), eta)
+            if made < stop - done:
+                return done + made
+            done = stop
+        see(index)
+    return -1
+
+
+def run_observed(
+    rule: TensorialRule,
+    mixing: Array | None,
+    times: Array,
+    stream: Stream,
+    keep: frozenset[str] = frozenset(),
+) -> Values:
+    """One trajectory in the coordinates of the data, u = A v, with X = A Z.
+
+    Parameters
+    ----------
+    rule
+        The rule, whose start is v(0); u(0) = A v(0).
+    mixing
+        Orthonormal A, shape (d, d); None for the identity.
+    times, stream, keep
+        As :func:`run_together`; ``keep`` may also have ``"u"``, shape (T, d).
+
+    Returns
+    -------
+    tuple
+        As an entry of :func:`run_together`, of v = A'u: the same numbers up to rounding.
+    """
+    from hdica.systems.tensorial_ica.kernels import nearest
+    from hdica.systems.tensorial_ica.path_kernels import observed_steps
+
+    d, law = rule.dimension, _law(rule)
+    if mixing is None:
+        transposed, u = np.zeros((0, 0)), first(rule, stream).copy()
+    elif mixing.shape != (d, d):
+        raise HdicaError(f"mixing: shape {mixing.shape} is not allowed (shape ({d}, {d}))")
+    else:
+        transposed = np.ascontiguousarray(mixing.T, dtype=float)
+        u = np.sum(transposed * first(rule, stream)[:, None], axis=0)
+    shapes = {"tan2": (), "nearest": (), "update_sign": ()} | {
+        n: (d,) for n in ("v", "u") if n in keep
+    }
+    path = {name: np.full((times.size, *shape), np.nan) for name, shape in shapes.items()}
+
+    def see(index: int) -> None:
+        v = u if mixing is None else np.array([dot(row, u) for row in transposed])
+        tangent, component = np.empty(1), np.empty(1)
+        nearest(v[:, None].copy(), tangent, component)
+        now = {"tan2": tangent[0], "nearest": component[0], "update_sign": law[1], "v": v, "u": u}
+        for name, values in path.items():
+            values[index] = now[name]
+
+    def advance(z: Array, eta: Array) -> int:
+        return int(observed_steps(u, transposed, z, eta, law))
+
+    stopped = _walk(rule, times, stream, advance, see)
+    return path, "" if stopped < 0 else sentence(stopped)
+
+
+def run_vessel(
+    rules: Sequence[TensorialRule], times: Array, streams: Sequence[Stream]
+) -> list[Values]:
+    """How far paths stray from the product of their mean factors: Li and Jordan 2021, Lemma 5.
+
+    The lemma bounds sup_t abs(U_k(t) - U_k(0) prod_s (1 - eta beta (v_m^2 - v_k^2))), U_k =
+    v_k/v_m, along a path with abs(tan) <= 1/sqrt 2 to the axis m, which is the one nearest to
+    v(0). The sup stops growing where the path leaves that vessel.
+
+    Parameters
+    ----------
+    rules, times, streams
+        As :func:`run_together`; the number of points is not limited.
+
+    Returns
+    -------
+    list
+        Of each point a dictionary of arrays of shape (T,): ``sup``, the mean over k != m of the
+        running sup, ``sup_max``, the largest of them, and ``inside``, 1 until the path has left,
+        then 0; and why it diverged, or "".
+    """
+    return [_vessel(*point, times) for point in zip(rules, streams, strict=True)]
+
+
+def _vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
+    from hdica.systems.tensorial_ica.path_kernels import vessel_steps
+
+    v, law = first(rule, stream).copy(), _law(rule)
+    m, beta = int(np.argmax(np.abs(v))), abs(rule.source.moment(4) - 3.0)
+    expected, most = v / v[m], np.zeros(v.size)
+    others = np.arange(v.size) != m
+    path = {name: np.full(times.size, np.nan) for name in ("sup", "sup_max", "inside")}
+
+    def write(places: Any, inside: bool) -> None:
+        sup = most[others]
+        path["sup"][places] = np.mean(sup) if sup.size else 0.0
+        path["sup_max"][places] = np.max(sup) if sup.size else 0.0
+        path["inside"][places] = inside
+
+    def advance(z: Array, eta: Array) -> int:
+        return int(vessel_steps(v, m, expected, most, z, eta, beta, law))
+
+    left = dot(v[others], v[others]) > 0.5 * v[m] ** 2
+    see = partial(write, inside=True)
+    stopped = 0 if left else _walk(rule, times, stream, advance, see)
+    if stopped < 0:
+        return path, ""
+    if not np.all(np.isfinite(v)):
+        return path, sentence(stopped)
+    write(np.isnan(path["inside"]), inside=False)
+    return path, ""
+
+
+Counts = NDArray[np.int64]
+Run = Callable[[Sequence[Stream]], Sequence[Values]]
+"""Runs side by side, one a stream; of each, ``tan2`` and ``nearest`` at its end come last."""
+WINDOW = 1024
+"""Steps whose samples are drawn at once."""
+WARM = 1 / 3
+"""Squared tangent below which an iterate stays with its axis: v_m^2 > 3/4 (Li and Jordan 2021)."""
+
+
+def coupon_mean(dimension: int, success: float = 1.0) -> float:
+    """Expected number of runs until every axis is found, d H_d/q, about d ln d.
+
+    Coupon collector: runs are independent, each finds an axis with probability ``success`` = q and
+    each of them equally often, as a uniform start does by symmetry; i axes being missing, it takes
+    on average d/(q i) runs to find one of them.
+    """
+    missing = np.arange(1, dimension + 1)
+    return float(np.sum(dimension / (success * missing)))
+
+
+def coupon_sd(dimension: int, success: float = 1.0) -> float:
+    """Standard deviation of that number: geometric waiting times, sum_i (1 - p_i)/p_i^2.
+
+    p_i = q i/d is the probability that a run finds one of the i axes that are missing.
+    """
+    p = success * np.arange(1, dimension + 1) / dimension
+    return math.sqrt(float(np.sum((1 - p) / p**2)))
+
+
+def part_of(stream: Stream, number: int) -> Stream:
+    """The stream of one run of a point: its part ``"source"`` is the point's ``"source 3"``."""
+    return lambda part: stream(f"{part} {number}")
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """What independent runs found, in their order.
+
+    ``count`` runs were made; ``components`` and ``tan2``, shape (count,), are the axis that a run
+    ended at, -1 if its squared tangent was above the level, and that tangent, NaN after a
+    divergence. ``first_runs``, shape (d,), is the number of the run that found an axis first, 0 if
+    none did, and ``errors`` its squared tangent, NaN if none did.
+    """
+
+    count: int
+    components: Counts
+    tan2: Array
+    first_runs: Counts
+    errors: Array
+
+    @property
+    def complete(self) -> bool:
+        """Whether every axis was found."""
+        return bool(np.all(self.first_runs > 0))
+
+    @property
+    def largest(self) -> float:
+        """Largest squared tangent of all axes, NaN if one is missing."""
+        return float(np.max(self.errors))
+
+
+def runs_of(rule: TensorialRule, steps: int) -> Run:
+    """Runs of a rule over a number of steps, at most LANES of them side by side."""
+    times = np.array([float(steps)])
+    return lambda streams: run_together([rule] * len(streams), times, streams)
+
+
+def repeats(
+    run: Run,
+    dimension: int,
+    stream: Stream,
+    *,
+    level: float = WARM,
+    most: int | None = None,
+) -> Repeats:
+    """Independent runs on fresh samples, until every axis was found.
+
+    Whether runs share a call changes nothing: those behind the one that completes the axes are
+    dropped.
+
+    Parameters
+    ----------
+    run
+        The online rule from a start to its end, such as :func:`runs_of` gives it.
+    dimension
+        d.
+    stream
+        Random numbers of the point.
+    level
+        A run has found an axis if its squared tangent to it is at most this.
+    most
+        Runs after which to give up; None for 20 standard deviations more than expected.
+    """
+    if most is None:
+        most = math.ceil(coupon_mean(dimension) + 20 * coupon_sd(dimension))
+    first_runs, errors = np.zeros(dimension, dtype=np.int64), np.full(dimension, np.nan)
+    components: list[int] = []
+    tan2: list[float] = []
+    while len(tan2) < most and not np.all(first_runs):
+        numbers = range(len(tan2) + 1, min(len(tan2) + LANES, most) + 1)
+        for values, _ in run([part_of(stream, r) for r in numbers]):
+            tan2.append(float(values["tan2"][-1]))
+            components.append(int(values["nearest"][-1]) if tan2[-1] <= level else -1)
+            if components[-1] >= 0 and not first_runs[components[-1]]:
+                first_runs[components[-1]], errors[components[-1]] = len(tan2), tan2[-1]
+            if np.all(first_runs):
+                break
+    return Repeats(
+        len(tan2), np.array(components, dtype=np.int64), np.array(tan2), first_runs, errors
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Deflation:
+    """Components in the order in which they were found; NaN and -1 behind a divergence.
+
+    ``vectors``, shape (d, d), are orthonormal rows v = A'u; ``components`` and ``tan2``, shape
+    (d,), the nearest axis of each and its squared tangent; ``steps``, shape (d,), the first step
+    after which that was at most the level, -1 if never. ``diverged`` is empty or says which
+    component stopped, and at which step.
+    """
+
+    vectors: Array
+    components: Counts
+    tan2: Array
+    steps: Counts
+    level: float
+    diverged: str
+
+    @property
+    def complete(self) -> bool:
+        """Whether every axis is near one of the vectors."""
+        axes = set(self.components.tolist())
+        return len(axes) == self.tan2.size and self.largest <= self.level
+
+    @property
+    def largest(self) -> float:
+        """Largest squared tangent of all components."""
+        return float(np.max(self.tan2))
+
+
+def deflation(rule: TensorialRule, steps: int, stream: Stream, *, level: float = WARM) -> Deflation:
+    """One component after another, each orthogonal to those before it.
+
+    Component r starts uniformly on the unit sphere of the complement of components 1 to r - 1 and
+    makes ``steps`` steps v' = Pi P {v + eta s y^3 Z} on samples of its own, with P the projector
+    onto that complement, the schedule from t = 0 and, if it is estimated, the sign from nothing. Of
+    the last one only the sign is free, and it makes no steps.
+
+    All components are about equally far from their axes: with a constant step size, component r has
+    the variance eta mu6/(2 beta) along every axis that is found later, as the rule itself does, and
+    minus the error of that one along itself on every axis that was found before; so E tan^2 =
+    (d - 1) eta mu6/(2 beta) for each, and errors do not add up.
+
+    Parameters
+    ----------
+    rule
+        The online rule; its own start is not used.
+    steps
+        Steps for each component but the last.
+    stream
+        Random numbers of the point.
+    level
+        Squared tangent whose first passage is noted, and that a component found stays below.
+
+    Raises
+    ------
+    HdicaError
+        If the number of steps is negative.
+    """
+    if steps < 0:
+        raise HdicaError(f"steps = {steps} is not allowed (0 or more)")
+    d = rule.dimension
+    basis = np.zeros((d, d + -d % LANES))  # padded for the kernel
+    components, reached = np.full((2, d), -1, dtype=np.int64)
+    tan2, diverged = np.full(d, np.nan), ""
+    for r in range(d):
+        own = part_of(stream, r + 1)
+        basis[r, :d] = start_in_complement(basis[:r, :d], own("start"))
+        reached[r], made = _descend(rule, steps if r < d - 1 else 0, own, basis, r, level)
+        if made < steps and r < d - 1:
+            diverged = f"component {r + 1}: {sentence(made)}"
+            basis[r:] = np.nan
+            break
+        tan2[r], components[r] = nearest_axis(basis[r, :d])
+    return Deflation(basis[:, :d].copy(), components, tan2, reached, level, diverged)
+
+
+def start_in_complement(basis: Array, generator: np.random.Generator) -> Array:
+    """A uniform unit vector orthogonal to orthonormal rows, shape (d,).
+
+    It is projected twice, since the first time loses digits where little is left.
+    """
+    v = unit(generator.standard_normal((basis.shape[1],)))
+    for row in np.concatenate([basis, basis]):
+        check_deadline()
+        v = unit(v - np.sum(row * v) * row)
+    return v
+
+
+def _descend(
+    rule: TensorialRule, steps: int, stream: Stream, basis: Array, r: int, level: float
+) -> tuple[int, int]:
+    """Run row r of the basis in the complement of those above; its first passage, steps made."""
+    from hdica.systems.tensorial_ica.path_kernels import deflated_steps
+
+    d, v = rule.dimension, basis[r]
+    warm = nearest_axis(v[:d])[0] <= level
+    reached, learnt = np.array([0, 0 if warm else -1]), np.zeros(1)
+    draw = draws(rule.source, d, stream("source"))
+    samples = np.zeros((min(WINDOW, steps), v.size))
+    for low in range(0, steps, WINDOW):
+        check_deadline()
+        size = min(WINDOW, steps - low)
+        samples[:size, :d] = draw(size)
+        eta = sizes(rule.schedule, np.arange(low, low + size, dtype=float))
+        made = deflated_steps(
+            v, basis[:r], learnt, samples[:size], eta, rule.sign or 0.0, level, reached
+        )
+        if made < size:
+            break
+    return int(reached[1]), int(reached[0])

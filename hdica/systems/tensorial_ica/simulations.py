@@ -1,0 +1,389 @@
+"""Simulations of online tensorial ICA: paths, ends of trainings, recovery of all components."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.random.width import LANES
+from hdica.finite.record import Values, steps_of
+from hdica.ingredients.save import Save
+from hdica.process.machine import one_thread
+from hdica.systems.kernel import FINITE
+from hdica.systems.method import (
+    Array,
+    Bits,
+    Method,
+    Output,
+    PointResult,
+    Role,
+    Trial,
+    always,
+    refusal,
+)
+from hdica.systems.tensorial_ica.paths import (
+    coupon_mean,
+    coupon_sd,
+    deflation,
+    repeats,
+    run_observed,
+    run_vessel,
+    runs_of,
+)
+from hdica.systems.tensorial_ica.rule import TensorialRule, run_together
+from hdica.systems.tensorial_ica.system import (
+    AT_FINITE,
+    HOME,
+    PAPER,
+    PATH,
+    Phases,
+    TensorialICA,
+    U,
+    V,
+    constant_eta,
+    first_vector,
+    phases,
+    rule,
+    trained,
+)
+from hdica.systems.tensorial_ica.transient import ANY_SIGN, ODE
+from hdica.systems.trials import alone, content_of, each, in_groups
+
+IGNORED = frozenset({"mixing", "bounds"})
+"""Fields that the law of v does not depend on: they choose no random numbers."""
+
+
+def streams(system: TensorialICA) -> Callable[[int], Stream]:
+    """Random numbers of a point by its seed: one stream of samples, whatever is made of them."""
+    return streams_of(content_of(system, IGNORED), "vector", 0)
+
+
+Compute = Callable[[list[TensorialRule], list[TensorialICA], list[Stream]], list[Values]]
+"""Runs of some points side by side, from their rules, systems and random numbers."""
+
+
+def _in_lanes(
+    trials: Sequence[Trial], compute: Compute, apart: Sequence[Hashable] = ()
+) -> list[PointResult]:
+    """Points side by side, as many as there are lanes; their numbers do not depend on that.
+
+    Points are kept ``apart`` where these, one a point, differ: their output times, for example.
+    """
+    rules, of_seed = each(rule, trials), each(streams, trials)
+
+    def some(group: list[int]) -> list[Values]:
+        own = [of_seed[k](trials[k][1] or 0) for k in group]
+        return compute([rules[k] for k in group], [trials[k][0] for k in group], own)
+
+    keys = [point.alike for point in rules]
+    return in_groups(list(zip(keys, apart, strict=True)) if apart else keys, LANES, some)
+
+
+def _vectors(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -> list[PointResult]:
+    return _in_lanes(
+        trials, lambda rules, _, own: run_together(rules, times, own, frozenset(save.extra))
+    )
+
+
+def mixing(system: TensorialICA, stream: Stream) -> Array | None:
+    """A, shape (d, d), orthonormal from the Haar measure; None for the identity."""
+    if system.mixing == "identity":
+        return None
+    raw = stream("mixing").standard_normal((system.dimension, system.dimension))
+    with one_thread():
+        q, r = np.linalg.qr(raw)
+    # Unique, and so Haar distributed, with a positive diagonal of R (Mezzadri 2007).
+    return np.asarray(q * np.where(np.diag(r) < 0, -1.0, 1.0))
+
+
+def _observed(
+    system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    stream = streams(system)(seed or 0)
+    keep = frozenset(save.extra)
+    return PointResult(*run_observed(rule(system), mixing(system, stream), times, stream, keep))
+
+
+_STEP = {"rademacher": 1.1e-9, "uniform": 1.2e-9, "laplace": 2.5e-9}
+"""Seconds a component and step, by source; others come from NumPy."""
+
+
+def steps_seconds(system: TensorialICA, steps: float) -> float:
+    """Cost model of so many steps of one point."""
+    spec = system.source if isinstance(system.source, str) else ""
+    return 1e-4 + steps * (1e-9 + system.dimension * _STEP.get(spec, 2.5e-8))
+
+
+VECTOR = Method(
+    name="vector",
+    about="v = A'u, all d entries; a step costs d operations, eight seeds run side by side",
+    engines=AT_FINITE,
+    role=Role.SIMULATION,
+    rank=1,
+    stochastic=True,
+    finite=False,
+    accuracy="exact",
+    bits=Bits.EVERY_KIND,
+    outputs=PATH,
+    extras=(V,),
+    run=alone(_vectors),
+    together=_vectors,
+    seconds=lambda system, n, last: steps_seconds(system, last),
+    ignores=IGNORED,
+    equations=f"{PAPER}, (ICA) in the coordinates v = A'u of the sources",
+    held=lambda system, n: 2 * system.dimension,
+)
+
+
+def _dense_seconds(system: TensorialICA, n: int | None, last: float) -> float:
+    work = system.dimension**2 * 1e-9 if system.mixing == "random" else 0.0
+    return 1e-4 + last * (work + 2e-8 * system.dimension)
+
+
+OBSERVED = Method(
+    name="observed",
+    about="u from data X = AZ, identity or random orthonormal A, on the same samples",
+    engines=AT_FINITE,
+    role=Role.SIMULATION,
+    stochastic=True,
+    finite=False,
+    accuracy="exact",
+    outputs=PATH,
+    extras=(V, U),
+    run=_observed,
+    seconds=_dense_seconds,
+    ignores=frozenset({"bounds"}),
+    equations=f"{PAPER}, (ICA) as it is printed",
+    held=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
+)
+PATHS = (VECTOR, OBSERVED)
+ENDS = (
+    Output("tan2", (), "squared tangent of the angle to the nearest axis at the end"),
+    Output("half", (), "the same at the end of the first phase; NaN without one"),
+    Output("nearest", (), "number of the nearest component at the end"),
+)
+
+
+def _trainings(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+) -> list[PointResult]:
+    def compute(
+        rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
+    ) -> list[Values]:
+        training = trained(systems[0])
+        paths = run_together(rules, np.array([training.half, training.end]), own)
+        return [(_at_ends(path, training), why) for path, why in paths]
+
+    ends = [(training.half, training.end) for training in each(trained, trials)]
+    return _in_lanes(trials, compute, ends)
+
+
+def _at_ends(path: dict[str, Array], training: Phases) -> dict[str, Array]:
+    """The ends of both phases among two times of a path."""
+    half = path["tan2"][0] if training.first is not None else math.nan
+    return _numbers(tan2=path["tan2"][-1], half=half, nearest=path["nearest"][-1])
+
+
+def _numbers(**values: float) -> dict[str, Array]:
+    return {name: np.asarray(float(value)) for name, value in values.items()}
+
+
+TRAINING = replace(
+    VECTOR,
+    name="training",
+    about="the end of a training in phases of T/2 samples, and of its first phase",
+    role=Role.OTHER,
+    rank=None,
+    outputs=ENDS,
+    extras=(),
+    run=alone(_trainings),
+    together=_trainings,
+    refuses=refusal(trained),
+    seconds=lambda system, n, last: steps_seconds(system, trained(system).end),
+    equations=f"{PAPER}, (ICA) with the step sizes of Theorems 4 and 7 and of Corollary 8",
+)
+
+
+def _averages(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+) -> list[PointResult]:
+    late = times >= times[-1] / 2
+
+    def compute(rules: list[TensorialRule], _: object, own: list[Stream]) -> list[Values]:
+        paths = run_together(rules, times, own)
+        return [({"tan2": np.asarray(np.mean(path["tan2"][late]))}, why) for path, why in paths]
+
+    return _in_lanes(trials, compute)
+
+
+SETTLED = replace(
+    VECTOR,
+    name="settled",
+    about="the mean of tan² over the output times in the second half of a run",
+    role=Role.OTHER,
+    rank=None,
+    outputs=(Output("tan2", (), "mean of tan2 over the output times in the second half"),),
+    extras=(),
+    run=alone(_averages),
+    together=_averages,
+)
+
+
+def _vessels(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -> list[PointResult]:
+    """The deviation too over eta t^1/2, the order that Lemma 5 gives; 0 at t = 0."""
+    root = np.sqrt(np.maximum(steps_of(times, 1), 1))
+
+    def compute(
+        rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
+    ) -> list[Values]:
+        return [
+            (values | {"ratio": values["sup"] / (constant_eta(system) * root)}, why)
+            for system, (values, why) in zip(systems, run_vessel(rules, times, own), strict=True)
+        ]
+
+    return _in_lanes(trials, compute)
+
+
+_AT = ("time",)
+VESSEL = replace(
+    VECTOR,
+    name="vessel",
+    about="how far U = v_k/v_1 strays from the centre of the vessel of Lemma 5",
+    role=Role.OTHER,
+    rank=None,
+    outputs=(
+        Output("sup", _AT, "largest deviation of U_k until t, mean over k"),
+        Output("sup_max", _AT, "largest deviation of U_k until t, largest over k"),
+        Output("ratio", _AT, "mean largest deviation over eta t^1/2"),
+        Output("inside", _AT, "1 while the tangent stays below 2^-1/2"),
+    ),
+    extras=(),
+    run=alone(_vessels),
+    together=_vessels,
+    refuses=refusal(constant_eta),
+    seconds=lambda system, n, last: 8 * steps_seconds(system, last),
+    equations=f"{PAPER}, Lemma 5, with the centre of each path's own v",
+)
+TRAININGS = (TRAINING, SETTLED, VESSEL)
+
+
+def length(system: TensorialICA, last: float) -> int:
+    """Steps of one run: those of the training, or else until the last output time."""
+    training = phases(system)
+    return int(steps_of(np.array([last if training is None else training.end]), 1)[0])
+
+
+def _repeats(
+    system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    d, steps = system.dimension, length(system, float(times[-1]))
+    runs = repeats(runs_of(rule(system), steps), d, streams(system)(seed or 0))
+    values = _numbers(
+        repeats=runs.count if runs.complete else math.nan,
+        made=runs.count,
+        success=float(np.mean(runs.components >= 0)) if runs.count else math.nan,
+        tan2=runs.largest,
+    )
+    return PointResult(values)
+
+
+def _one_sided(system: TensorialICA) -> str:
+    """Empty if runs from the start can find every component, else why not."""
+    v0 = first_vector(system)
+    if v0 is None or np.ptp(np.abs(v0)) == 0:
+        return ""
+    return (
+        f"start = {system.start!r} is not allowed for repeats (some components are nearer to it "
+        "than others, which are never found: 'uniform' or 'maximiser')"
+    )
+
+
+REPEATS = replace(
+    VECTOR,
+    name="repeats",
+    about="independent runs from the start until every component was found, and how many it took",
+    role=Role.OTHER,
+    rank=None,
+    outputs=(
+        Output("repeats", (), "runs until every component was found; NaN where one never was"),
+        Output("made", (), "runs that were made"),
+        Output("success", (), "share of runs that found a component"),
+        Output("tan2", (), "largest squared tangent over the components"),
+    ),
+    extras=(),
+    run=_repeats,
+    together=None,
+    refuses=_one_sided,
+    seconds=lambda system, n, last: (
+        2 * coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
+    ),
+    equations=f"{PAPER}, (ICA) from fresh starts and samples, about d ln d times",
+)
+
+
+def _deflation(
+    system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    steps = length(system, float(times[-1]))
+    result = deflation(rule(system), steps, streams(system)(seed or 0))
+    reached = result.steps[:-1]
+    values = _numbers(
+        tan2=result.largest,
+        median=float(np.median(result.tan2)),
+        complete=result.complete,
+        slowest=float(reached.max()) if np.all(reached >= 0) else math.nan,
+    )
+    if result.diverged:
+        values = {name: np.asarray(math.nan) for name in values}
+    return PointResult(values, result.diverged)
+
+
+DEFLATION = replace(
+    REPEATS,
+    name="deflation",
+    about="one component after another, each in the complement of those found",
+    outputs=(
+        Output("tan2", (), "largest squared tangent over the components"),
+        Output("median", (), "median squared tangent over the components"),
+        Output("complete", (), "1 if every component was found"),
+        Output("slowest", (), "most steps that a component took to tan^2 = 1/3", "steps"),
+    ),
+    run=_deflation,
+    refuses=always,
+    seconds=lambda system, n, last: (
+        1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
+    ),
+    equations=f"{PAPER}, (ICA) with the projection of Delfosse and Loubaton 1995",
+    held=lambda system, n: 2 * system.dimension**2,
+)
+
+
+def _coupons(system: TensorialICA, *_: object) -> PointResult:
+    d = system.dimension
+    return PointResult(_numbers(repeats=coupon_mean(d), repeats_sd=coupon_sd(d)))
+
+
+COUPONS = replace(
+    ODE,
+    name="coupons",
+    about="how many repeats that takes if each finds one component, any of them equally often",
+    engines=(*FINITE, HOME),
+    role=Role.OTHER,
+    rank=None,
+    closed=False,
+    accuracy="exact",
+    outputs=(
+        Output("repeats", (), "mean number of runs until every component was found, d H_d"),
+        Output("repeats_sd", (), "standard deviation of the number of runs"),
+    ),
+    run=_coupons,
+    refuses=lambda system: "",
+    seconds=lambda system, n, last: 1e-4,
+    ignores=ANY_SIGN | {"start", "eta", "schedule", "source"},
+    equations="Coupon collector: a sum of d geometric waiting times",
+)
+RECOVERY = (REPEATS, DEFLATION, COUPONS)

@@ -1,0 +1,326 @@
+"""The limit of small steps, dv_k/dx = v_k^3 - v_k sum_i v_i^4, x = beta sum eta, in closed form.
+
+With p_k = v_k(0)^2, of which p_m is the largest, r_k = p_k/p_m and g_k = 1 - r_k,
+
+    v_k^2 ~ r_k / (1 + E g_k),    x = 1/2 sum_k ln(1 + E r_k / (1 + E g_k)),    E = e^L - 1 >= 0.
+
+No term changes its sign and nothing is subtracted but g_k, from the factors of p_m - p_k, so that
+components that are tiny, tied or nearly so keep their relative accuracy. x(L) is increasing and
+concave, and Newton's method from below converges without a safeguard.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.ingredients.schedules import Schedule
+from hdica.process.progress import check_deadline
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.tensorial_ica.system import (
+    HERE,
+    PAPER,
+    TAN2,
+    TensorialICA,
+    V,
+    fixed_vector,
+    moments,
+    step_sizes,
+)
+
+_EPS = float(np.finfo(float).eps)
+_MOST_ITERATIONS = 500
+_UNIT = 1e-6
+_FOREVER, _ROUNDING = 1e300, 16 * _EPS
+_BLOCK, _DIRECT = 1 << 18, 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Transient:
+    """The solution v, shape (T, d), and the largest error of its entries, shape (T,)."""
+
+    v: Array
+    error: Array
+
+
+def drift(v: Array) -> Array:
+    """dv_k/dx = v_k^3 - v_k sum_i v_i^4, the components along the last axis."""
+    return np.asarray(v**3 - v * np.sum(v**4, axis=-1, keepdims=True))
+
+
+def tan2_of(v: Array) -> Array:
+    """Squared tangent of the angle to the nearest axis: the other squares over the largest."""
+    p = np.sort(np.asarray(v, dtype=float) ** 2, axis=-1)
+    return np.asarray(np.sum(p[..., :-1], axis=-1) / p[..., -1])
+
+
+def checked_start(v0: Array) -> Array:
+    """A start as an array of unit norm, shape (d,); refused if it is none."""
+    v = np.asarray(v0, dtype=float)
+    norm = float(np.linalg.norm(v)) if v.ndim == 1 and v.size else 0.0
+    if not abs(norm - 1.0) < _UNIT:
+        raise HdicaError(
+            f"v = {np.array2string(v, threshold=8)} is not allowed (one list of finite numbers of "
+            "norm 1)"
+        )
+    return v / norm
+
+
+def _ratios(v: Array) -> tuple[Array, Array]:
+    """R = p/p_m and g = 1 - r along the last axis, g from differences of |v|."""
+    size = np.abs(v)
+    most = size.max(axis=-1, keepdims=True)
+    part = size / most
+    return part * part, (most - size) / most * (1.0 + part)
+
+
+def _thinned(r: Array, g: Array, scale: Array) -> Array:
+    """r/(1 + E g) at E = e^scale - 1, of every shape that broadcasts, E = inf included."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        near = r / (1.0 + np.expm1(scale) * g)
+        far = r * np.exp(-np.maximum(scale, 700.0) - np.log(g))
+    return np.asarray(np.where(g == 0.0, r, np.where(scale < 700.0, near, far)))
+
+
+def _elapsed_at(r: Array, g: Array, scale: Array) -> Array:
+    """The x at L = scale, summed over the last axis."""
+    with np.errstate(over="ignore", divide="ignore"):
+        inverse = 1.0 / np.expm1(scale)
+        terms = np.where(g == 0.0, scale, np.log1p(r / (inverse + np.where(g == 0.0, 1.0, g))))
+    return np.asarray(np.sum(terms, axis=-1) / 2)
+
+
+def _scale_at(r: Array, g: Array, elapsed: Array) -> tuple[Array, Array]:
+    """L with x(L) = elapsed, shape (T,), and the residual of x there."""
+    # The slope of x(L) falls from sum(r)/2 to half the number of largest components.
+    scale = 2.0 * elapsed / r.sum()
+    most = 2.0 * elapsed / np.count_nonzero(g == 0.0)
+    left = np.arange(elapsed.size)
+    for _ in range(_MOST_ITERATIONS):
+        now = scale[left, None]
+        miss = elapsed[left] - _elapsed_at(r, g, now)
+        step = 2.0 * miss / _thinned(r, g, now).sum(axis=1)
+        scale[left] = np.minimum(scale[left] + step, most[left])
+        # What is missed by less is rounding of the sum.
+        left = left[miss > _ROUNDING * elapsed[left]]
+        if not left.size:
+            break
+    return scale, np.abs(elapsed - _elapsed_at(r, g, scale[:, None]))
+
+
+def solve(v0: Array, elapsed: Array) -> Transient:
+    """The path from ``v0``, shape (d,), at x = ``elapsed`` >= 0 (inf included), shape (T,).
+
+    Critical points stay where they are, and components that are equal stay so. The error is what
+    the root of x(L) = elapsed is missed by, times the drift there, and rounding.
+
+    Raises
+    ------
+    HdicaError
+        If the start is no unit vector or a time is negative.
+    """
+    v, x = checked_start(v0), np.atleast_1d(np.asarray(elapsed, dtype=float))
+    if not np.all(x >= 0):
+        raise HdicaError(f"elapsed = {x[~(x >= 0)][0]} is not allowed (numbers >= 0)")
+    x = np.minimum(x, _FOREVER)
+    r, g = _ratios(v)
+    scale, miss = _scale_at(r, g, x)
+    size = np.abs(v) * np.sqrt(_thinned(np.ones_like(g), g, scale[:, None]))
+    path = np.copysign(size / np.linalg.norm(size, axis=1, keepdims=True), v)
+    moved = np.abs(drift(path)).max(axis=1) * (miss + 4 * _EPS * x)
+    return Transient(path, np.asarray(moved + 8 * _EPS))
+
+
+def transient(v0: Array, elapsed: Array) -> Array:
+    """:func:`solve` without its error: v, shape (T, d)."""
+    return solve(v0, elapsed).v
+
+
+def time_to(v0: Array, tan2: float) -> Array:
+    """The x at which tan^2 first is ``tan2``: 0 if it is no larger, inf if it never is.
+
+    Parameters
+    ----------
+    v0
+        Starts along the last axis, shape (..., d), of any norm but zero.
+    tan2
+        Level > 0.
+
+    Returns
+    -------
+    Array
+        Shape (...).
+
+    Notes
+    -----
+    q(E) = sum over the components that are not the largest of r/(1 + E g): its inverse is concave
+    in E, a parallel sum of lines, so that Newton's method from E = 0 converges from below.
+    """
+    if not (np.isfinite(tan2) and tan2 > 0):
+        raise HdicaError(f"tan2 = {tan2} is not allowed (a finite number > 0)")
+    v = np.asarray(v0, dtype=float)
+    rows = v.reshape(-1, v.shape[-1])
+    if not np.all(np.isfinite(rows).all(axis=1) & rows.any(axis=1)):
+        raise HdicaError("v is not allowed (finite numbers, not all zero, for every start)")
+    block = max(1, 500_000 // rows.shape[1])
+    parts = [_times(rows[i : i + block], tan2) for i in range(0, rows.shape[0], block)]
+    return (np.concatenate(parts) if parts else np.empty(0)).reshape(v.shape[:-1])
+
+
+def _times(v: Array, tan2: float) -> Array:
+    """:func:`time_to` of a block of starts, shape (rows, d)."""
+    r, g = _ratios(v)
+    others = np.count_nonzero(g == 0.0, axis=1) - 1
+    goal = tan2 - others
+    now = np.sum(np.where(g == 0.0, 0.0, r), axis=1)
+    out = np.where(now <= goal, 0.0, np.inf)
+    open_ = np.flatnonzero((now > goal) & (goal > 0))
+    if open_.size:
+        r, g = r[open_], g[open_]
+        grown = growth_to(r, g, goal[open_])
+        out[open_] = _elapsed_at(r, g, np.log1p(grown)[:, None])
+    return np.asarray(out)
+
+
+def growth_to(r: Array, g: Array, goal: Array) -> Array:
+    """E with sum of r/(1 + E g) over g > 0 equal to a goal, rows of r and g, shape (rows,)."""
+    out, left = np.zeros(goal.size), np.arange(goal.size)
+    r = np.where(g == 0.0, 0.0, r)
+    for _ in range(_MOST_ITERATIONS):
+        check_deadline()
+        slope = 1.0 / (1.0 + out[left, None] * g)
+        thin = r * slope
+        q = thin.sum(axis=1)
+        # The slope of q times E, of which nothing underflows where E is huge.
+        unit = np.where(out[left] > 0.0, out[left], 1.0)
+        fall = np.sum(thin * (g * slope * unit[:, None]), axis=1)
+        miss = q / goal[left] - 1.0
+        step = miss * (q / fall) * unit
+        out[left] = np.maximum(out[left] + step, 0.0)
+        going = miss > _ROUNDING
+        left, r, g = left[going], r[going], g[going]
+        if not left.size:
+            break
+    return out
+
+
+def elapsed(schedule: Schedule, beta: float, times: Array) -> Array:
+    """Elapsed x, beta times the sum of the step sizes eta(k) of the steps before t, shape (T,).
+
+    The sum and not the integral over t, because it is what the rule does: the two differ by about
+    half a step, which an annealed schedule starts with its largest. Between two steps it goes on
+    evenly, so that x = beta eta t for any t at a constant step size.
+
+    Raises
+    ------
+    HdicaError
+        If a time is negative or not finite.
+    """
+    whole = steps_sum(schedule, times)
+    at = np.asarray(times, dtype=float)
+    begun = (at - np.floor(at)) * schedule.value(np.floor(at))
+    return np.asarray(beta * (whole + begun))
+
+
+def steps_sum(schedule: Schedule, times: Array, power: int = 1) -> Array:
+    """Sum of eta(k)^power over k < floor(t), shape (T,): exact, or to 1e-10 in long smooth runs."""
+    at = np.asarray(times, dtype=float)
+    if not np.all(np.isfinite(at) & (at >= 0)):
+        raise HdicaError(f"times = {at[~(np.isfinite(at) & (at >= 0))][0]} is not allowed (>= 0)")
+    steps = np.floor(at)
+    if schedule.constant is not None:
+        return np.asarray(schedule.constant**power * steps)
+    breaks = [math.ceil(b) for b in schedule.breaks]
+    marks = np.unique([0.0, *steps, *(b for b in breaks if 0 < b < steps.max(initial=0.0))])
+    pieces = [_piece(schedule, int(a), int(b), power) for a, b in pairwise(marks)]
+    totals = np.concatenate([[0.0], np.cumsum(pieces)])
+    return np.asarray(totals[np.searchsorted(marks, steps)])
+
+
+def _direct(schedule: Schedule, first: int, last: int, power: int) -> float:
+    """Sum over first <= k < last, term by term."""
+    blocks = range(first, last, _BLOCK)
+    return math.fsum(
+        float(np.sum(schedule.value(np.arange(k, min(k + _BLOCK, last), dtype=float)) ** power))
+        for k in blocks
+    )
+
+
+def _piece(schedule: Schedule, first: int, last: int, power: int) -> float:
+    """Sum over first <= k < last, between which the schedule is smooth.
+
+    A long one by Euler and Maclaurin after some terms, unless quadrature says that the schedule is
+    not smooth from step to step.
+    """
+    if last - first <= _DIRECT:
+        return _direct(schedule, first, last, power)
+    from scipy.integrate import quad
+
+    def eta(k: float) -> float:
+        return float(schedule.value(np.array([k]))[0]) ** power
+
+    low, high = float(first + _BLOCK), float(last - 1)
+    edges = np.geomspace(low, high, 2 + int(math.log2(high / low)))
+    parts = [
+        quad(eta, a, b, epsrel=1e-12, epsabs=0.0, limit=200, full_output=1)[:2]
+        for a, b in pairwise(edges)
+    ]
+    middle = math.fsum(value for value, _ in parts)
+    if not math.fsum(error for _, error in parts) <= 1e-10 * middle:
+        return _direct(schedule, first, last, power)
+    slopes = (eta(high) - eta(high - 1)) - (eta(low + 1) - eta(low))
+    ends = (eta(low) + eta(high)) / 2 + slopes / 12
+    return _direct(schedule, first, first + _BLOCK, power) + middle + ends
+
+
+_AT = ("time",)
+ANY_SIGN = frozenset({"mixing", "bounds", "sign"})
+WRONG = 1.02
+"""Rate of the negative control."""
+
+
+def start_of(system: TensorialICA) -> Array:
+    """v(0), refused where it is random."""
+    return fixed_vector(system, "the transient")
+
+
+def elapsed_of(system: TensorialICA, times: Array) -> Array:
+    """Beta times the sum of the step sizes until each time."""
+    return elapsed(step_sizes(system), moments(system).beta, times)
+
+
+def _ode(system: TensorialICA, times: Array, *_: object) -> PointResult:
+    v0, x = start_of(system), elapsed_of(system, times)
+    path = solve(v0, x)
+    tan2 = tan2_of(path.v)
+    # |d tan2| <= 2 (1 + tan2)^(3/2) |dv| for every entry that is missed.
+    steep = 2 * (1 + tan2) ** 1.5 * math.sqrt(system.dimension)
+    control = tan2_of(solve(v0, WRONG * x).v)
+    error = steep * path.error
+    return PointResult({"v": path.v, "tan2": tan2, "tan2_error": error, "tan2_control": control})
+
+
+ODE = Method(
+    name="ode",
+    about="v as η → 0 at fixed βηt, from any start that is not random, in closed form",
+    engines=HERE,
+    role=Role.LIMIT,
+    rank=1,
+    closed=True,
+    accuracy="converged",
+    outputs=(
+        TAN2,
+        V,
+        Output("tan2_error", _AT, "error of tan2, from the root of the closed form"),
+        Output("tan2_control", _AT, "tan2 with the rate wrong by 2 % (negative control)"),
+    ),
+    run=_ode,
+    refuses=refusal(start_of),
+    seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension,
+    ignores=ANY_SIGN,
+    equations=f"{PAPER}, transient stage: dv_k/d(eta t) = beta (v_k^3 - v_k sum v_i^4)",
+)
