@@ -19,8 +19,8 @@ from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import listed, text
 from hdica.systems.fields import with_parameter
-from hdica.systems.kinds import TRANSITION_KINDS
 from hdica.systems.labelled import described
+from hdica.systems.outputs import TRANSITION_KINDS
 from hdica.systems.points import check_times
 from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of, systems

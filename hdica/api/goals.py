@@ -15,7 +15,8 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.arguments import finite, shown
 from hdica.systems.labelled import candidates, first_of, with_role
-from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.method import Method, Role
+from hdica.systems.outputs import PointResult
 from hdica.systems.points import check_until
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
@@ -95,7 +96,7 @@ def _time(value: Any, name: str) -> float:
 
 def _overlap_of(record: System, method: Method) -> str:
     """The first order parameter of a method that is an overlap: at most 1."""
-    given = {output.name for output in method.outputs}
+    given = {output.name for output in method.outputs.always}
     for one in record.order_parameters:
         if one.high <= 1 and one.name in given:
             return one.name

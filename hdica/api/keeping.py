@@ -58,15 +58,15 @@ class Asked:
         """Methods that give what is asked for by name; all of them if none does."""
         wanted = set(extra_names(self.extra))
         if how_many_entries(self.estimate):
-            methods = [m for m in methods if "estimate" in m.keeps] or methods
+            methods = [m for m in methods if "estimate" in m.outputs.keeps] or methods
         if self.bands or self.bias:
             methods = [m for m in methods if not _refused(m, self)] or methods
-        return [m for m in methods if wanted <= {o.name for o in m.extras}] or list(methods)
+        return [m for m in methods if wanted <= {o.name for o in m.outputs.extras}] or list(methods)
 
 
 def _refused(method: Method, asked: Asked) -> str:
     """Empty if a method has the bands and the bias that are asked for, else the sentence."""
-    for name, there in (("bands", method.bands), ("bias", method.bias)):
+    for name, there in (("bands", method.outputs.bands), ("bias", method.outputs.bias)):
         given = getattr(asked, name)
         if not isinstance(given, bool):
             return f"{name} = {given!r} is not allowed (true or false)"
@@ -81,7 +81,7 @@ def _refused(method: Method, asked: Asked) -> str:
 
 def _has(method: Method, name: str) -> bool:
     """Whether a method gives bands without being asked."""
-    return name == "bands" and any(output.name.endswith("_sd") for output in method.outputs)
+    return name == "bands" and any(output.name.endswith("_sd") for output in method.outputs.always)
 
 
 def timed(method: Method, times: Array | None, asked: Asked) -> Array:
@@ -92,9 +92,9 @@ def timed(method: Method, times: Array | None, asked: Asked) -> Array:
 def _entries(method: Method, system: Any, asked: Asked, sizes: Sequence[int | None]) -> int:
     """How many entries of the estimate are kept, of at most as many as there are."""
     count, most = how_many_entries(asked.estimate), max((n for n in sizes if n), default=0)
-    if count and "estimate" not in method.keeps:
+    if count and "estimate" not in method.outputs.keeps:
         name = type(system).__name__
-        able = [repr(m.name) for m in record_of(system).methods if "estimate" in m.keeps]
+        able = [repr(m.name) for m in record_of(system).methods if "estimate" in m.outputs.keeps]
         use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
         raise HdicaError(f"method {method.name!r} keeps no estimate ({use})")
     if count > most:
@@ -114,9 +114,9 @@ def saved(
     theta = increasing(asked.thresholds, "thresholds", "threshold")
     means = formulas(asked.functionals)
     anything = snapshots is not None or points or theta or means
-    if anything and not method.keeps:
+    if anything and not method.outputs.keeps:
         name = type(system).__name__
-        able = [repr(m.name) for m in record_of(system).methods if m.keeps]
+        able = [repr(m.name) for m in record_of(system).methods if m.outputs.keeps]
         use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
         raise HdicaError(f"method {method.name!r} keeps no densities ({use})")
     check_points(points)
@@ -130,7 +130,7 @@ def saved(
     if refusal:
         raise HdicaError(refusal)
     extra = extra_names(asked.extra)
-    allowed = (output.name for output in method.extras)
+    allowed = (output.name for output in method.outputs.extras)
     check_extra(extra, allowed, "extra", f"method {method.name!r}")
     save = Save(
         kept, points, theta, extra=extra, estimate=entries, bands=asked.bands, bias=asked.bias

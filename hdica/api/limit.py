@@ -17,6 +17,7 @@ from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import whole
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted
+from hdica.systems.method import Limit
 from hdica.systems.points import check_times, check_until
 from hdica.systems.registry import record_of
 
@@ -132,10 +133,10 @@ def _limit(system: Any, given: Array | None, method: str, asked: Asked) -> xr.Da
     check_until(system, given)
     chosen = first_of(candidates(system, method, "limit", able, auto(asked)), system)
     times = timed(chosen, given, asked)
-    if chosen.picture is not None:
+    if isinstance(chosen, Limit) and chosen.densities is not None:
         if asked.snapshots is None:
             asked = replace(asked, snapshots=times if times.size <= MANY_TIMES else times[-1:])
-        save, result = chosen.picture(system, times, saved(chosen, system, times, asked))
+        save, result = chosen.densities.picture(system, times, saved(chosen, system, times, asked))
     else:
         save = saved(chosen, system, times, asked)
         result = chosen.run(system, times, None, None, save)

@@ -19,8 +19,9 @@ from hdica.ingredients.save import Save
 from hdica.process.progress import counted
 from hdica.process.timeout import check_timeout, named, within
 from hdica.systems.labelled import candidates, dataset, described
-from hdica.systems.method import Guard, Method, PointResult
+from hdica.systems.method import Guard, Limit, Method
 from hdica.systems.notes import joined
+from hdica.systems.outputs import PointResult
 from hdica.systems.points import check_held, taken_names
 from hdica.systems.registry import record_of
 
@@ -45,7 +46,7 @@ def _run(
 ) -> list[PointResult | HdicaError]:
     """Every point, the error in the place of one that cannot be computed."""
     last = float(times[-1])
-    costs = {id(one): method.seconds(one, None, last) for one in systems}
+    costs = {id(one): method.cost.seconds(one, None, last) for one in systems}
     done = counted(len(systems), sum(costs.values()))
 
     def guarded(one: Any, compute: Callable[[], PointResult]) -> PointResult:
@@ -54,8 +55,9 @@ def _run(
         finally:
             done(1, costs[id(one)])
 
-    if method.many is not None:
-        return method.many(systems, times, save, threads, guarded)
+    many = method.densities and method.densities.many if isinstance(method, Limit) else None
+    if many is not None:
+        return many(systems, times, save, threads, guarded)
     found: list[PointResult | HdicaError] = []
     for one in systems:
         try:
@@ -109,7 +111,7 @@ def limit_over(
     timeout, systems = check_timeout(timeout), grid.systems
     methods = candidates(systems[0], method, "limit", able, auto(asked))
     chosen, against = first_everywhere(methods, systems, timeout, "limit", given)
-    check_held(chosen, max(systems, key=lambda one: chosen.held(one, None)), None)
+    check_held(chosen, max(systems, key=lambda one: chosen.cost.memory(one, None)), None)
     times = timed(chosen, given, asked)
     save = _kept(chosen, system, times, asked)
     outputs = chosen.outputs_of(save)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked
-from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.method import Method, Role
 from hdica.systems.notes import joined
+from hdica.systems.outputs import PointResult
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
@@ -28,7 +29,11 @@ def able(record: System) -> list[Method]:
 def auto(asked: Asked) -> Callable[[System], list[Method]]:
     """Methods to try; where densities are asked for, those that have any."""
     return lambda record: asked.first(
-        [m for m in record.with_role(Role.LIMIT) if m.rank and (asked.plain or m.picture)]
+        [
+            m
+            for m in record.with_role(Role.LIMIT)
+            if m.rank and (asked.plain or getattr(m, "densities", None))
+        ]
     )
 
 
@@ -39,7 +44,7 @@ def note_of(system: Any, method: Method, times: Array, result: PointResult) -> s
 
 def learning_note(system: Any, method: Method, times: Array, result: PointResult) -> str:
     """Why nothing is learned, where a limit that is not itself an approximation says so."""
-    if method.role is not Role.LIMIT or method.accuracy == "approximate" or times[-1] == 0.0:
+    if method.role is not Role.LIMIT or method.about.accuracy == "approximate" or times[-1] == 0.0:
         return ""
     record = record_of(system)
     path = result.values.get(record.order_parameters[0].name)

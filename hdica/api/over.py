@@ -197,7 +197,7 @@ def _against(
 
     def asked(some: Sequence[Any]) -> list[HdicaError | None]:
         what = named(function, some[0])
-        refusals = within(timeout, what, lambda: [method.refuses(one) for one in some])
+        refusals = within(timeout, what, lambda: [method.scope.refuses(one) for one in some])
         return [HdicaError(why) if why else None for why in refusals]
 
     with suppress(OutOfTime):  # mostly they take no time at all

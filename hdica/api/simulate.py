@@ -27,7 +27,7 @@ from hdica.finite.record import steps_of
 from hdica.process.progress import shown, span, tell
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.labelled import about_data, candidates, dataset, described, first_of
-from hdica.systems.method import PointResult
+from hdica.systems.outputs import PointResult
 from hdica.systems.points import (
     check_dimensions,
     check_held,
@@ -155,7 +155,7 @@ def simulate(
     all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
     check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
     check_held(chosen, system, size)
-    planned = len(trials) * chosen.seconds(system, size, float(grid[-1]))
+    planned = len(trials) * chosen.cost.seconds(system, size, float(grid[-1]))
     tell(f"{len(trials)} trials, about {span(planned)} by the cost model")
     try:
         results = within(
@@ -169,7 +169,7 @@ def simulate(
         raise too_large(chosen, size) from exc
     found = dataset(record, chosen, grid, save, system.dims(), results, "seed")
     found = _with_trials(found, size, trials, results)
-    if "time" in found.dims and record.clock.counts and not chosen.beyond:
+    if "time" in found.dims and record.clock.counts and not chosen.scope.beyond:
         about = about_step(size)
         found = found.assign_coords(step=("time", steps_of(grid, size or 1), about))
     return about_data(described(found, system), [system])

@@ -30,7 +30,8 @@ from hdica.process.progress import counted
 from hdica.process.timeout import USUAL, check_timeout, named, within
 from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems.labelled import about_data, candidates, dataset, described
-from hdica.systems.method import Method, PointResult
+from hdica.systems.method import Method
+from hdica.systems.outputs import PointResult
 from hdica.systems.points import check_held, check_memory, taken_names
 from hdica.systems.registry import record_of
 
@@ -62,7 +63,7 @@ class Trials(Given):
         if self.timeout != "plan":
             each = check_timeout(self.timeout)
             return None if each is None else each * len(systems)
-        planned = sum(method.seconds(one, n, float(self.times[-1])) for one in systems)
+        planned = sum(method.cost.seconds(one, n, float(self.times[-1])) for one in systems)
         return max(USUAL, MOST_PLANNED * planned * len(self.seeds))
 
 
@@ -98,7 +99,7 @@ def simulate_grid(
     results = _results(found.ravel().tolist(), chosen, trials, save, own)
     flat = dataset(record_of(system), chosen, trials.times, save, own, results[0], "point")
     labelled = _labelled(flat, grid, trials, *results)
-    if chosen.beyond:  # it says itself how many samples it saw
+    if chosen.scope.beyond:  # it says itself how many samples it saw
         labelled = labelled.drop_vars("step", errors="ignore")
     return about_data(described(labelled, system), grid.systems)
 
@@ -106,7 +107,7 @@ def simulate_grid(
 def _costs(method: Method, systems: Sequence[Any], n: int | None, trials: Trials) -> list[float]:
     """What the cost model says of all trials of each system."""
     last = float(trials.times[-1])
-    return [method.seconds(one, n, last) * len(trials.seeds) for one in systems]
+    return [method.cost.seconds(one, n, last) * len(trials.seeds) for one in systems]
 
 
 def _total(groups: list[list[int]], costs: Mapping[int | None, list[float]]) -> float:
@@ -119,12 +120,12 @@ def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None
     most = max((n for n in trials.sizes if n is not None), default=None)
     among = "over and seeds" if most is None else "over, n and seeds"
     check_memory(count * size, f"{among}: {count} points", "fewer of them, or of times")
-    check_held(method, max(grid.systems, key=lambda one: method.held(one, most)), most)
+    check_held(method, max(grid.systems, key=lambda one: method.cost.memory(one, most)), most)
 
 
 def _groups(method: Method, places: list[int]) -> list[list[int]]:
     """Systems that are run together: all that share their noise, else each alone."""
-    return [places] if method.noise == "shared" and places else [[k] for k in places]
+    return [places] if method.about.noise == "shared" and places else [[k] for k in places]
 
 
 def _filled(values: list[Any] | HdicaError, count: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hdica.api.keeping import Asked
 from hdica.errors import HdicaError, no_room, suggestion
-from hdica.systems.method import Method, Role
+from hdica.systems.method import Method, Role, shared_twin
 from hdica.systems.points import check_steps, refused_n
 from hdica.systems.system import System
 
@@ -24,7 +24,11 @@ def able(record: System) -> list[Method]:
 def auto(asked: Asked) -> Callable[[System], list[Method]]:
     """Methods to try; where densities are asked for, those that keep any."""
     return lambda record: asked.first(
-        [m for m in record.with_role(Role.SIMULATION) if m.rank and (asked.plain or m.keeps)]
+        [
+            m
+            for m in record.with_role(Role.SIMULATION)
+            if m.rank and (asked.plain or m.outputs.keeps)
+        ]
     )
 
 
@@ -32,11 +36,12 @@ def with_noise(method: Method, noise: str) -> Method:
     """The method with noise of each trial's own, or shared by trials of equal n and seed."""
     if isinstance(noise, str) and noise == "own":
         return method
-    if not isinstance(noise, str) or noise != "shared" or method.shared is None:
-        names = ("own", "shared") if method.shared else ("own",)
+    shared = shared_twin(method)
+    if not isinstance(noise, str) or noise != "shared" or shared is None:
+        names = ("own", "shared") if shared else ("own",)
         near = suggestion(noise, names)
         raise HdicaError(f"noise = {noise!r} is not allowed with method {method.name!r} ({near})")
-    return method.shared
+    return shared
 
 
 def check_n_of(method: Method, n: int | None, last: float) -> None:
@@ -61,7 +66,7 @@ def check_dimension(method: Method, system: Any, n: int | None) -> None:
 
 def check_enough(method: Method, system: Any, last: float) -> None:
     """Refuse times until which given samples are not enough."""
-    refusal = method.beyond(system, last) if method.beyond else ""
+    refusal = method.scope.beyond(system, last) if method.scope.beyond else ""
     if refusal:
         raise HdicaError(refusal, ["times"])
 

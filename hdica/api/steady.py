@@ -16,10 +16,10 @@ from hdica.ingredients.save import NOTHING
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import check_range, finite, text
-from hdica.systems.kinds import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, words
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
-from hdica.systems.method import Method, Role
+from hdica.systems.method import Method, Role, varied
 from hdica.systems.notes import joined
+from hdica.systems.outputs import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, words
 from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
@@ -216,12 +216,12 @@ def critical(
 def _critical(system: Any, parameter: str, low: float | None, high: float | None) -> xr.Dataset:
     """The transitions of one system."""
     record, method = record_of(system), _named(system)
-    if parameter == method.varies and low is None and high is None:
+    if parameter == varied(method) and low is None and high is None:
         return _natural(record, method, system)
     if record.mean_field is None:
         raise HdicaError(
             f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
-            f"{record.name} (allowed: {method.varies}, without low and high)"
+            f"{record.name} (allowed: {varied(method)}, without low and high)"
         )
     ends = ends_of(record, parameter, low, high)
     points = find_transitions(record.mean_field, system, parameter, ends)
@@ -229,7 +229,7 @@ def _critical(system: Any, parameter: str, low: float | None, high: float | None
     columns = {"value": points.value, overlap: points.q, "error": points.error}
     data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
     data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
-    attrs = {"parameter": parameter, "kernel_version": method.kernel}
+    attrs = {"parameter": parameter, "kernel_version": method.about.kernel}
     note = record.notes.transitions(system, parameter, points.q, ends)
     note = joined(note, corner_note(points.value, points.q, points.kind))
     return described(noted(xr.Dataset(data, attrs=attrs), note), system)
@@ -249,9 +249,9 @@ def _natural(record: System, method: Method, system: Any) -> xr.Dataset:
     found = found.isel(transition=np.isfinite(found["value"].values))
     kinds = words(found["kind"].values, TRANSITION_KINDS)
     complete = record.notes.complete(system)
-    ends = None if complete else ends_of(record, method.varies, None, None)
+    ends = None if complete else ends_of(record, varied(method), None, None)
     overlap = _overlap(record, found)
-    note = record.notes.transitions(system, method.varies, overlap, ends)
+    note = record.notes.transitions(system, varied(method), overlap, ends)
     note = joined(note, corner_note(found["value"].values, overlap, kinds))
     return described(noted(found.assign(kind=("transition", kinds)), note), system)
 

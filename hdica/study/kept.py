@@ -137,7 +137,7 @@ def parts(save: Save) -> list[tuple[str, str, Save]]:
 
 def can_keep(method: Method, part: Save) -> bool:
     """Whether a method keeps anything of a part."""
-    return len(method.outputs_of(part)) > len(method.outputs)
+    return len(method.outputs_of(part)) > len(method.outputs.always)
 
 
 def kept_by(method: Method, save: Save) -> Save:

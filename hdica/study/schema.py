@@ -317,7 +317,7 @@ class StudySchema(BaseModel):
             "grid": {axis.key: axis.values for axis in self.space.axes},
             "times": self.times,
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
-            "kernels": {name: method.kernel for name, method in self.methods_used().items()},
+            "kernels": {name: method.about.kernel for name, method in self.methods_used().items()},
             **({"save": saved} if saved else {}),
             **({"data": data} if data else {}),
         }

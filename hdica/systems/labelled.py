@@ -14,8 +14,9 @@ from xarray.core import indexing
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import Save
-from hdica.systems.method import Array, Method, PointResult, Role
+from hdica.systems.method import Method, Role
 from hdica.systems.notes import joined
+from hdica.systems.outputs import Array, PointResult
 from hdica.systems.points import check_held
 from hdica.systems.registry import record_of, systems
 from hdica.systems.system import System
@@ -69,7 +70,7 @@ def first_of(methods: Sequence[Method], system: Any) -> Method:
     """The first method that applies to a system."""
     reason = ""
     for method in methods:
-        reason = method.refuses(system)
+        reason = method.scope.refuses(system)
         if not reason:
             if not method.takes_n:
                 check_held(method, system, None)
@@ -107,8 +108,13 @@ def dataset(
         )
         for o in method.outputs_of(save)
     }
-    attrs = {"method": method.name, "accuracy": method.accuracy, "equations": method.equations}
-    return xr.Dataset(data, coords, {**attrs, "kernel_version": method.kernel})
+    attrs = {
+        "method": method.name,
+        "accuracy": method.about.accuracy,
+        "equations": method.about.equations,
+        "kernel_version": method.about.kernel,
+    }
+    return xr.Dataset(data, coords, attrs)
 
 
 def computed(
@@ -119,7 +125,7 @@ def computed(
     ``times`` are for methods over time; ``n`` becomes a coordinate.
     """
     grid = np.empty(0) if times is None else times
-    save = Save(extra=tuple(output.name for output in method.extras))
+    save = Save(extra=tuple(output.name for output in method.outputs.extras))
     result = method.run(system, grid, n, None, save)
     found = dataset(record_of(system), method, grid, save, system.dims(), [result], "")
     return described(found if n is None else found.assign_coords(n=n), system)

@@ -30,7 +30,8 @@ def methods_table() -> str:
     rows: dict[tuple[str, ...], list[str]] = {}
     for record in systems().values():
         for method in record.methods:
-            cells = (f"`{method.name}`", method.about, method.accuracy, method.bits.value)
+            about = method.about
+            cells = (f"`{method.name}`", about.text, about.accuracy, about.bits.value)
             rows.setdefault(cells, []).append(record.name)
     groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for row, having in rows.items():

@@ -24,7 +24,8 @@ from hdica.systems.arguments import (
     shown,
     whole,
 )
-from hdica.systems.method import Array, Method, Output
+from hdica.systems.method import Method
+from hdica.systems.outputs import Array, Output
 
 MAX_TIMES = 100_000
 """Most output times: the whole time axis of a block is one chunk."""
@@ -87,7 +88,7 @@ def check_held(method: Method, system: Any, n: int | None) -> None:
     what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"
     if n is None:
         what, fewer = f"method {method.name!r}", "a smaller system"
-    check_memory(8.0 * method.held(system, n), what, fewer)
+    check_memory(8.0 * method.cost.memory(system, n), what, fewer)
 
 
 def seed_count(seeds: Any) -> int | None:
@@ -131,8 +132,8 @@ def times_for(method: Method, times: Array | None, extra: Iterable[str] = ()) ->
     """The output times of a method, which may be left out where nothing that it gives has any."""
     if times is not None:
         return times
-    asked = [output for output in method.extras if output.name in extra]
-    if any("time" in output.dims for output in (*method.outputs, *asked)):
+    asked = [output for output in method.outputs.extras if output.name in extra]
+    if any("time" in output.dims for output in (*method.outputs.always, *asked)):
         raise HdicaError(
             f"times is missing (method {method.name!r} needs it: a list, or {{start, stop, num}})"
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 from hdica.errors import HdicaError, suggestion
 from hdica.systems import plugins
-from hdica.systems.method import Method
+from hdica.systems.method import Method, shared_twin
 from hdica.systems.system import System
 
 GROUP = "hdica.systems"
@@ -145,9 +145,9 @@ def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
     """The methods of a system, by name.
 
     With ``noise = "shared"`` those whose points of equal n and seed share their noise, where a
-    method can: see :attr:`hdica.systems.method.Method.shared`.
+    method can: see :class:`hdica.systems.method.Simulation`.
     """
     methods = {method.name: method for method in system_named(name).methods}
     if noise == "own":
         return methods
-    return {key: method.shared or method for key, method in methods.items()}
+    return {key: shared_twin(method) or method for key, method in methods.items()}

@@ -19,8 +19,8 @@ from hdica.systems.hebbian_ica.fields import (
     unit,
     unplain,
 )
-from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes, joined
+from hdica.systems.outputs import ZERO
 from hdica.systems.projected import learning
 
 Array = NDArray[np.float64]

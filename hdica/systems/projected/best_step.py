@@ -13,8 +13,23 @@ from hdica.limits.moving.tracking import best
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.arguments import finite
 from hdica.systems.fields import formula, motion, prior, start
-from hdica.systems.kernel import COMMON, MOVING, NUMERICS, OVERLAP, home_of
-from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always
+from hdica.systems.method import (
+    COMMON,
+    MOVING,
+    NUMERICS,
+    OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Refuses,
+    Role,
+    Scope,
+    always,
+    home_of,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.projected.steady import moving_refusal
 from hdica.systems.system import System
@@ -71,18 +86,22 @@ def best_step_method(
         pairs = zip(_OUTPUTS, values, strict=True)
         return PointResult({output.name: np.array(value) for output, value in pairs})
 
-    return Method(
+    return Limit(
         name="best_step",
-        about="the best constant step size for a feature that moves, and the fastest tracked",
-        engines=(*COMMON, NUMERICS, OVERLAP, MOVING, OWN, home_of(drift_of), *uses),
         role=Role.OTHER,
-        accuracy="converged",
-        outputs=_OUTPUTS,
+        about=About(
+            text="the best constant step size for a feature that moves, and the fastest tracked",
+            accuracy="converged",
+            equations=f"{equations}, with -delta Q; the largest root over all step sizes",
+            engines=(*COMMON, NUMERICS, OVERLAP, MOVING, OWN, home_of(drift_of), *uses),
+        ),
+        outputs=Outputs(_OUTPUTS),
+        cost=Cost(seconds=lambda system, n, last: 0.02),
+        scope=Scope(
+            refuses=lambda system: without_limit(system) or _refusal(system),
+            ignores=frozenset({"tau"}),
+        ),
         run=run,
-        refuses=lambda system: without_limit(system) or _refusal(system),
-        seconds=lambda system, n, last: 0.02,
-        ignores=frozenset({"tau"}),
-        equations=f"{equations}, with -delta Q; the largest root over all step sizes",
     )
 
 

@@ -28,25 +28,27 @@ from hdica.systems.fields import (
     resting_refusal,
     start,
 )
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     COLLAPSE,
     COMMON,
     DIFFUSIONS,
     NUMERICS,
     OVERLAP,
-    home_of,
-)
-from hdica.systems.method import (
-    Array,
+    About,
+    Cost,
+    Limit,
     Method,
-    Output,
-    PointResult,
+    Outputs,
     Refuses,
     Role,
+    Scope,
+    Size,
     always,
+    home_of,
     refusal,
 )
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
 
 TIME = "samples per dimension"
@@ -134,20 +136,17 @@ def _method(
         assert n is not None
         return _values(outputs, at_n(at_dimension(system, n), n))
 
-    return Method(
+    return Limit(
         name=name,
-        about=about,
-        engines=engines,
         role=Role.OTHER,
-        accuracy="approximate",
-        outputs=outputs,
+        about=About(text=about, accuracy="approximate", equations=equations, engines=engines),
+        outputs=Outputs(outputs),
+        cost=Cost(
+            seconds=lambda system, n, last: seconds(system),
+            prepares=averages("drift", "noise", "second"),
+        ),
+        scope=Scope(refuses=refuses, ignores=ignores, n=Size.DIMENSION),
         run=run,
-        refuses=refuses,
-        seconds=lambda system, n, last: seconds(system),
-        prepares=averages("drift", "noise", "second"),
-        finite=True,
-        ignores=ignores,
-        equations=equations,
     )
 
 

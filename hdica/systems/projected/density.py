@@ -19,29 +19,31 @@ from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import averages, formula, prior, signal_varies, start, vector_refusal
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     BANDS,
     COMMON,
     FINITE,
     MEAN_FIELD,
     NUMERICS,
-    home_of,
-)
-from hdica.systems.method import CONTROL as CONTROL_TEXT
-from hdica.systems.method import (
-    Array,
+    About,
+    Cost,
+    Densities,
     Guard,
+    Limit,
     Method,
-    Output,
-    PointResult,
+    Outputs,
     Refuses,
     Role,
+    Scope,
+    Simulation,
+    Size,
     always,
-    band_of,
-    bias_of,
+    home_of,
     untimed,
 )
+from hdica.systems.outputs import CONTROL as CONTROL_TEXT
+from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.bands import band_values
 from hdica.systems.projected.biased import bias_values
 from hdica.systems.projected.controls import named
@@ -283,35 +285,40 @@ def pde(
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         return pde_values(field_of(system), system, times, save, beyond=beyond)
 
-    return Method(
+    return Limit(
         name="pde",
-        about=(
-            "the density of the estimate as n → ∞ for any φ: conservative, positive, "
-            "with its own error"
-        ),
-        engines=(
-            *ENGINES,
-            f"{MEAN_FIELD}.density",
-            AVERAGES,
-            BANDS,
-            home_of(field_of),
-            *uses,
-        ),
-        many=partial(pde_many, field_of, beyond=beyond),
-        picture=picture,
         role=Role.LIMIT,
         rank=2,
-        accuracy="converged",
-        outputs=PATH,
+        about=About(
+            text="the density of the estimate as n → ∞ for any φ: conservative, positive, "
+            "with its own error",
+            accuracy="converged",
+            equations=equations
+            + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, "
+            "refined",
+            engines=(
+                *ENGINES,
+                f"{MEAN_FIELD}.density",
+                AVERAGES,
+                BANDS,
+                home_of(field_of),
+                *uses,
+            ),
+        ),
+        outputs=Outputs(
+            PATH,
+            bands=() if beyond is None else tuple(band_of(output) for output in TRAJECTORY),
+            bias=() if beyond is None else tuple(bias_of(output) for output in TRAJECTORY),
+            keeps=KEEPS
+            | {"potential", "controls"}
+            | (set() if beyond is None else {"bands", "bias"}),
+        ),
+        cost=Cost(seconds=lambda system, n, last: 0.06 + 0.001 * last, prepares=averages("drift")),
+        scope=Scope(
+            refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one))
+        ),
         run=run,
-        refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
-        seconds=lambda system, n, last: 0.06 + 0.001 * last,
-        prepares=averages("drift"),
-        equations=equations
-        + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
-        keeps=KEEPS | {"potential", "controls"} | (set() if beyond is None else {"bands", "bias"}),
-        bands=() if beyond is None else tuple(band_of(output) for output in TRAJECTORY),
-        bias=() if beyond is None else tuple(bias_of(output) for output in TRAJECTORY),
+        densities=Densities(many=partial(pde_many, field_of, beyond=beyond), picture=picture),
     )
 
 
@@ -376,20 +383,23 @@ def particles(
         values, diverged = named(run(field, times, n, stream, observe=see))
         return {**kept, **values}, diverged
 
-    return Method(
+    return Simulation(
         name="particles",
-        about="the same limit by McKean–Vlasov particles, an independent check",
-        engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
         role=Role.SIMULATION,
-        stochastic=True,
-        accuracy="approximate",
-        outputs=TRAJECTORY,
+        about=About(
+            text="the same limit by McKean–Vlasov particles, an independent check",
+            accuracy="approximate",
+            equations=equations,
+            engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
+        ),
+        outputs=Outputs(TRAJECTORY, keeps=KEEPS),
+        cost=Cost(
+            seconds=_particle_seconds,
+            prepares=averages("drift"),
+            memory=lambda system, n: 2 * (n or 0),
+        ),
+        scope=Scope(
+            refuses=lambda one: without_limit(one) or vector_refusal(one), n=Size.PARTICLES
+        ),
         run=seeded("particles", runner),
-        refuses=lambda one: without_limit(one) or vector_refusal(one),
-        counts=True,
-        seconds=_particle_seconds,
-        prepares=averages("drift"),
-        equations=equations,
-        keeps=KEEPS,
-        held=lambda system, n: 2 * (n or 0),
     )

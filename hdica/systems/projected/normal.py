@@ -10,8 +10,20 @@ from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.normal.solve import solve
 from hdica.systems.fields import averages, resting_refusal, signal_varies
-from hdica.systems.kernel import BANDS, MEAN_FIELD, home_of
-from hdica.systems.method import Array, Method, PointResult, Role
+from hdica.systems.method import (
+    BANDS,
+    MEAN_FIELD,
+    About,
+    Cost,
+    Densities,
+    Limit,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+    home_of,
+)
+from hdica.systems.outputs import Array, PointResult
 from hdica.systems.projected.density import (
     ENGINES,
     PATH,
@@ -53,30 +65,33 @@ def ornstein_uhlenbeck(
         save = on_grid(save, path)
         return save, values(field, system, times, save, path)
 
-    return Method(
+    return Limit(
         name="ornstein_uhlenbeck",
-        about=(
-            "the density as n → ∞ where it is normal given ξ, by its mean and variance: what "
-            "`pde` is compared with (φ = 0 or βx)"
-        ),
-        engines=(
-            *ENGINES,
-            f"{MEAN_FIELD}.density",
-            f"{MEAN_FIELD}.normal",
-            BANDS,
-            home_of(field_of),
-            *uses,
-        ),
-        picture=picture,
         role=Role.LIMIT,
-        accuracy="converged",
-        outputs=PATH,
+        about=About(
+            text="the density as n → ∞ where it is normal given ξ, by its mean and variance: what "
+            "`pde` is compared with (φ = 0 or βx)",
+            accuracy="converged",
+            equations=equations
+            + ": x | xi = A x_0 + B xi + sqrt(V) N with A' = -d A, B' = -d B + b, V' = -2 d V + "
+            "2 g, d = g + b Q; Dormand-Prince 8(5,3), tolerance 1e-12",
+            engines=(
+                *ENGINES,
+                f"{MEAN_FIELD}.density",
+                f"{MEAN_FIELD}.normal",
+                BANDS,
+                home_of(field_of),
+                *uses,
+            ),
+        ),
+        outputs=Outputs(PATH, keeps=KEEPS | {"potential", "controls"}),
+        cost=Cost(
+            seconds=lambda system, n, last: 0.01 * last if signal_varies(system) else 0.02,
+            prepares=averages("drift"),
+        ),
+        scope=Scope(
+            refuses=lambda system: refuses(system) or resting_refusal(system, "a normal density")
+        ),
         run=lambda system, times, n, seed, save: values(field_of(system), system, times, save),
-        refuses=lambda system: refuses(system) or resting_refusal(system, "a normal density"),
-        seconds=lambda system, n, last: 0.01 * last if signal_varies(system) else 0.02,
-        prepares=averages("drift"),
-        equations=equations
-        + ": x | xi = A x_0 + B xi + sqrt(V) N with A' = -d A, B' = -d B + b, V' = -2 d V + 2 g, "
-        "d = g + b Q; Dormand-Prince 8(5,3), tolerance 1e-12",
-        keeps=KEEPS | {"potential", "controls"},
+        densities=Densities(picture=picture),
     )

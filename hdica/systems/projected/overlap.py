@@ -28,16 +28,23 @@ from hdica.systems.fields import (
     signal_varies,
     start,
 )
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     COMMON,
     MEAN_FIELD,
     MOVING,
     NUMERICS,
     OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Role,
+    Scope,
     home_of,
 )
-from hdica.systems.method import Array, Method, Output, PointResult, Role, band_of, bias_of
+from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.simulation import OWN, TRAJECTORY
 
 DriftOf = Callable[[Any], Drift]
@@ -130,25 +137,26 @@ def ode(
     the mean of runs of a finite n is known.
     """
     reached = (NUMERICS, OVERLAP, MOVING, MEAN_FIELD, OWN, home_of(drift_of), *uses, AVERAGES)
-    return Method(
+    return Limit(
         name="ode",
-        about=(
-            "dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
-            "theorem (φ = 0 or βx)"
-        ),
-        engines=(*COMMON, *reached),
-        closed=True,
         role=Role.LIMIT,
         rank=1,
-        accuracy="converged",
-        outputs=OUTPUTS,
-        bands=(band_of(TRAJECTORY[1]),),
-        bias=() if second is None else (bias_of(TRAJECTORY[0]),),
+        about=About(
+            text="dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
+            "theorem (φ = 0 or βx)",
+            accuracy="converged",
+            equations=equations,
+            engines=(*COMMON, *reached),
+        ),
+        outputs=Outputs(
+            OUTPUTS,
+            bands=(band_of(TRAJECTORY[1]),),
+            bias=() if second is None else (bias_of(TRAJECTORY[0]),),
+        ),
+        cost=Cost(seconds=_seconds, prepares=averages("drift", "noise")),
+        scope=Scope(refuses=lambda system: refuses(system) or _unknown_moments(system)),
         run=_Limit(drift_of, closed, moving, second).run,
-        refuses=lambda system: refuses(system) or _unknown_moments(system),
-        seconds=_seconds,
-        prepares=averages("drift", "noise"),
-        equations=equations,
+        closed=True,
     )
 
 

@@ -27,8 +27,7 @@ from hdica.systems.fields import (
     source,
     start,
 )
-from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
-from hdica.systems.method import Method, refusal
+from hdica.systems.method import AVERAGES, OVERLAP, Method, home_of, refusal
 from hdica.systems.projected.bands import noise_of, second_of
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import Second, ode

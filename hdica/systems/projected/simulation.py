@@ -17,12 +17,25 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems.fields import at_dimension, batch, formula
-from hdica.systems.kernel import PROJECTED, home_of
-from hdica.systems.method import Bits, Method, Output, PointResult, Role, Trial
+from hdica.systems.method import (
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Method,
+    Outputs,
+    Role,
+    RunAll,
+    Scope,
+    Simulation,
+    Together,
+    Trial,
+    home_of,
+)
+from hdica.systems.outputs import Output, PointResult
 from hdica.systems.projected.controls import named
 from hdica.systems.trials import (
     SHARED,
-    Together,
     alone,
     content_of,
     each,
@@ -54,7 +67,7 @@ def _alike(system: Any, rule: VectorRule) -> Hashable:
     return digest(system.prior), f, phi, rule.batch, rule.motion
 
 
-def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
+def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> RunAll:
     """Points that share noise: one seed's, with one feature, in one call of the kernel."""
 
     def together(
@@ -129,34 +142,34 @@ def vector(
     def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
         return named(run_shared([rule_of(at_dimension(system, n))], times, n, stream, [save])[0])
 
-    own = Method(
+    own = Simulation(
         name="vector",
-        about=(
-            "the full n-vector rule, any φ, prior, start, step-size schedule; histograms "
-            "and support recovery"
-        ),
-        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=2,
-        stochastic=True,
-        accuracy="exact",
-        bits=Bits.EVERY_KIND,
-        outputs=(*TRAJECTORY, LARGEST),
-        run=seeded("vector", run, ignores),
-        ignores=ignores,
-        seconds=lambda system, n, last: (
-            slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
-            + _of_samples(system, n, last)
+        about=About(
+            text="the full n-vector rule, any φ, prior, start, step-size schedule; histograms "
+            "and support recovery",
+            accuracy="exact",
+            equations=f"{equations}, all n coordinates",
+            bits=Bits.EVERY_KIND,
+            engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         ),
-        fused=True,
-        equations=f"{equations}, all n coordinates",
-        keeps=KEEPS | {"estimate"},
-        held=lambda system, n: 2 * (n or 0),
+        outputs=Outputs((*TRAJECTORY, LARGEST), keeps=KEEPS | {"estimate"}),
+        cost=Cost(
+            seconds=lambda system, n, last: (
+                slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
+                + _of_samples(system, n, last)
+            ),
+            memory=lambda system, n: 2 * (n or 0),
+            fused=True,
+        ),
+        scope=Scope(ignores=ignores),
+        run=seeded("vector", run, ignores),
     )
     return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
-def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
+def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> RunAll:
     """Chains, eight in one call of the kernel."""
     return in_lanes(
         "chain",
@@ -191,26 +204,27 @@ def chain(
         Fields on which it does not depend.
     """
     together = _chains(rule_of, lambda system: content_of(system, ignores))
-    own = Method(
+    own = Simulation(
         name="chain",
-        about="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
-        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=1,
-        stochastic=True,
-        accuracy="exact in law",
-        bits=Bits.EVERY_KIND,
-        outputs=TRAJECTORY,
-        run=alone(together),
-        refuses=refuses,
-        ignores=ignores,
-        seconds=lambda system, n, last: (
-            1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
+        about=About(
+            text="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
+            accuracy="exact in law",
+            equations=f"{equations}, reduced exactly in law to the overlap",
+            bits=Bits.EVERY_KIND,
+            engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         ),
-        fused=True,
-        equations=f"{equations}, reduced exactly in law to the overlap",
-        together=together,
-        lanes=LANES,
+        outputs=Outputs(TRAJECTORY),
+        cost=Cost(
+            seconds=lambda system, n, last: (
+                1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
+            ),
+            fused=True,
+        ),
+        scope=Scope(refuses=refuses, ignores=ignores),
+        run=alone(together),
+        together=Together(together, lanes=LANES),
     )
     shared = _chains(rule_of, lambda system: SHARED)
     return replace(own, shared=with_shared_noise(own, shared, 1.0))

@@ -20,9 +20,32 @@ from hdica.systems.fields import (
     prior,
     with_parameter,
 )
-from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, home_of
-from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
-from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
+from hdica.systems.method import (
+    COMMON,
+    MEAN_FIELD,
+    MOVING,
+    NUMERICS,
+    About,
+    Cost,
+    Method,
+    Outputs,
+    Refuses,
+    Role,
+    Scope,
+    States,
+    always,
+    home_of,
+    refusal,
+)
+from hdica.systems.outputs import (
+    STATE_KINDS,
+    TRANSITION_KINDS,
+    Array,
+    Output,
+    PointResult,
+    codes,
+    padded,
+)
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import Control
 
@@ -168,25 +191,28 @@ def fixed_points(
             values |= _densities(field_of(system), values["Q"], save)
         return PointResult(values)
 
-    return Method(
+    return States(
         name="fixed_points",
-        about=(
-            "steady states by a search refined until stable, their stability and kind, and their "
-            "densities at given x"
-        ),
-        engines=(*ENGINES, MOVING, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
-        accuracy="converged",
-        outputs=_STATES,
+        about=About(
+            text="steady states by a search refined until stable, their stability and kind, and "
+            "their densities at given x",
+            accuracy="converged",
+            equations=equations,
+            engines=(*ENGINES, MOVING, home_of(field_of), *uses),
+        ),
+        outputs=Outputs(
+            _STATES,
+            keeps=frozenset({"steady densities"}),
+            coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
+        ),
+        cost=Cost(seconds=_search_seconds, prepares=averages("drift")),
+        scope=Scope(
+            refuses=lambda system: steady_refusal(without_limit, system),
+            ignores=frozenset({"start"}),
+        ),
         run=run,
-        coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
-        refuses=lambda system: steady_refusal(without_limit, system),
-        seconds=_search_seconds,
-        prepares=averages("drift"),
-        ignores=frozenset({"start"}),
-        equations=equations,
-        keeps=frozenset({"steady densities"}),
     )
 
 
@@ -224,27 +250,35 @@ def critical(
             }
         return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
 
-    return Method(
+    return States(
         name="critical",
-        about="where steady states change: folds, exchanges of stability, junctions",
-        engines=(*CONTINUED, home_of(field_of), *uses),
-        varies=parameter,
         role=Role.TRANSITIONS,
         rank=1,
-        accuracy="converged",
-        outputs=(
-            Output("value", ("transition",), f"critical value of {parameter}"),
-            Output("Q", ("transition",), "overlap at the transition"),
-            Output("kind", ("transition",), "0 fold, 1 transcritical, 2 junction"),
-            Output("error", ("transition",), "error of the critical value"),
+        about=About(
+            text="where steady states change: folds, exchanges of stability, junctions",
+            accuracy="converged",
+            equations=equations,
+            engines=(*CONTINUED, home_of(field_of), *uses),
+        ),
+        outputs=Outputs(
+            (
+                Output("value", ("transition",), f"critical value of {parameter}"),
+                Output("Q", ("transition",), "overlap at the transition"),
+                Output("kind", ("transition",), "0 fold, 1 transcritical, 2 junction"),
+                Output("error", ("transition",), "error of the critical value"),
+            ),
+            coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
+        ),
+        cost=Cost(
+            seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
+            prepares=averages("drift"),
+        ),
+        scope=Scope(
+            refuses=lambda system: _varied_refusal(without_limit, system, parameter),
+            ignores=frozenset({parameter, "start"}),
         ),
         run=run,
-        coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
-        refuses=lambda system: _varied_refusal(without_limit, system, parameter),
-        seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
-        prepares=averages("drift"),
-        ignores=frozenset({parameter, "start"}),
-        equations=equations,
+        varies=parameter,
     )
 
 
@@ -278,23 +312,30 @@ def branch_points(
         return PointResult(padded(columns, MAX_BRANCH_POINTS, "branch points"))
 
     dims = ("branch_point",)
-    return Method(
+    return States(
         name="branches",
-        about="curves of steady states over a parameter, through folds and junctions",
-        engines=(*CONTINUED, home_of(field_of), *uses),
-        varies=parameter,
         role=Role.BRANCHES,
-        accuracy="converged",
-        outputs=(
-            Output("value", dims, f"{parameter} along the branch"),
-            *(Output(o.name, dims, o.long_name) for o in _STATES if o.name != "error"),
-            Output("branch", dims, "index of the branch"),
+        about=About(
+            text="curves of steady states over a parameter, through folds and junctions",
+            accuracy="converged",
+            equations=equations,
+            engines=(*CONTINUED, home_of(field_of), *uses),
+        ),
+        outputs=Outputs(
+            (
+                Output("value", dims, f"{parameter} along the branch"),
+                *(Output(o.name, dims, o.long_name) for o in _STATES if o.name != "error"),
+                Output("branch", dims, "index of the branch"),
+            ),
+            coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
+        ),
+        cost=Cost(seconds=lambda system, n, last: 5.0, prepares=averages("drift")),
+        scope=Scope(
+            refuses=lambda system: (
+                _varied_refusal(without_limit, system, parameter) or staying(system)
+            ),
+            ignores=frozenset({parameter, "start"}),
         ),
         run=run,
-        coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
-        refuses=lambda system: _varied_refusal(without_limit, system, parameter) or staying(system),
-        seconds=lambda system, n, last: 5.0,
-        prepares=averages("drift"),
-        ignores=frozenset({parameter, "start"}),
-        equations=equations,
+        varies=parameter,
     )

@@ -17,8 +17,20 @@ from hdica.ingredients.save import Save
 from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
 from hdica.process.machine import slowness
 from hdica.systems.fields import batch, prior, resting_refusal, start
-from hdica.systems.kernel import PROJECTED, home_of
-from hdica.systems.method import Array, Bits, Method, Output, Role
+from hdica.systems.method import (
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    home_of,
+)
+from hdica.systems.outputs import Array, Output
 from hdica.systems.projected.controls import named
 from hdica.systems.projected.simulation import LARGEST, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
@@ -101,8 +113,9 @@ def given_data(methods: tuple[Method, ...]) -> tuple[Method, ...]:
     """
 
     def without(method: Method) -> Method:
-        if not method.stochastic:
-            return replace(method, ignores=method.ignores | {"data"})
+        if not isinstance(method, Simulation):
+            scope = replace(method.scope, ignores=method.scope.ignores | {"data"})
+            return replace(method, scope=scope)
 
         def refuses(system: Any) -> str:
             if system.data is not None:
@@ -110,10 +123,11 @@ def given_data(methods: tuple[Method, ...]) -> tuple[Method, ...]:
                     f"method {method.name!r} draws samples of the model and sees no data (use "
                     "method 'stream' or 'blind', or leave out data)"
                 )
-            return method.refuses(system)
+            return method.scope.refuses(system)
 
-        shared = method.shared and replace(method.shared, refuses=refuses)
-        return replace(method, refuses=refuses, shared=shared)
+        twin, scope = method.shared, replace(method.scope, refuses=refuses)
+        shared = twin and replace(twin, scope=replace(twin.scope, refuses=refuses))
+        return replace(method, scope=scope, shared=shared)
 
     return tuple(without(method) for method in methods)
 
@@ -181,32 +195,36 @@ def streams(
         step = 2e-5 + batch(system) * (6e-6 + 4e-9 * columns)
         return 1e-3 + slowness() * step * last * columns
 
-    blind = Method(
+    blind = Simulation(
         name="blind",
-        about="the rule on samples of your own, whose feature nobody knows",
-        engines=(*PROJECTED, INPUTS, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=1,
-        stochastic=True,
-        finite=False,
-        accuracy="exact",
-        bits=Bits.EVERY_KIND,
-        outputs=_OF_SAMPLES,
-        extras=(LOADING,),
+        about=About(
+            text="the rule on samples of your own, whose feature nobody knows",
+            accuracy="exact",
+            equations=f"{equations}, on given samples y",
+            bits=Bits.EVERY_KIND,
+            engines=(*PROJECTED, INPUTS, OWN, home_of(rule_of), *uses),
+        ),
+        outputs=Outputs(_OF_SAMPLES, extras=(LOADING,)),
+        cost=Cost(seconds=seconds, memory=lambda system, n: 4 * shape_of(system.data)[1] + 2**21),
+        scope=Scope(
+            refuses=lambda system: _no_data(system) or _aimed(system),
+            ignores=ignores,
+            beyond=beyond,
+            n=Size.NONE,
+        ),
         run=seeded("stream", runner(False), ignores),
-        refuses=lambda system: _no_data(system) or _aimed(system),
-        seconds=seconds,
-        ignores=ignores,
-        equations=f"{equations}, on given samples y",
-        held=lambda system, n: 4 * shape_of(system.data)[1] + 2**21,
-        beyond=beyond,
     )
     stream = replace(
         blind,
         name="stream",
-        about="the rule on samples of your own, and its overlap with a feature that you give",
-        outputs=(TRAJECTORY[0], *_OF_SAMPLES),
+        about=replace(
+            blind.about,
+            text="the rule on samples of your own, and its overlap with a feature that you give",
+        ),
+        outputs=replace(blind.outputs, always=(TRAJECTORY[0], *_OF_SAMPLES)),
+        scope=replace(blind.scope, refuses=lambda system: _no_data(system) or _unknown(system)),
         run=seeded("stream", runner(True), ignores),
-        refuses=lambda system: _no_data(system) or _unknown(system),
     )
     return stream, blind

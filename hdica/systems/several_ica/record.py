@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes
+from hdica.systems.outputs import ZERO
 from hdica.systems.registry import register
 from hdica.systems.several_ica.methods import METHODS
 from hdica.systems.several_ica.system import SeveralICA

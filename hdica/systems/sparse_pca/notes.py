@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import closed_refusal, motion, schedule
-from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes
+from hdica.systems.outputs import ZERO
 from hdica.systems.projected.assumed import data_notes
 from hdica.systems.projected.learning import BEGIN, searched, untracked
 from hdica.systems.sparse_pca.system import signal
