@@ -16,10 +16,9 @@ from hdica.analysis.settings import TIME, Gives, Needs, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
 from hdica.status import DONE
-from hdica.systems.axes import parse_axis
 from hdica.systems.method import Method, Role, varied
 from hdica.systems.registry import lookup
-from hdica.systems.space import Space, space_of
+from hdica.systems.space import Space, parse_axis, space_of
 from hdica.systems.system import System
 
 OWN = frozenset({"n", "seed", "time"})

@@ -7,21 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked
-from hdica.api.limits import auto
+from hdica.api.asked import Asked
+from hdica.api.limit import auto
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.arguments import finite, shown
+from hdica.systems.arguments import check_until, finite, shown
 from hdica.systems.labelled import candidates, first_of, with_role
 from hdica.systems.method import Method, Role
-from hdica.systems.outputs import PointResult
-from hdica.systems.points import check_until
+from hdica.systems.outputs import Array, PointResult
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
-Array = NDArray[np.float64]
 ALLOWED = (
     "'steady overlap', {'overlap at': t}, {'time to': overlap, 'within': t} or "
     "{'support errors': threshold, 'at': t}"

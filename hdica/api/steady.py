@@ -1,30 +1,27 @@
-"""Steady states and transitions as labelled data."""
+"""Steady states and transitions as labelled data, at one point or over a grid."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, Numbers, saved
-from hdica.api.over import Over
+from hdica.api.asked import Asked, Grid, Numbers, Over, grid_of, saved
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, named, within
+from hdica.process.timeout import USUAL, check_timeout, named, within
 from hdica.systems.arguments import check_range, finite, text
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
 from hdica.systems.method import Method, Role, varied
-from hdica.systems.notes import joined
-from hdica.systems.outputs import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, words
+from hdica.systems.outputs import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, Array, words
 from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of
-from hdica.systems.system import System
+from hdica.systems.system import System, joined
 
-Array = NDArray[np.float64]
 _NONE = np.empty(0)
 
 
@@ -109,8 +106,6 @@ def fixed_points(
     """
     compute = partial(_fixed_points, x=x)
     if over is not None:
-        from hdica.api.steady_grid import steady_grid
-
         return steady_grid(system, over, timeout, "fixed_points", compute)
     return within(timeout, named("fixed_points", system), partial(compute, system))
 
@@ -207,8 +202,6 @@ def critical(
         return _critical(one, found, low, high)
 
     if over is not None:
-        from hdica.api.steady_grid import steady_grid
-
         return steady_grid(system, over, timeout, "critical", transitions, found)
     return within(timeout, named("critical", system), lambda: transitions(system))
 
@@ -282,3 +275,85 @@ def corner_note(value: Array, overlap: Array, kind: Any) -> str:
         f"the fold and the junction at {', '.join(found)} are one point: two states merge there "
         "with a corner, because one of them begins to condense"
     )
+
+
+LISTS = ("fixed_point", "transition")
+"""Dimensions along which combinations have as many entries as they have."""
+_NOTE = "what a reader of the numbers must know, or why there are none"
+
+
+def steady_grid(
+    system: Any,
+    over: Over,
+    timeout: float | None,
+    function: str,
+    compute: Callable[[Any], xr.Dataset],
+    parameter: str = "",
+) -> xr.Dataset:
+    """What a function of some name finds at every combination of parameters, as one dataset.
+
+    It may vary a parameter itself, which ``over`` may not name then.
+    """
+    grid, timeout = grid_of(system, over), check_timeout(timeout)
+    if parameter in [axis.key for axis in grid.axes]:
+        raise HdicaError(f"over: {parameter!r} is not allowed (its critical values are found)")
+    found: list[xr.Dataset | HdicaError] = []
+    for one in grid.systems:
+        try:
+            found.append(within(timeout, named(function, one), partial(compute, one)))
+        except HdicaError as exc:
+            found.append(exc)
+    known = [one for one in found if isinstance(one, xr.Dataset)]
+    if not known:
+        raise next(one for one in found if isinstance(one, HdicaError))
+    return described(_stacked(grid, found, known), system)
+
+
+def _stacked(
+    grid: Grid, found: Sequence[xr.Dataset | HdicaError], known: Sequence[xr.Dataset]
+) -> xr.Dataset:
+    """Datasets of all combinations as one, with room for the longest list."""
+    variables = {str(name): one[name] for one in reversed(known) for name in one.data_vars}
+    grid.check_names({*variables, *(str(dim) for one in variables.values() for dim in one.dims)})
+    sizes = _sizes(grid, known)
+    data: dict[str, Any] = {}
+    for name, like in variables.items():
+        shape = [sizes[str(dim)] for dim in like.dims]
+        values = np.stack([_padded(one, name, like, shape) for one in found])
+        data[name] = (("point", *like.dims), values, like.attrs)
+    notes = np.array([_note(one) for one in found], dtype=object)
+    data["note"] = ("point", notes, {"long_name": _NOTE})
+    longest = max(known, key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS))
+    # Values of xi that differ between combinations are in a variable: the dimension counts.
+    own = grid.own({str(dim) for dim in longest.dims}).items()
+    differ = {d: (d, list(v)) for d, v in own if tuple(longest[d].values) != tuple(v)}
+    longest = longest.assign_coords(differ)
+    attrs = {name: value for name, value in longest.attrs.items() if name != "note"}
+    return grid.unfolded(xr.Dataset(data, longest.coords, attrs))
+
+
+def _note(found: xr.Dataset | HdicaError) -> str:
+    return str(found.attrs.get("note", "") if isinstance(found, xr.Dataset) else found)
+
+
+def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:
+    """Sizes of all dimensions: of lists the longest, of others one for all combinations."""
+    found: dict[str, int] = {}
+    for one in known:
+        for dim, size in one.sizes.items():
+            name = str(dim)
+            if name not in LISTS and found.get(name, size) != size:
+                raise grid.uneven(name)
+            found[name] = max(size, found.get(name, 0))
+    return found
+
+
+def _padded(found: xr.Dataset | HdicaError, name: str, like: xr.DataArray, shape: list[int]) -> Any:
+    """A variable with as many entries as the longest has: NaN, no word, or False."""
+    kind = like.dtype.kind
+    blank, dtype = {"O": ("", object), "b": (False, bool)}.get(kind, (np.nan, float))
+    padded = np.full(shape, blank, dtype=dtype)
+    if isinstance(found, xr.Dataset) and name in found:
+        values = found[name].values
+        padded[tuple(slice(size) for size in values.shape)] = values
+    return padded

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.inputs.samples import Samples, samples_input, samples_of, samples_of_array
 from hdica.process.machine import one_thread
-from hdica.systems.arguments import whole
+from hdica.systems.arguments import check_memory, whole
 from hdica.systems.labelled import portable_texts
-from hdica.systems.points import check_memory
+from hdica.systems.outputs import Array
 
-Array = NDArray[np.float64]
 _NUMBERS = 2**22
 """Numbers of samples that are decomposed at a time."""
 

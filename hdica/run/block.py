@@ -21,9 +21,9 @@ from hdica.store.working import Placed
 from hdica.study.cells import Keys
 from hdica.study.kept import from_plain, plain
 from hdica.systems import registry
+from hdica.systems.arguments import check_until
 from hdica.systems.method import Method, Simulation, Trial
 from hdica.systems.outputs import PointResult
-from hdica.systems.points import check_until
 from hdica.version import __version__
 
 

@@ -17,7 +17,7 @@ from hdica.status import FAILED, PENDING
 from hdica.store.working import Placed, place
 from hdica.study.segment import Segment, segments_of
 from hdica.study.study import Study, kept_in
-from hdica.systems.points import check_memory
+from hdica.systems.arguments import check_memory
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its file, little enough to lose to a kill."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.ingredients.held import without_place
-from hdica.systems import address as gr
+from hdica.systems import space as gr
 from hdica.systems.method import Method
 from hdica.systems.space import Space
 

@@ -20,10 +20,17 @@ from pydantic import (
 from hdica.errors import HdicaError
 from hdica.ingredients.save import ALL, NOTHING, Save
 from hdica.study.cells import canonical_json
-from hdica.systems.arguments import MAX_VALUES, check_increasing, extra_names, formulas, spaced
-from hdica.systems.axes import check_keys
+from hdica.systems.arguments import (
+    MAX_VALUES,
+    check_increasing,
+    check_points,
+    extra_names,
+    formulas,
+    how_many_entries,
+    spaced,
+)
 from hdica.systems.method import Method
-from hdica.systems.points import check_points, how_many_entries
+from hdica.systems.space import check_keys
 
 _Numbers = tuple[float, ...] | None
 

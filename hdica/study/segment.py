@@ -20,9 +20,9 @@ from hdica.study import kept
 from hdica.study.cells import Cells, Keys, canonical_json, cells_of, field_texts, segment_keys
 from hdica.study.schema import StudySchema
 from hdica.systems import registry
-from hdica.systems.axes import Value, canonical, shown
 from hdica.systems.method import Method
 from hdica.systems.outputs import Output
+from hdica.systems.space import Value, canonical, shown
 
 NAME = re.compile(r".+-[0-9a-f]{8}")
 """What the name of a segment's directory looks like."""

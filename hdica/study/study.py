@@ -22,15 +22,14 @@ from hdica.process.compile_cache import refuse_threads
 from hdica.study import kept
 from hdica.study.schema import StudySchema
 from hdica.study.segment import segments_of
-from hdica.systems import address, registry
-from hdica.systems.arguments import check_length
-from hdica.systems.axes import Range, Value, shown, size
-from hdica.systems.method import Method, shared_twin
-from hdica.systems.points import (
+from hdica.systems import registry
+from hdica.systems import space as address
+from hdica.systems.arguments import (
     MAX_AXIS,
     MAX_SEEDS,
     check_extra,
     check_functionals,
+    check_length,
     check_size,
     check_steps,
     check_until,
@@ -38,6 +37,8 @@ from hdica.systems.points import (
     taken_names,
     times_for,
 )
+from hdica.systems.method import Method, shared_twin
+from hdica.systems.space import Range, Value, shown, size
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""

@@ -24,8 +24,7 @@ from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wr
 from hdica.inputs.data_input import Reads
 from hdica.inputs.samples import SAMPLES, samples_input
 from hdica.inputs.vectors import vector_input
-from hdica.systems.address import in_one_spelling
-from hdica.systems.axes import is_number
+from hdica.systems.space import in_one_spelling, is_number
 
 Spec = str | dict[str, Any]
 
@@ -131,7 +130,10 @@ STARTS = (
     "not), `{normal: {mean, var}}`, or `{vector: x.npy}` or a list: the estimate itself"
 )
 MOST_SAMPLES = 1_000_000
-BATCHES = "samples over which each update averages its push, all at the same x"
+BATCHES = (
+    "samples m over which each update averages its push, all at the same x; limits are those of a "
+    "fixed m, good to order m/n at finite n"
+)
 DATA = f"for the methods `stream` and `blind`: {SAMPLES}"
 MOTIONS = (
     "none, or how the feature moves: `{exchange: delta}` (each entry changes places at the rate "

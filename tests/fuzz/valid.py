@@ -10,9 +10,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.study import kept
 from hdica.systems import registry
-from hdica.systems.axes import parse_axis
 from hdica.systems.method import Method
-from hdica.systems.space import space_of
+from hdica.systems.space import parse_axis, space_of
 from tests.fuzz import (
     valid_filters,
     valid_hebbian,

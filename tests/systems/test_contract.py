@@ -16,11 +16,11 @@ from hdica.status import DONE
 from hdica.store.publish import publish
 from hdica.store.results import open_results
 from hdica.study.study import study_from
-from hdica.systems.axes import canonical
+from hdica.systems.arguments import taken_names
 from hdica.systems.labelled import about, dataset, described
 from hdica.systems.method import Method, Role
-from hdica.systems.points import taken_names
 from hdica.systems.registry import methods_of, systems
+from hdica.systems.space import canonical
 from hdica.systems.system import System
 from tests.api.test_formats import assert_every_format
 

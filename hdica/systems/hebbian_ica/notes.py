@@ -19,9 +19,9 @@ from hdica.systems.hebbian_ica.fields import (
     unit,
     unplain,
 )
-from hdica.systems.notes import Notes, joined
 from hdica.systems.outputs import ZERO
 from hdica.systems.projected import learning
+from hdica.systems.system import Notes, joined
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import formula, motion, prior, schedule, source, start
-from hdica.systems.notes import Notes, joined
 from hdica.systems.online_ica.system import chosen, learned, learned_text
 from hdica.systems.outputs import ZERO
 from hdica.systems.projected import learning
 from hdica.systems.projected.assumed import data_notes
+from hdica.systems.system import Notes, joined
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import closed_refusal, motion, schedule
-from hdica.systems.notes import Notes
 from hdica.systems.outputs import ZERO
 from hdica.systems.projected.assumed import data_notes
 from hdica.systems.projected.learning import BEGIN, searched, untracked
 from hdica.systems.sparse_pca.system import signal
+from hdica.systems.system import Notes
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
