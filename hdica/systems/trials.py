@@ -43,7 +43,7 @@ def _without_place(field: object) -> object:
 
 def saved_for(save: Save, system: Any) -> Save:
     """What to save, with the constants of the system in its formulas."""
-    return replace(save, constants=system.constants)
+    return replace(save, constants=getattr(system, "constants", {}))
 
 
 def seeded(name: str, runner: Runner[P], without: frozenset[str] = frozenset()) -> Run[P]:
