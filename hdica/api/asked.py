@@ -39,6 +39,7 @@ from hdica.systems.arguments import (
 )
 from hdica.systems.method import Method
 from hdica.systems.outputs import Array
+from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.registry import record_of
 from hdica.systems.space import (
     Axis,
@@ -64,7 +65,7 @@ class Grid:
     """A system at every combination of some parameters, the last of them varying fastest."""
 
     axes: tuple[Axis, ...]
-    systems: tuple[Any, ...]
+    systems: tuple[Parameters, ...]
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -123,7 +124,7 @@ def _array(values: tuple[Value, ...]) -> Any:
     return np.array(values, dtype=object if isinstance(values[0], str) else float)
 
 
-def grid_of(system: Any, over: Over | None) -> Grid:
+def grid_of(system: Parameters, over: Over | None) -> Grid:
     """The system at every combination of the parameters of ``over``, as a study's grid has them.
 
     Fields, short names, dotted paths or constants of the formulas, each with a list of numbers or
@@ -144,14 +145,14 @@ def grid_of(system: Any, over: Over | None) -> Grid:
     )
 
 
-def _axis(key: Any, given: Any, system: Any, content: dict[str, Any]) -> Axis:
+def _axis(key: object, given: object, system: Parameters, content: dict[str, Any]) -> Axis:
     if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
         raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
     key = in_one_spelling(key, system, content)
     return axis_of(key, address(key, system, content, "over"), _values(key, given), system)
 
 
-def _values(key: str, given: Any) -> tuple[Value, ...]:
+def _values(key: str, given: object) -> tuple[Value, ...]:
     """Values of a parameter as they are given: a point has the bits that it has alone."""
     if isinstance(given, Mapping):
         return spaced(given, f"over.{key}", MAX_VALUES)
@@ -166,7 +167,7 @@ def _values(key: str, given: Any) -> tuple[Value, ...]:
     return tuple(value if isinstance(value, str) else float(value) for value in found)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and abs(value) < LARGEST
 
@@ -189,7 +190,7 @@ def with_values(
 
 def first_everywhere(
     methods: Sequence[Method],
-    systems: Sequence[Any],
+    systems: Sequence[Parameters],
     timeout: float | None,
     function: str,
     times: NDArray[np.float64] | None = None,
@@ -218,11 +219,11 @@ def _is_refusal(why: HdicaError | None) -> bool:
 
 
 def _against(
-    method: Method, systems: Sequence[Any], timeout: float | None, function: str
+    method: Method, systems: Sequence[Parameters], timeout: float | None, function: str
 ) -> list[HdicaError | None]:
     """Why a method does not apply to some systems, or that this takes too long to find out."""
 
-    def asked(some: Sequence[Any]) -> list[HdicaError | None]:
+    def asked(some: Sequence[Parameters]) -> list[HdicaError | None]:
         what = named(function, some[0])
         refusals = within(timeout, what, lambda: [method.scope.refuses(one) for one in some])
         return [HdicaError(why) if why else None for why in refusals]
@@ -301,7 +302,7 @@ def timed(method: Method, times: Array | None, asked: Asked) -> Array:
     return times_for(method, times, extra_names(asked.extra))
 
 
-def _entries(method: Method, system: Any, asked: Asked, sizes: Sequence[int | None]) -> int:
+def _entries(method: Method, system: Parameters, asked: Asked, sizes: Sequence[int | None]) -> int:
     """How many entries of the estimate are kept, of at most as many as there are."""
     count, most = how_many_entries(asked.estimate), max((n for n in sizes if n), default=0)
     if count and "estimate" not in method.outputs.keeps:
@@ -315,7 +316,7 @@ def _entries(method: Method, system: Any, asked: Asked, sizes: Sequence[int | No
 
 
 def saved(
-    method: Method, system: Any, times: Array, asked: Asked, sizes: Sequence[int | None] = ()
+    method: Method, system: Parameters, times: Array, asked: Asked, sizes: Sequence[int | None] = ()
 ) -> Save:
     """What to keep, checked against the times, the method and its dimensions."""
     from hdica.ingredients.functionals import parse_functional
@@ -349,7 +350,7 @@ def saved(
     )
     check_functionals(means, method.outputs_of(save), "functionals")
     for text in means.values():
-        parse_functional(text, system.constants)
+        parse_functional(text, constants_of(system))
     save = replace(save, functionals=means)
     if save.anything:
         check_size(method.bytes_of(times, save, system.dims()), method.name)

@@ -20,6 +20,7 @@ from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import entries, finite, shown
 from hdica.systems.labelled import described, noted
 from hdica.systems.outputs import Array
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
 from hdica.systems.space import Axis, address, check_conflicts, in_one_spelling, is_number
 from hdica.systems.system import joined
@@ -32,7 +33,7 @@ _VALUES = "a tuple (low, high), {'low': ..., 'high': ...}, or a list of numbers 
 
 @showing
 def best(
-    system: Any,
+    system: Parameters,
     over: Over,
     goal: str | Mapping[str, float],
     *,
@@ -110,7 +111,7 @@ class Space:
     ``fixed`` are the choices, by key; ``content`` the fields of a system with them.
     """
 
-    cls: Any
+    cls: type[Parameters]
     content: dict[str, Any]
     fixed: dict[str, Value]
     axes: tuple[Axis, ...]
@@ -120,7 +121,7 @@ class Space:
         """Parameters at a point of the ranges, by key."""
         return self.fixed | {axis.key: x for axis, x in zip(self.axes, point, strict=True)}
 
-    def system(self, point: tuple[float, ...]) -> Any:
+    def system(self, point: tuple[float, ...]) -> Parameters:
         """The system at a point of the ranges."""
         return self.cls(**with_values(self.content, self.axes, point))
 
@@ -132,7 +133,7 @@ class _Tried:
     goal: Goal
     values: list[dict[str, Value]] = field(default_factory=list)
     found: list[Measured] = field(default_factory=list)
-    systems: list[Any] = field(default_factory=list)
+    systems: list[Parameters] = field(default_factory=list)
     refused: HdicaError | None = None
 
     def loss(self, space: Space, point: tuple[float, ...]) -> float:
@@ -205,7 +206,7 @@ def _ends(space: Space, values: dict[str, Value]) -> str:
     return joined(*told, "a wider range may have a better one") if told else ""
 
 
-def _spaces(system: Any, over: Any) -> list[Space]:
+def _spaces(system: Parameters, over: object) -> list[Space]:
     """The ranges left at every combination of choices."""
     if not isinstance(over, Mapping) or not over:
         raise HdicaError(
@@ -236,11 +237,11 @@ def _spaces(system: Any, over: Any) -> list[Space]:
     return found
 
 
-def _axis(key: str, values: Any, cls: Any, content: dict[str, Any]) -> Axis:
+def _axis(key: str, values: object, cls: type[Parameters], content: dict[str, Any]) -> Axis:
     return Axis(key, address(key, cls, content, "over"), values)
 
 
-def _matters(key: str, cls: Any, content: dict[str, Any]) -> bool:
+def _matters(key: str, cls: type[Parameters], content: dict[str, Any]) -> bool:
     """Whether a key is a field, or a constant that a formula uses."""
     from hdica.ingredients.grammar import constants_used
 
@@ -276,7 +277,7 @@ def _sorted(over: Mapping[Any, Any]) -> tuple[dict[str, Range], dict[str, tuple[
     return ranges, choices
 
 
-def _range(key: str, given: Any) -> Range:
+def _range(key: str, given: object) -> Range:
     mapped = isinstance(given, Mapping)
     if (set(given) != {"low", "high"}) if mapped else len(given) != 2:
         raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
@@ -287,7 +288,7 @@ def _range(key: str, given: Any) -> Range:
     return Range(low, high)
 
 
-def _choices(key: str, given: Any) -> tuple[Value, ...]:
+def _choices(key: str, given: object) -> tuple[Value, ...]:
     if isinstance(given, str):
         raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
     found = entries(given, f"over: {key}", _VALUES, MOST_CHOICES)

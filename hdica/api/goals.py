@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from hdica.systems.arguments import check_until, finite, shown
 from hdica.systems.labelled import candidates, first_of, with_role
 from hdica.systems.method import Method, Role
 from hdica.systems.outputs import Array, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
@@ -55,10 +55,10 @@ class Goal:
 
     words: str
     units: str
-    measure: Callable[[Any], Measured]
+    measure: Callable[[Parameters], Measured]
 
 
-def goal_of(given: Any, record: System) -> Goal:
+def goal_of(given: object, record: System) -> Goal:
     """The goal that a call names, or a sentence why it is none."""
     if isinstance(given, str) and given == "steady overlap":
         words = "largest overlap of a stable state (maximised)"
@@ -84,7 +84,7 @@ def goal_of(given: Any, record: System) -> Goal:
     raise HdicaError(f"goal = {shown(given)} is not known ({suggestion(given, NAMES, ALLOWED)})")
 
 
-def _time(value: Any, name: str) -> float:
+def _time(value: object, name: str) -> float:
     t = finite(value, f"goal: {name}")
     if not t > 0:
         raise HdicaError(f"goal: {name} = {t:g} is not allowed (a time > 0)")
@@ -116,7 +116,7 @@ def _largest(values: Array, errors: Array | None) -> tuple[Array, Array]:
     return top, each[:, 0]
 
 
-def _steady_overlap(system: Any) -> Measured:
+def _steady_overlap(system: Parameters) -> Measured:
     record, able = record_of(system), with_role(Role.STEADY_STATES)
     method = first_of(candidates(system, "auto", "best", able, able), system)
     found = method.run(system, np.empty(0), None, None, NOTHING).values
@@ -128,7 +128,7 @@ def _steady_overlap(system: Any) -> Measured:
     return Measured(float(overlap[best]), float(error[best]), -float(overlap[best]))
 
 
-def _path(system: Any, times: Array) -> tuple[Array, Array, PointResult]:
+def _path(system: Parameters, times: Array) -> tuple[Array, Array, PointResult]:
     """Overlap and its error at some times by the limit that ``auto`` takes, shape (T,) each."""
     record = record_of(system)
     able = auto(Asked(None, None, None, None))
@@ -144,14 +144,14 @@ def _missing(result: PointResult) -> Measured:
     return Measured(np.nan, np.nan, np.inf, result.diverged or "the limit is no number there")
 
 
-def _overlap_at(system: Any, t: float) -> Measured:
+def _overlap_at(system: Parameters, t: float) -> Measured:
     overlap, error, result = _path(system, np.array([0.0, t]))
     if not np.isfinite(overlap[-1]):
         return _missing(result)
     return Measured(float(overlap[-1]), float(error[-1]), -float(overlap[-1]))
 
 
-def _support_errors(system: Any, threshold: float, t: float) -> Measured:
+def _support_errors(system: Parameters, threshold: float, t: float) -> Measured:
     able = auto(Asked((t,), None, (threshold,), None))
     method = first_of(candidates(system, "auto", "best", able, able), system)
     save = Save((t,), (), (threshold,))
@@ -161,7 +161,7 @@ def _support_errors(system: Any, threshold: float, t: float) -> Measured:
     return Measured(value, np.nan, value) if np.isfinite(value) else _missing(result)
 
 
-def _time_to(system: Any, target: float, longest: float) -> Measured:
+def _time_to(system: Parameters, target: float, longest: float) -> Measured:
     """First time at which the overlap is ``target``, on a grid that is made finer where it is."""
     end = min(record_of(system).horizon, longest)
     while True:
@@ -181,7 +181,7 @@ def _time_to(system: Any, target: float, longest: float) -> Measured:
     return Measured(np.inf, np.nan, longest * (1 + short), note)
 
 
-def _crossing(system: Any, times: Array, index: int, target: float) -> Measured:
+def _crossing(system: Parameters, times: Array, index: int, target: float) -> Measured:
     """The time of a crossing between two output times."""
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -19,13 +18,14 @@ from hdica.systems.arguments import check_held, check_times, check_until, taken_
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted
 from hdica.systems.method import Guard, Limit, Method, Role
 from hdica.systems.outputs import Array, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
 from hdica.systems.system import System, joined
 
 
 @shown
 def limit(
-    system: Any,
+    system: Parameters,
     *,
     times: Numbers | None = None,
     method: str = "auto",
@@ -124,7 +124,7 @@ def limit(
     return within(timeout, named("limit", system), lambda: _limit(system, given, method, asked))
 
 
-def _limit(system: Any, given: Array | None, method: str, asked: Asked) -> xr.Dataset:
+def _limit(system: Parameters, given: Array | None, method: str, asked: Asked) -> xr.Dataset:
     """The limit at one point."""
     record = record_of(system)
     check_until(system, given)
@@ -162,12 +162,12 @@ def auto(asked: Asked) -> Callable[[System], list[Method]]:
     )
 
 
-def note_of(system: Any, method: Method, times: Array, result: PointResult) -> str:
+def note_of(system: Parameters, method: Method, times: Array, result: PointResult) -> str:
     """What a reader of the numbers must know, of themselves and of what is learned."""
     return joined(numbers_note(result), learning_note(system, method, times, result))
 
 
-def learning_note(system: Any, method: Method, times: Array, result: PointResult) -> str:
+def learning_note(system: Parameters, method: Method, times: Array, result: PointResult) -> str:
     """Why nothing is learned, where a limit that is not itself an approximation says so."""
     if method.role is not Role.LIMIT or method.about.accuracy == "approximate" or times[-1] == 0.0:
         return ""
@@ -191,7 +191,7 @@ def numbers_note(result: PointResult) -> str:
     return ""
 
 
-def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
+def _kept(method: Method, system: Parameters, times: Array, asked: Asked) -> Save:
     """What to keep of every point: densities only at points that all share."""
     snapshots, shown = asked.snapshots, asked.x is not None or asked.thresholds is not None
     if snapshots is not None and not shown:
@@ -205,14 +205,19 @@ def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
 
 
 def _run(
-    method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int, guard: Guard
+    method: Method,
+    systems: Sequence[Parameters],
+    times: Array,
+    save: Save,
+    threads: int,
+    guard: Guard,
 ) -> list[PointResult | HdicaError]:
     """Every point, the error in the place of one that cannot be computed."""
     last = float(times[-1])
     costs = {id(one): method.cost.seconds(one, None, last) for one in systems}
     done = counted(len(systems), sum(costs.values()))
 
-    def guarded(one: Any, compute: Callable[[], PointResult]) -> PointResult:
+    def guarded(one: Parameters, compute: Callable[[], PointResult]) -> PointResult:
         try:
             return guard(one, compute)
         finally:
@@ -239,7 +244,7 @@ class _Points:
     timeout: float | None
     notes: dict[int, str] = field(default_factory=dict)
 
-    def guard(self, system: Any, compute: Callable[[], PointResult]) -> PointResult:
+    def guard(self, system: Parameters, compute: Callable[[], PointResult]) -> PointResult:
         """The result of a point, and its note for later."""
         found: list[PointResult] = []
 
@@ -255,13 +260,13 @@ class _Points:
             self.notes[id(system)] = str(exc)
         return found[0]
 
-    def note(self, system: Any, result: PointResult) -> str:
+    def note(self, system: Parameters, result: PointResult) -> str:
         """What a reader of a point's numbers must know."""
         return joined(numbers_note(result), self.notes.get(id(system), ""))
 
 
 def limit_over(
-    system: Any,
+    system: Parameters,
     over: Over,
     given: Array | None,
     method: str,

@@ -24,12 +24,13 @@ from hdica.systems.arguments import check_times, finite, listed, text
 from hdica.systems.fields import formula, with_parameter
 from hdica.systems.labelled import described
 from hdica.systems.outputs import TRANSITION_KINDS
+from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of, systems
 from hdica.systems.space import in_one_spelling
 
 
-def field_maker(system: Any) -> Callable[[Any], MeanField]:
+def field_maker(system: Parameters) -> Callable[[Parameters], MeanField]:
     """How a system gives its limit."""
     record = record_of(system)
     if record.mean_field is None:
@@ -41,7 +42,7 @@ def field_maker(system: Any) -> Callable[[Any], MeanField]:
 @shown
 @limited
 def critical_curve(
-    system: Any,
+    system: Parameters,
     parameter: str,
     along: str,
     values: Numbers,
@@ -121,7 +122,7 @@ def critical_curve(
 
 
 def effective_potential(
-    system: Any,
+    system: Parameters,
     *,
     times: Numbers,
     x: Numbers | None = None,
@@ -174,7 +175,7 @@ _STEP = 1e-5
 @shown
 @limited
 def sensitivity(
-    system: Any,
+    system: Parameters,
     *,
     of: str | None = None,
     at: float,
@@ -250,29 +251,31 @@ def sensitivity(
     return described(xr.Dataset({"value": told, **data, "rate": rate}, coords), system)
 
 
-def _listed(wrt: Any) -> list[Any]:
+def _listed(wrt: object) -> list[Any]:
     if isinstance(wrt, str) or not isinstance(wrt, Sequence) or not wrt:
         raise HdicaError(f"wrt = {wrt!r} is not allowed (a list of names of scalar parameters)")
     return list(wrt)
 
 
-def _value(system: Any, name: str) -> float:
+def _value(system: Parameters, name: str) -> float:
     """The value of a scalar parameter; refused as it is where it is changed."""
     with_parameter(system, name, 0.5)
-    return float(system.constants[name] if name in system.constants else getattr(system, name))
+    return float(
+        constants_of(system)[name] if name in constants_of(system) else getattr(system, name)
+    )
 
 
-def _function(system: Any, of: Any) -> Function:
+def _function(system: Parameters, of: object) -> Function:
     """What is averaged: xi x, x phi(x) or a formula."""
     known = [one.name for one in record_of(system).order_parameters]
     text(of, "of", f"{', '.join(known)} or a formula in x and xi")
     if of not in known:
-        return parse_functional(of, system.constants).value
+        return parse_functional(of, constants_of(system)).value
     return overlap if of == known[0] else penalty(formula(system, "regularizer"))
 
 
 def _change(
-    system: Any, name: str, value: float, make: Callable[[Any], MeanField], of: str
+    system: Parameters, name: str, value: float, make: Callable[[Parameters], MeanField], of: str
 ) -> Change:
     step = _STEP * max(abs(value), 1e-3)
     sides = [with_parameter(system, name, value + sign * step) for sign in (1, -1)]

@@ -31,13 +31,14 @@ from hdica.systems.arguments import (
 from hdica.systems.labelled import about_data, candidates, dataset, described, first_of
 from hdica.systems.method import Method, Role, shared_twin
 from hdica.systems.outputs import Array, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
 
 @shown
 def simulate(
-    system: Any,
+    system: Parameters,
     *,
     n: int | Iterable[int] | None = None,
     times: Numbers | None = None,
@@ -166,12 +167,12 @@ def simulate(
     return about_data(described(found, system), [system])
 
 
-def _one(n: Any) -> int | None:
+def _one(n: object) -> int | None:
     """The dimension of a simulation, None without."""
     return None if n is None else check_n(n)
 
 
-def _several(n: Any) -> bool:
+def _several(n: object) -> bool:
     """Whether these are dimensions rather than one."""
     listed = isinstance(n, Iterable) and not isinstance(n, str | bytes | Mapping)
     return listed and getattr(n, "ndim", 1) > 0
@@ -238,14 +239,14 @@ def check_n_of(method: Method, n: int | None, last: float) -> None:
         check_steps(n, last)
 
 
-def check_dimension(method: Method, system: Any, n: int | None) -> None:
+def check_dimension(method: Method, system: Parameters, n: int | None) -> None:
     """Refuse an n in which the system has no feature or first estimate."""
     refusal = "" if n is None or method.counts else refused_n(system, n)
     if refusal:
         raise HdicaError(refusal, ["n"])
 
 
-def check_enough(method: Method, system: Any, last: float) -> None:
+def check_enough(method: Method, system: Parameters, last: float) -> None:
     """Refuse times until which given samples are not enough."""
     refusal = method.scope.beyond(system, last) if method.scope.beyond else ""
     if refusal:
@@ -287,7 +288,7 @@ class Trials(Given):
 
     times: Array
 
-    def seconds(self, method: Method, systems: list[Any], n: int | None) -> float | None:
+    def seconds(self, method: Method, systems: list[Parameters], n: int | None) -> float | None:
         """How long the trials of some systems may take together."""
         if self.timeout != "plan":
             each = check_timeout(self.timeout)
@@ -297,7 +298,7 @@ class Trials(Given):
 
 
 def simulate_grid(
-    system: Any, over: Over | None, what: Given, asked: Asked, method: str, noise: str
+    system: Parameters, over: Over | None, what: Given, asked: Asked, method: str, noise: str
 ) -> xr.Dataset:
     """Trials at every combination of parameters and every n: see :func:`hdica.simulate`."""
     grid = grid_of(system, over)
@@ -333,7 +334,9 @@ def simulate_grid(
     return about_data(described(labelled, system), grid.systems)
 
 
-def _costs(method: Method, systems: Sequence[Any], n: int | None, trials: Trials) -> list[float]:
+def _costs(
+    method: Method, systems: Sequence[Parameters], n: int | None, trials: Trials
+) -> list[float]:
     """What the cost model says of all trials of each system."""
     last = float(trials.times[-1])
     return [method.cost.seconds(one, n, last) * len(trials.seeds) for one in systems]
@@ -366,7 +369,7 @@ def _filled(values: list[Any] | HdicaError, count: int) -> Any:
 
 
 def _run(
-    method: Method, systems: list[Any], n: int | None, trials: Trials, save: Save
+    method: Method, systems: list[Parameters], n: int | None, trials: Trials, save: Save
 ) -> list[list[PointResult]] | HdicaError:
     """The trials of each of some systems, or why there are none."""
     # All systems of one seed side by side, so that its noise is drawn once where it is shared.

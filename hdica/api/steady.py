@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from hdica.systems.arguments import check_range, finite, text
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
 from hdica.systems.method import Method, Role, varied
 from hdica.systems.outputs import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, Array, words
+from hdica.systems.parameters import Parameters
 from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of
 from hdica.systems.system import System, joined
@@ -27,7 +28,7 @@ _NONE = np.empty(0)
 
 @shown
 def fixed_points(
-    system: Any,
+    system: Parameters,
     *,
     x: Numbers | None = None,
     over: Over | None = None,
@@ -110,7 +111,7 @@ def fixed_points(
     return within(timeout, named("fixed_points", system), partial(compute, system))
 
 
-def _fixed_points(system: Any, x: Numbers | None = None) -> xr.Dataset:
+def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     """The steady states of one system, with their densities at ``x``."""
     record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
     save = saved(chosen, system, _NONE, Asked(None, x, None, None))
@@ -125,7 +126,7 @@ def _fixed_points(system: Any, x: Numbers | None = None) -> xr.Dataset:
     return described(noted(found, note), system)
 
 
-def _method(system: Any, kind: str, role: Role) -> Method:
+def _method(system: Parameters, kind: str, role: Role) -> Method:
     """The method of a role that applies."""
     able = with_role(role)
     return first_of(candidates(system, "auto", kind, able, able), system)
@@ -142,7 +143,7 @@ def _overlap(record: System, found: xr.Dataset) -> Any:
 
 @shown
 def critical(
-    system: Any,
+    system: Parameters,
     parameter: str | None = None,
     *,
     low: float | None = None,
@@ -198,7 +199,7 @@ def critical(
     found = record.controls[0].name if parameter is None else parameter
     text(found, "parameter", "the name of a scalar parameter")
 
-    def transitions(one: Any) -> xr.Dataset:
+    def transitions(one: Parameters) -> xr.Dataset:
         return _critical(one, found, low, high)
 
     if over is not None:
@@ -206,7 +207,9 @@ def critical(
     return within(timeout, named("critical", system), lambda: transitions(system))
 
 
-def _critical(system: Any, parameter: str, low: float | None, high: float | None) -> xr.Dataset:
+def _critical(
+    system: Parameters, parameter: str, low: float | None, high: float | None
+) -> xr.Dataset:
     """The transitions of one system."""
     record, method = record_of(system), _named(system)
     if parameter == varied(method) and low is None and high is None:
@@ -228,13 +231,13 @@ def _critical(system: Any, parameter: str, low: float | None, high: float | None
     return described(noted(xr.Dataset(data, attrs=attrs), note), system)
 
 
-def _named(system: Any) -> Method:
+def _named(system: Parameters) -> Method:
     """The method of the transitions of a system, whether or not it applies."""
     able = with_role(Role.TRANSITIONS)
     return candidates(system, "auto", "critical", able, able)[0]
 
 
-def _natural(record: System, method: Method, system: Any) -> xr.Dataset:
+def _natural(record: System, method: Method, system: Parameters) -> xr.Dataset:
     """Transitions in the parameter that the method of the system varies."""
     chosen = first_of([method], system)
     result = chosen.run(system, _NONE, None, None, NOTHING)
@@ -262,7 +265,7 @@ def ends_of(
     return found
 
 
-def corner_note(value: Array, overlap: Array, kind: Any) -> str:
+def corner_note(value: Array, overlap: Array, kind: Iterable[object]) -> str:
     """That a fold and a junction at the same value and overlap are one point; empty if none are."""
     kinds = np.array([str(one) for one in kind], dtype=np.str_)
     found = []
@@ -283,11 +286,11 @@ _NOTE = "what a reader of the numbers must know, or why there are none"
 
 
 def steady_grid(
-    system: Any,
+    system: Parameters,
     over: Over,
     timeout: float | None,
     function: str,
-    compute: Callable[[Any], xr.Dataset],
+    compute: Callable[[Parameters], xr.Dataset],
     parameter: str = "",
 ) -> xr.Dataset:
     """What a function of some name finds at every combination of parameters, as one dataset.

@@ -17,6 +17,7 @@ from hdica.ingredients.save import Save
 from hdica.systems.arguments import check_held
 from hdica.systems.method import Method, Role
 from hdica.systems.outputs import Array, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of, systems
 from hdica.systems.system import System, joined
 
@@ -41,7 +42,9 @@ def about(record: System) -> dict[str, dict[str, str]]:
     return found | {"time": {"long_name": record.clock.long_name, "units": record.clock.units}}
 
 
-def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) -> list[Method]:
+def candidates(
+    system: Parameters, name: str, kind: str, able: Methods, auto: Methods
+) -> list[Method]:
     """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
 
     ``kind`` is what is asked for, for the sentence; ``able`` methods may be named, and ``auto``
@@ -65,7 +68,7 @@ def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) 
     return found
 
 
-def first_of(methods: Sequence[Method], system: Any) -> Method:
+def first_of(methods: Sequence[Method], system: Parameters) -> Method:
     """The first method that applies to a system."""
     reason = ""
     for method in methods:
@@ -117,7 +120,7 @@ def dataset(
 
 
 def computed(
-    system: Any, method: Method, times: Array | None = None, n: int | None = None
+    system: Parameters, method: Method, times: Array | None = None, n: int | None = None
 ) -> xr.Dataset:
     """What a method that draws nothing gives for one system, with all that it gives if asked for.
 
@@ -130,7 +133,7 @@ def computed(
     return described(found if n is None else found.assign_coords(n=n), system)
 
 
-def described(found: xr.Dataset, system: Any) -> xr.Dataset:
+def described(found: xr.Dataset, system: Parameters) -> xr.Dataset:
     """The same with the system, its parameters and what it chose of itself in the attributes."""
     chosen = record_of(system).notes.chosen(system)
     attrs = {"system": type(system).__name__, "parameters": system.model_dump_json()}
@@ -161,7 +164,7 @@ def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
     for name, one in data.variables.items():
         if one.dtype.kind in "UT":
             lazily = lazy and name not in data.coords
-            values: Any = _Texts(one) if lazily else np.asarray(one.values, dtype=object)
+            values: object = _Texts(one) if lazily else np.asarray(one.values, dtype=object)
             values = indexing.LazilyIndexedArray(values) if lazily else values
             texts[name] = xr.Variable(one.dims, values, one.attrs, one.encoding)
     return data.assign(texts)
@@ -176,7 +179,7 @@ def portable_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(name): _portable(value) for name, value in attrs.items()}
 
 
-def _portable(value: Any) -> Any:
+def _portable(value: object) -> Any:
     if isinstance(value, bool | np.bool_):
         return int(value)
     if isinstance(value, str | int | float | np.number | np.ndarray):
@@ -189,7 +192,7 @@ def _portable(value: Any) -> Any:
     return json.dumps(value)
 
 
-def about_data(results: xr.Dataset, systems: Iterable[Any]) -> xr.Dataset:
+def about_data(results: xr.Dataset, systems: Iterable[Parameters]) -> xr.Dataset:
     """The same with a note of what data are not that the rules of some systems assume, if any."""
     notes = (record_of(system).notes.data(system) for system in systems)
     return noted(results, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))

@@ -70,7 +70,7 @@ Refuses = Callable[[P], str]
 """Empty if something applies to a system, else the sentence that says why not."""
 
 
-def always(system: Parameters) -> str:
+def always(system: object) -> str:
     """Empty: it applies to every system."""
     return ""
 
@@ -98,7 +98,7 @@ Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
 """``guard(system, compute)``: what ``compute()`` gives for a point, or an error."""
 
 
-def untimed(system: Parameters, compute: Callable[[], PointResult]) -> PointResult:
+def untimed(system: object, compute: Callable[[], PointResult]) -> PointResult:
     """What ``compute`` gives for a point, with no time limit."""
     return compute()
 

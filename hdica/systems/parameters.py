@@ -203,6 +203,11 @@ class Parameters(BaseModel, metaclass=_Listed):
         return type(self)(**(deepcopy(changed) if deep else changed))
 
 
+def constants_of(system: object) -> dict[str, float]:
+    """Numbers by name in the formulas of a system, none where it has no such field."""
+    return getattr(system, "constants", {})
+
+
 def is_text(cls: type[BaseModel], name: str) -> bool:
     """Whether a field is a text, which stays one though it may write a number."""
     field = cls.model_fields.get(name)

@@ -6,13 +6,15 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.held import ARRAY, VECTOR
 from hdica.ingredients.save import Save
 from hdica.systems.method import P, Run, RunAll, Simulation, Together, Trial
 from hdica.systems.outputs import Array, PointResult
-from hdica.systems.parameters import Parameters
+from hdica.systems.parameters import constants_of
 
 R = TypeVar("R")
 """What a kernel takes of a system, its rule."""
@@ -23,11 +25,12 @@ SHARED = {"noise": "shared"}
 """In place of a system where its parameters must not choose the random numbers."""
 
 
-def content_of(system: Parameters, without: frozenset[str] = frozenset()) -> dict[str, object]:
+def content_of(system: object, without: frozenset[str] = frozenset()) -> dict[str, object]:
     """A system as plain data: what its numbers, and so its random streams, depend on.
 
     It is ``without`` fields that the result ignores: they must not choose the random numbers.
     """
+    assert isinstance(system, BaseModel)
     fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
     return {"system": type(system).__name__, **{k: _without_place(v) for k, v in fields.items()}}
 
@@ -41,9 +44,9 @@ def _without_place(field: object) -> object:
     return {name: named if value is inner else value for name, value in field.items()}
 
 
-def saved_for(save: Save, system: Any) -> Save:
+def saved_for(save: Save, system: object) -> Save:
     """What to save, with the constants of the system in its formulas."""
-    return replace(save, constants=getattr(system, "constants", {}))
+    return replace(save, constants=constants_of(system))
 
 
 def seeded(name: str, runner: Runner[P], without: frozenset[str] = frozenset()) -> Run[P]:

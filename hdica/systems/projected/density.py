@@ -18,7 +18,16 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
-from hdica.systems.fields import averages, formula, prior, signal_varies, start, vector_refusal
+from hdica.systems.fields import (
+    F,
+    Projected,
+    averages,
+    formula,
+    prior,
+    signal_varies,
+    start,
+    vector_refusal,
+)
 from hdica.systems.method import (
     AVERAGES,
     BANDS,
@@ -31,7 +40,6 @@ from hdica.systems.method import (
     Densities,
     Guard,
     Limit,
-    Method,
     Outputs,
     Refuses,
     Role,
@@ -51,9 +59,9 @@ from hdica.systems.projected.density_values import is_convex, kept_values, laws,
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
-FieldOf = Callable[[Any], MeanField]
-RuleOf = Callable[[Any], Rule]
-PathOf = Callable[[MeanField, Any, Array, Save, float], DensityPath]
+FieldOf = Callable[[F], MeanField]
+RuleOf = Callable[[F], Rule]
+PathOf = Callable[[MeanField, F, Array, Save, float], DensityPath]
 """How a limit is solved, as :func:`path_of` does it."""
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
 CONTROL = 1.02
@@ -78,7 +86,11 @@ PATH = (
 
 
 def path_of(
-    field: MeanField, system: Any, times: Array, save: Save = NOTHING, tolerance: float = EXACT
+    field: MeanField,
+    system: Projected,
+    times: Array,
+    save: Save = NOTHING,
+    tolerance: float = EXACT,
 ) -> DensityPath:
     """The solved limit, with the densities and functionals that ``save`` asks for."""
     snapshots, means = save.snapshots, means_of(system, save)
@@ -88,7 +100,7 @@ def path_of(
     )
 
 
-def means_of(system: Any, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
+def means_of(system: Projected, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
     """The functionals that ``save`` asks for, by name."""
     return {
         name: parse_functional(text, system.constants).value
@@ -96,7 +108,7 @@ def means_of(system: Any, save: Save) -> dict[str, Callable[[Array, Array], Arra
     }
 
 
-def cuts_of(field: MeanField, system: Any, save: Save) -> dict[str, tuple[float, ...]]:
+def cuts_of(field: MeanField, system: Projected, save: Save) -> dict[str, tuple[float, ...]]:
     """Where the functionals that ``save`` asks for, or their slopes, jump in x, by name."""
     xi = field.prior.nodes.points
     found = {
@@ -135,12 +147,12 @@ def wrong_by(field: MeanField, factor: float) -> MeanField:
 
 def pde_values(
     field: MeanField,
-    system: Any,
+    system: F,
     times: Array,
     save: Save,
     path: DensityPath | None = None,
     solved: PathOf = path_of,
-    beyond: RuleOf | None = None,
+    beyond: RuleOf[F] | None = None,
 ) -> PointResult:
     """Everything that method ``pde`` gives for one point; ``path`` if it is solved already.
 
@@ -230,13 +242,13 @@ def carried(
 
 
 def pde_many(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     systems: Sequence[Any],
     times: Array,
     save: Save = NOTHING,
     threads: int = 1,
     guard: Guard = untimed,
-    beyond: RuleOf | None = None,
+    beyond: RuleOf[F] | None = None,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
@@ -245,7 +257,7 @@ def pde_many(
     computes a point, maybe within a time.
     """
 
-    def one(system: Any) -> PointResult | HdicaError:
+    def one(system: F) -> PointResult | HdicaError:
         try:
             return guard(
                 system, lambda: pde_values(field_of(system), system, times, save, beyond=beyond)
@@ -268,21 +280,21 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
 
 
 def pde(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
-    beyond: RuleOf | None = None,
-) -> Method:
+    beyond: RuleOf[F] | None = None,
+) -> Limit[F]:
     """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
 
-    def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
+    def picture(system: F, times: Array, save: Save) -> tuple[Save, PointResult]:
         field = field_of(system)
         path = path_of(field, system, times, save)
         save = on_grid(save, path)
         return save, pde_values(field, system, times, save, path, beyond=beyond)
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         return pde_values(field_of(system), system, times, save, beyond=beyond)
 
     return Limit(
@@ -357,7 +369,7 @@ def _keeper(
     return see
 
 
-def _particle_seconds(system: Any, n: int | None, last: float) -> float:
+def _particle_seconds(system: Projected, n: int | None, last: float) -> float:
     """Steps of all particles, and what a step takes however few there are."""
     busy = signal_varies(system) or formula(system, "regularizer").slope_if_linear is None
     step, each = (0.012, 1.5e-6) if busy else (0.001, 2e-7)
@@ -365,15 +377,15 @@ def _particle_seconds(system: Any, n: int | None, last: float) -> float:
 
 
 def particles(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> Simulation[F]:
     """Method ``particles``: n particles that see each other through Q and R alone."""
 
     def runner(
-        system: Any, times: Array, n: int, stream: Stream, save: Save
+        system: F, times: Array, n: int, stream: Stream, save: Save
     ) -> tuple[dict[str, Array], str]:
         from hdica.limits.mean_field.particles.run import run
 

@@ -16,13 +16,12 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import start_refusal
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import averages, formula, prior, resting_refusal, start, vector_refusal
+from hdica.systems.fields import F, averages, formula, prior, resting_refusal, start, vector_refusal
 from hdica.systems.method import (
     FINITE,
     MEAN_FIELD,
     About,
     Cost,
-    Method,
     Outputs,
     Refuses,
     Role,
@@ -55,7 +54,7 @@ class _Limit:
 
     content: bytes
     last: float
-    system: Any = field(compare=False)
+    system: F = field(compare=False)
 
 
 def _followed(law: Prior, xi: Array) -> NDArray[np.int64]:
@@ -109,7 +108,7 @@ def run(told: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
     return track.recorded, track.diverged
 
 
-def _refusal(without_limit: Refuses, system: Any) -> str:
+def _refusal(without_limit: Refuses[F], system: F) -> str:
     """Empty if the limit tells entries their Q and R, else the sentence that says why not."""
     found = without_limit(system) or vector_refusal(system)
     found = found or resting_refusal(system, "method 'entries'")
@@ -119,11 +118,11 @@ def _refusal(without_limit: Refuses, system: Any) -> str:
 
 
 def entries(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> Simulation[F]:
     """Method ``entries``: n uncoupled entries, each a diffusion in its own potential.
 
     ``auto`` never takes it: Q and R that the entries are told are those of the limit, and what
@@ -144,7 +143,7 @@ def entries(
 
         return Coefficients(*known(limit), n)
 
-    def runner(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    def runner(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         limit = _Limit(digest(content_of(system)), max(float(times[-1]), 1 / n), system)
         return named(run(told(limit, n), times, stream, save))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.normal.solve import solve
-from hdica.systems.fields import averages, resting_refusal, signal_varies
+from hdica.systems.fields import F, Projected, averages, resting_refusal, signal_varies
 from hdica.systems.method import (
     BANDS,
     MEAN_FIELD,
@@ -17,7 +16,6 @@ from hdica.systems.method import (
     Cost,
     Densities,
     Limit,
-    Method,
     Outputs,
     Role,
     Scope,
@@ -36,18 +34,18 @@ from hdica.systems.projected.simulation import KEEPS
 
 
 def _path_of(
-    field: MeanField, system: Any, times: Array, save: Save, tolerance: float
+    field: MeanField, system: Projected, times: Array, save: Save, tolerance: float
 ) -> DensityPath:
     """The solved limit; its cost leaves no use for a larger tolerance than its own."""
     return solve(field, times, snapshots=save.snapshots, functionals=means_of(system, save))
 
 
 def ornstein_uhlenbeck(
-    field_of: FieldOf,
-    refuses: Callable[[Any], str],
+    field_of: FieldOf[F],
+    refuses: Callable[[F], str],
     equations: str,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> Limit[F]:
     """Method ``ornstein_uhlenbeck``: what ``pde`` gives, by the moments of a normal law.
 
     ``refuses`` says why phi is not linear; where the feature moves, it is a
@@ -55,11 +53,11 @@ def ornstein_uhlenbeck(
     """
 
     def values(
-        field: MeanField, system: Any, times: Array, save: Save, path: DensityPath | None = None
+        field: MeanField, system: F, times: Array, save: Save, path: DensityPath | None = None
     ) -> PointResult:
         return pde_values(field, system, times, save, path, _path_of)
 
-    def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
+    def picture(system: F, times: Array, save: Save) -> tuple[Save, PointResult]:
         field = field_of(system)
         path = _path_of(field, system, times, save, 0.0)
         save = on_grid(save, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,8 @@ from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.holds import holds_from
 from hdica.limits.overlap.second_order import bias
 from hdica.systems.fields import (
+    F,
+    Projected,
     averages,
     constant_tau,
     formula,
@@ -38,7 +39,6 @@ from hdica.systems.method import (
     About,
     Cost,
     Limit,
-    Method,
     Outputs,
     Role,
     Scope,
@@ -47,8 +47,8 @@ from hdica.systems.method import (
 from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.simulation import OWN, TRAJECTORY
 
-DriftOf = Callable[[Any], Drift]
-Closed = Callable[[Any, Array], Array | None]
+DriftOf = Callable[[F], Drift]
+Closed = Callable[[F, Array], Array | None]
 Second = Callable[[Array, float], Array]
 """D1(Q, tau) of a system: what a step adds to its mean drift at order 1/n^2."""
 ROUNDING = 1e-14
@@ -74,13 +74,13 @@ OUTPUTS = (
 class _Limit:
     """The overlap's limit: what :func:`ode` is given."""
 
-    drift_of: DriftOf
-    closed: Closed
-    moving: Callable[[Any], Moving | None]
-    second: Callable[[Any], Second] | None
+    drift_of: DriftOf[F]
+    closed: Closed[F]
+    moving: Callable[[F], Moving | None]
+    second: Callable[[F], Second] | None
 
     def run(
-        self, system: Any, times: Array, n: int | None, seed: int | None, save: Save
+        self, system: F, times: Array, n: int | None, seed: int | None, save: Save
     ) -> PointResult:
         """Q at the times, its error, and what n leaves of it."""
         law, begin, changes = prior(system), start(system), self.moving(system)
@@ -107,7 +107,7 @@ class _Limit:
             }
         )
 
-    def _bias(self, system: Any, times: Array) -> Array:
+    def _bias(self, system: F, times: Array) -> Array:
         assert self.second is not None
         if self.moving(system) is not None:
             raise HdicaError(
@@ -121,14 +121,14 @@ class _Limit:
 
 
 def ode(
-    drift_of: DriftOf,
-    refuses: Callable[[Any], str],
+    drift_of: DriftOf[F],
+    refuses: Callable[[F], str],
     equations: str,
     closed: Closed = lambda system, times: None,
     uses: tuple[str, ...] = (),
-    moving: Callable[[Any], Moving | None] = lambda system: None,
-    second: Callable[[Any], Second] | None = None,
-) -> Method:
+    moving: Callable[[F], Moving | None] = lambda system: None,
+    second: Callable[[F], Second] | None = None,
+) -> Limit[F]:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
     ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
@@ -160,14 +160,14 @@ def ode(
     )
 
 
-def _seconds(system: Any, n: int | None, last: float) -> float:
+def _seconds(system: Projected, n: int | None, last: float) -> float:
     if signal_varies(system):
         return 0.05 + 0.012 * last
     moves = schedule(system).constant is None or motion(system).moves
     return (0.02 + 2e-4 * last) * (2 if moves else 1)
 
 
-def _unknown_moments(system: Any) -> str:
+def _unknown_moments(system: Projected) -> str:
     """Empty unless the feature moves from a first estimate that has no law given the feature."""
     if start(system).length is None or not motion(system).moves:
         return ""
@@ -178,11 +178,11 @@ def _unknown_moments(system: Any) -> str:
 
 
 def closed_states(
-    drift_of: DriftOf, field_of: Callable[[Any], MeanField]
-) -> Callable[[Any], dict[str, Array] | None]:
+    drift_of: DriftOf[F], field_of: Callable[[F], MeanField]
+) -> Callable[[F], dict[str, Array] | None]:
     """Columns of all steady states from the roots of the drift; None where phi is not linear."""
 
-    def states(system: Any) -> dict[str, Array] | None:
+    def states(system: F) -> dict[str, Array] | None:
         beta = formula(system, "regularizer").slope_if_linear
         if beta is None:
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,12 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
-from hdica.systems.fields import at_dimension, batch, formula
+from hdica.systems.fields import F, Projected, at_dimension, batch, formula
 from hdica.systems.method import (
     PROJECTED,
     About,
     Bits,
     Cost,
-    Method,
     Outputs,
     Role,
     RunAll,
@@ -47,7 +45,7 @@ from hdica.systems.trials import (
 )
 
 Array = NDArray[np.float64]
-Content = Callable[[Any], object]
+Content = Callable[[F], object]
 
 TRAJECTORY = (
     Output("Q", ("time",), "overlap Q = xi.x/n"),
@@ -60,14 +58,14 @@ MOST_SHARED, MOST_NUMBERS = 64, 2**25
 KEEPS = frozenset({"densities", "support", "functionals"})
 
 
-def _alike(system: Any, rule: VectorRule) -> Hashable:
+def _alike(system: Projected, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
     return digest(system.prior), f, phi, rule.batch, rule.motion
 
 
-def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> RunAll:
+def _shared_vector(rule_of: Callable[[F], VectorRule]) -> RunAll[F]:
     """Points that share noise: one seed's, with one feature, in one call of the kernel."""
 
     def together(
@@ -105,14 +103,14 @@ _OF_SOURCE = {
 """Seconds that a number of a source takes more than a sign."""
 
 
-def _of_samples(system: Any, n: int | None, last: float) -> float:
+def _of_samples(system: Projected, n: int | None, last: float) -> float:
     """Seconds for the components of all samples of a batch: a step with one has its own figure."""
     m = batch(system)
     more = slowness() * 3e-8 * m if m > 1 else 0.0
     return (more + m * _of_one_sample(system)) * last * (n or 1)
 
 
-def _of_one_sample(system: Any) -> float:
+def _of_one_sample(system: Projected) -> float:
     """Seconds of a sample's f(u) and c, beyond those of a cubic f and a sign."""
     law = getattr(system, "source", None)
     name = law if isinstance(law, str) else next(iter(law), "") if isinstance(law, dict) else ""
@@ -122,11 +120,11 @@ def _of_one_sample(system: Any) -> float:
 
 
 def vector(
-    rule_of: Callable[[Any], VectorRule],
+    rule_of: Callable[[F], VectorRule],
     equations: str,
     uses: tuple[str, ...] = (),
     ignores: frozenset[str] = frozenset(),
-) -> Method:
+) -> Simulation[F]:
     """Method ``vector``: every entry of the estimate.
 
     Parameters
@@ -139,7 +137,7 @@ def vector(
         Fields on which it does not depend.
     """
 
-    def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    def run(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         return named(run_shared([rule_of(at_dimension(system, n))], times, n, stream, [save])[0])
 
     own = Simulation(
@@ -169,7 +167,7 @@ def vector(
     return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
-def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> RunAll:
+def _chains(rule_of: Callable[[F], ChainRule], content: Content[F]) -> RunAll[F]:
     """Chains, eight in one call of the kernel."""
     return in_lanes(
         "chain",
@@ -184,12 +182,12 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> RunAll:
 
 
 def chain(
-    rule_of: Callable[[Any], ChainRule],
-    refuses: Callable[[Any], str],
+    rule_of: Callable[[F], ChainRule],
+    refuses: Callable[[F], str],
     equations: str,
     uses: tuple[str, ...] = (),
     ignores: frozenset[str] = frozenset(),
-) -> Method:
+) -> Simulation[F]:
     """Method ``chain``: the overlap alone, exact in law at a cost that does not depend on n.
 
     Parameters

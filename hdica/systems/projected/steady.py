@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.fields import (
+    F,
+    Projected,
     averages,
     averages_close,
     constant_tau,
@@ -27,7 +29,6 @@ from hdica.systems.method import (
     NUMERICS,
     About,
     Cost,
-    Method,
     Outputs,
     Refuses,
     Role,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from hdica.limits.mean_field.steady.states import SteadyStates
     from hdica.limits.mean_field.transitions.continuation import Branch, Transitions
 
-FieldOf = Callable[[Any], MeanField]
+FieldOf = Callable[[F], MeanField]
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
 CONTINUED = (*ENGINES, f"{MEAN_FIELD}.transitions")
 MAX_FIXED_POINTS = 12
@@ -63,7 +64,7 @@ MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
 
 
-def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], MeanField]:
+def family(field_of: FieldOf[F], system: F, parameter: str) -> Callable[[float], MeanField]:
     """The limit as a function of one scalar parameter of the system, whose feature stays."""
     refused = staying(system)
     if refused:
@@ -72,8 +73,8 @@ def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], 
 
 
 def find_transitions(
-    field_of: FieldOf,
-    system: Any,
+    field_of: FieldOf[F],
+    system: F,
     parameter: str,
     ends: tuple[float, float],
 ) -> Transitions:
@@ -90,12 +91,12 @@ def find_transitions(
     return replace(found, kind=kind)
 
 
-def steady_refusal(without_limit: Refuses, system: Any) -> str:
+def steady_refusal(without_limit: Refuses[F], system: F) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
     return without_limit(system) or refusal(constant_tau)(system) or moving_refusal(system)
 
 
-def staying(system: Any) -> str:
+def staying(system: Projected) -> str:
     """Empty if the feature stays, else that its steady states are not continued."""
     if not motion(system).moves:
         return ""
@@ -105,7 +106,7 @@ def staying(system: Any) -> str:
     )
 
 
-def moving_refusal(system: Any) -> str:
+def moving_refusal(system: Projected) -> str:
     """Empty if steady states are known where the feature moves, else why not.
 
     A feature that stays has all of them. One that moves has those at phi = 0 or beta x, roots of
@@ -155,31 +156,31 @@ def _columns(states: SteadyStates | Branch) -> dict[str, Array]:
     }
 
 
-def _search_seconds(system: Any, n: int | None, last: float) -> float:
+def _search_seconds(system: Projected, n: int | None, last: float) -> float:
     if not _is_linear(system):
         return 0.05
     return 4e-3 if averages_close(system) else 0.02
 
 
-def _is_linear(system: Any) -> bool:
+def _is_linear(system: Projected) -> bool:
     """Whether the overlap alone closes the limit, so that its states are roots of one function."""
     return formula(system, "regularizer").slope_if_linear is not None
 
 
 def fixed_points(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
-    closed: Callable[[Any], dict[str, Array] | None],
+    closed: Callable[[F], dict[str, Array] | None],
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> States[F]:
     """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
     ``closed`` has the same columns where the overlap alone closes the limit, else None;
     ``without_limit`` is empty if a system has a limit, else why not.
     """
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         from hdica.limits.mean_field.steady.states import steady_states
 
         columns = closed(system)
@@ -228,17 +229,17 @@ def _densities(field: MeanField, q: Array, save: Save) -> dict[str, Array]:
 
 
 def critical(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     control: Control,
     equations: str,
-    closed: Callable[[Any], dict[str, Array] | None] = lambda system: None,
+    closed: Callable[[F], dict[str, Array] | None] = lambda system: None,
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> States[F]:
     """Method ``critical``: transitions in the system's natural parameter."""
     parameter = control.name
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         columns = closed(system)
         if columns is None:
             found = find_transitions(field_of, system, parameter, (control.low, control.high))
@@ -282,7 +283,7 @@ def critical(
     )
 
 
-def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
+def _varied_refusal(without_limit: Refuses[F], system: F, parameter: str) -> str:
     """The refusal of the system with a plain number for the parameter that varies."""
     try:
         return steady_refusal(without_limit, with_parameter(system, parameter, 1.0))
@@ -291,16 +292,16 @@ def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
 
 
 def branch_points(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     control: Control,
     equations: str,
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> States[F]:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
     parameter = control.name
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         from hdica.limits.mean_field.transitions.continuation import branches
 
         found = branches(family(field_of, system, parameter), control.low, control.high)
