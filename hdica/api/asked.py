@@ -108,7 +108,7 @@ class Grid:
 
     def own(self, used: Collection[str]) -> Own:
         """Dimensions of the systems' own: their values where they are the same, else numbers."""
-        found: Own = {}
+        dims: Own = {}
         for dim in self.systems[0].dims():
             if dim not in used:
                 continue
@@ -116,8 +116,8 @@ class Grid:
             if len({len(one) for one in values}) > 1:
                 raise self.uneven(dim)
             first = next(iter(values))
-            found[dim] = first if len(values) == 1 else tuple(range(len(first)))
-        return found
+            dims[dim] = first if len(values) == 1 else tuple(range(len(first)))
+        return dims
 
 
 def _array(values: tuple[Value, ...]) -> Any:
@@ -160,11 +160,11 @@ def _values(key: str, given: object) -> tuple[Value, ...]:
     one = one or getattr(given, "ndim", 1) == 0
     if isinstance(given, list | tuple):  # functions by their words, as systems hold them
         given = [word_for(value) if callable(value) else value for value in given]
-    found = entries([given] if one else given, f"over: {key}", _VALUES, MAX_VALUES)
-    alike = all(map(_is_number, found)) or all(isinstance(value, str) for value in found)
-    if not found or not alike or len(set(found)) < len(found):
-        raise HdicaError(f"over: {key} = {found} is not allowed ({_VALUES})")
-    return tuple(value if isinstance(value, str) else float(value) for value in found)
+    values = entries([given] if one else given, f"over: {key}", _VALUES, MAX_VALUES)
+    alike = all(map(_is_number, values)) or all(isinstance(value, str) for value in values)
+    if not values or not alike or len(set(values)) < len(values):
+        raise HdicaError(f"over: {key} = {values} is not allowed ({_VALUES})")
+    return tuple(value if isinstance(value, str) else float(value) for value in values)
 
 
 def _is_number(value: object) -> bool:
@@ -230,13 +230,13 @@ def _against(
 
     with suppress(OutOfTime):  # mostly they take no time at all
         return asked(systems)
-    found: list[HdicaError | None] = []
+    each: list[HdicaError | None] = []
     for one in systems:
         try:
-            found += asked([one])
+            each += asked([one])
         except OutOfTime as exc:
-            found.append(exc)
-    return found
+            each.append(exc)
+    return each
 
 
 Numbers = Iterable[float] | Mapping[str, Any]

@@ -119,9 +119,9 @@ def _largest(values: Array, errors: Array | None) -> tuple[Array, Array]:
 def _steady_overlap(system: Parameters) -> Measured:
     record, able = record_of(system), with_role(Role.STEADY_STATES)
     method = first_of(candidates(system, "auto", "best", able, able), system)
-    found = method.run(system, np.empty(0), None, None, NOTHING).values
-    overlap, error = _largest(found[_overlap_of(record, method)], found.get("error"))
-    stable = (found["stable"] == 1) & np.isfinite(overlap)
+    states = method.run(system, np.empty(0), None, None, NOTHING).values
+    overlap, error = _largest(states[_overlap_of(record, method)], states.get("error"))
+    stable = (states["stable"] == 1) & np.isfinite(overlap)
     if not stable.any():
         return Measured(np.nan, np.nan, 0.0, "no stable state was found")
     best = int(np.argmax(np.where(stable, overlap, -np.inf)))

@@ -137,8 +137,8 @@ def _limit(system: Parameters, given: Array | None, method: str, asked: Asked) -
     else:
         save = saved(chosen, system, times, asked)
         result = chosen.run(system, times, None, None, save)
-    found = dataset(record, chosen, times, save, system.dims(), [result], "")
-    return described(noted(found, note_of(system, chosen, times, result)), system)
+    data = dataset(record, chosen, times, save, system.dims(), [result], "")
+    return described(noted(data, note_of(system, chosen, times, result)), system)
 
 
 MANY_TIMES = 50
@@ -226,13 +226,13 @@ def _run(
     many = method.densities and method.densities.many if isinstance(method, Limit) else None
     if many is not None:
         return many(systems, times, save, threads, guarded)
-    found: list[PointResult | HdicaError] = []
+    results: list[PointResult | HdicaError] = []
     for one in systems:
         try:
-            found.append(guarded(one, partial(method.run, one, times, None, None, save)))
+            results.append(guarded(one, partial(method.run, one, times, None, None, save)))
         except HdicaError as exc:
-            found.append(exc)
-    return found
+            results.append(exc)
+    return results
 
 
 @dataclass
@@ -246,19 +246,19 @@ class _Points:
 
     def guard(self, system: Parameters, compute: Callable[[], PointResult]) -> PointResult:
         """The result of a point, and its note for later."""
-        found: list[PointResult] = []
+        results: list[PointResult] = []
 
         def solve() -> str:
-            found.append(compute())
-            return learning_note(system, self.method, self.times, found[0])
+            results.append(compute())
+            return learning_note(system, self.method, self.times, results[0])
 
         try:
             self.notes[id(system)] = within(self.timeout, named("limit", system), solve)
         except HdicaError as exc:
-            if not found:
+            if not results:
                 raise
             self.notes[id(system)] = str(exc)
-        return found[0]
+        return results[0]
 
     def note(self, system: Parameters, result: PointResult) -> str:
         """What a reader of a point's numbers must know."""

@@ -99,20 +99,20 @@ def critical_curve(
     if not visited.size:
         raise HdicaError("values = [] is not allowed (at least one value)")
     first = with_parameter(system, along, float(visited[0]))
-    found = find_transitions(field_of, first, parameter, ends_of(record, parameter, low, high))
-    own = np.flatnonzero(found.kind == kind)
+    points = find_transitions(field_of, first, parameter, ends_of(record, parameter, low, high))
+    own = np.flatnonzero(points.kind == kind)
     if not own.size:
-        known = ", ".join(sorted(set(found.kind.tolist()))) or "none"
+        known = ", ".join(sorted(set(points.kind.tolist()))) or "none"
         raise HdicaError(
             f"kind = {kind!r} is not found at {along} = {visited[0]:g} (there: {known})"
         )
-    begin = own[np.argmax(found.q[own])]
+    begin = own[np.argmax(points.q[own])]
     line = transition_curve(
         lambda value, second: field_of(
             with_parameter(with_parameter(system, along, second), parameter, value)
         ),
         visited,
-        (float(found.value[begin]), float(found.q[begin])),
+        (float(points.value[begin]), float(points.q[begin])),
         kind,
     )
     overlap = record.order_parameters[0].name
@@ -236,19 +236,19 @@ def sensitivity(
     h = _function(system, of)
     values = [_value(system, name) for name in names]
     changes = [_change(system, *pair, make, of) for pair in zip(names, values, strict=True)]
-    found = gradient(make(system), means(time, [h]), changes)
-    middle = (found.times[1:] + found.times[:-1]) / 2
+    change = gradient(make(system), means(time, [h]), changes)
+    middle = (change.times[1:] + change.times[:-1]) / 2
     each = {
-        "gradient": (found.gradient, f"d{of}/dparameter"),
-        "error": (found.error, "error of the gradient"),
-        "elasticity": (found.gradient * np.array(values), f"d{of}/dln(parameter)"),
+        "gradient": (change.gradient, f"d{of}/dparameter"),
+        "error": (change.error, "error of the gradient"),
+        "elasticity": (change.gradient * np.array(values), f"d{of}/dln(parameter)"),
     }
     data = {k: ("parameter", column, {"long_name": name}) for k, (column, name) in each.items()}
     late = {"long_name": "what of the gradient comes from a time, per unit of time"}
     coords = {"parameter": names, "time": ("step", middle, {"long_name": "time t = k/n"})}
-    told = ((), found.value, {"long_name": f"{of} at t = {time:g}"})
-    rate = (("step", "parameter"), found.rate, late)
-    return described(xr.Dataset({"value": told, **data, "rate": rate}, coords), system)
+    value = ((), change.value, {"long_name": f"{of} at t = {time:g}"})
+    rate = (("step", "parameter"), change.rate, late)
+    return described(xr.Dataset({"value": value, **data, "rate": rate}, coords), system)
 
 
 def _listed(wrt: object) -> list[Any]:

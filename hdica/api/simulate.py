@@ -133,8 +133,8 @@ def simulate(
     if over is not None or _several(n):
         sizes = check_dimensions(n) if _several(n) else [_one(n)]
         what = Given(sizes, given, check_seeds(seeds), timeout)
-        found = simulate_grid(system, over, what, asked, method, noise)
-        return found if _several(n) or n is None else found.isel(n=0)
+        data = simulate_grid(system, over, what, asked, method, noise)
+        return data if _several(n) or n is None else data.isel(n=0)
     record = record_of(system)
     check_until(system, given)
     known = candidates(system, method, "simulate", able, auto(asked))
@@ -159,12 +159,12 @@ def simulate(
         )
     except MemoryError as exc:
         raise too_large(chosen, size) from exc
-    found = dataset(record, chosen, grid, save, system.dims(), results, "seed")
-    found = _with_trials(found, size, trials, results)
-    if "time" in found.dims and record.clock.counts and not chosen.scope.beyond:
+    data = dataset(record, chosen, grid, save, system.dims(), results, "seed")
+    data = _with_trials(data, size, trials, results)
+    if "time" in data.dims and record.clock.counts and not chosen.scope.beyond:
         about = about_step(size)
-        found = found.assign_coords(step=("time", steps_of(grid, size or 1), about))
-    return about_data(described(found, system), [system])
+        data = data.assign_coords(step=("time", steps_of(grid, size or 1), about))
+    return about_data(described(data, system), [system])
 
 
 def _one(n: object) -> int | None:
@@ -179,15 +179,15 @@ def _several(n: object) -> bool:
 
 
 def _with_trials(
-    found: xr.Dataset, n: int | None, seeds: list[int], results: list[PointResult]
+    data: xr.Dataset, n: int | None, seeds: list[int], results: list[PointResult]
 ) -> xr.Dataset:
     """The same with the seed and the outcome of every trial."""
     flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
     status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
-    found = found.assign_coords(seed=("seed", seeds, {"long_name": "seed of the trial"}))
+    data = data.assign_coords(seed=("seed", seeds, {"long_name": "seed of the trial"}))
     if n is not None:
-        found = found.assign_coords(n=((), n, {"long_name": "dimension n"}))
-    return found.assign(
+        data = data.assign_coords(n=((), n, {"long_name": "dimension n"}))
+    return data.assign(
         status=("seed", status, flags),
         reason=("seed", np.array([r.diverged for r in results], dtype=object)),
     )
@@ -316,17 +316,17 @@ def simulate_grid(
     own = grid.own({dim for output in outputs for dim in output.dims})
     _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
     cells = len(grid.systems), len(trials.sizes)
-    found = np.full(cells, None, dtype=object)
-    found[:] = np.array(against, dtype=object)[:, None]
+    trials_of = np.full(cells, None, dtype=object)
+    trials_of[:] = np.array(against, dtype=object)[:, None]
     groups = _groups(chosen, [k for k, why in enumerate(against) if why is None])
     costs = {n: _costs(chosen, grid.systems, n, trials) for n in trials.sizes}
     done = counted(len(trials.sizes) * sum(map(len, groups)), _total(groups, costs))
     for column, n in enumerate(trials.sizes):
         for group in groups:
             some = [grid.systems[k] for k in group]
-            found[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
+            trials_of[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
             done(len(group), sum(costs[n][k] for k in group))
-    results = _results(found.ravel().tolist(), chosen, trials, save, own)
+    results = _results(trials_of.ravel().tolist(), chosen, trials, save, own)
     flat = dataset(record_of(system), chosen, trials.times, save, own, results[0], "point")
     labelled = _labelled(flat, grid, trials, *results)
     if chosen.scope.beyond:  # it says itself how many samples it saw
@@ -362,10 +362,10 @@ def _groups(method: Method, places: list[int]) -> list[list[int]]:
 
 def _filled(values: list[Any] | HdicaError, count: int) -> Any:
     """The same as an array of objects, an error as often as it is needed."""
-    found = np.empty(count, dtype=object)
+    cells = np.empty(count, dtype=object)
     for k in range(count):
-        found[k] = values if isinstance(values, HdicaError) else values[k]
-    return found
+        cells[k] = values if isinstance(values, HdicaError) else values[k]
+    return cells
 
 
 def _run(
@@ -375,7 +375,7 @@ def _run(
     # All systems of one seed side by side, so that its noise is drawn once where it is shared.
     pairs = [(one, seed) for seed in trials.seeds for one in systems]
     try:
-        found = within(
+        results = within(
             trials.seconds(method, systems, n),
             named("simulate", systems[0]) + at_size(n),
             lambda: method.run_all(pairs, trials.times, n, save),
@@ -384,7 +384,7 @@ def _run(
         return too_large(method, n)
     except HdicaError as exc:
         return exc
-    return [found[k :: len(systems)] for k in range(len(systems))]
+    return [results[k :: len(systems)] for k in range(len(systems))]
 
 
 def _results(
@@ -420,15 +420,15 @@ def _labelled(
         reason=("point", reasons),
     )
     among = {} if trials.sizes == [None] else {"n": len(trials.sizes)}
-    found = grid.unfolded(flat, {**among, "seed": len(trials.seeds)}).assign_coords(
+    data = grid.unfolded(flat, {**among, "seed": len(trials.seeds)}).assign_coords(
         seed=("seed", trials.seeds, {"long_name": "seed of the trial"}),
     )
     if among:
-        found = found.assign_coords(n=("n", trials.sizes, {"long_name": "dimension n"}))
-    if "time" not in found.dims or not record_of(grid.systems[0]).clock.counts:
-        return found
+        data = data.assign_coords(n=("n", trials.sizes, {"long_name": "dimension n"}))
+    if "time" not in data.dims or not record_of(grid.systems[0]).clock.counts:
+        return data
     steps = np.stack([steps_of(trials.times, n or 1) for n in trials.sizes])
     about = about_step(trials.sizes[0])
     if not among:
-        return found.assign_coords(step=("time", steps[0], about))
-    return found.assign_coords(step=(("n", "time"), steps, about))
+        return data.assign_coords(step=("time", steps[0], about))
+    return data.assign_coords(step=(("n", "time"), steps, about))

@@ -116,14 +116,14 @@ def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
     save = saved(chosen, system, _NONE, Asked(None, x, None, None))
     result = chosen.run(system, _NONE, None, None, save)
-    found = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
-    found = found.isel(fixed_point=np.isfinite(found["stable"].values))
+    states = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
+    states = states.isel(fixed_point=np.isfinite(states["stable"].values))
     about = {"long_name": "whether small departures die out"}
-    found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
-    found["kind"] = ("fixed_point", words(found["kind"].values, STATE_KINDS))
-    known = found["stable"].values, found["kind"].values == STATE_KINDS[INFORMATIVE]
-    note = record.notes.states(system, _overlap(record, found), *known)
-    return described(noted(found, note), system)
+    states["stable"] = ("fixed_point", states["stable"].values.astype(bool), about)
+    states["kind"] = ("fixed_point", words(states["kind"].values, STATE_KINDS))
+    known = states["stable"].values, states["kind"].values == STATE_KINDS[INFORMATIVE]
+    note = record.notes.states(system, _overlap(record, states), *known)
+    return described(noted(states, note), system)
 
 
 def _method(system: Parameters, kind: str, role: Role) -> Method:
@@ -132,9 +132,9 @@ def _method(system: Parameters, kind: str, role: Role) -> Method:
     return first_of(candidates(system, "auto", kind, able, able), system)
 
 
-def _overlap(record: System, found: xr.Dataset) -> Any:
+def _overlap(record: System, states: xr.Dataset) -> Any:
     """The first order parameter of every state, of a matrix its largest entry."""
-    values = found[record.order_parameters[0].name].values
+    values = states[record.order_parameters[0].name].values
     if values.ndim == 1:
         return values
     r = values.reshape(len(values), -1) if values.size else np.empty((0, 1))
@@ -196,14 +196,14 @@ def critical(
     """
     record = record_of(system)
     _named(system)
-    found = record.controls[0].name if parameter is None else parameter
-    text(found, "parameter", "the name of a scalar parameter")
+    name = record.controls[0].name if parameter is None else parameter
+    text(name, "parameter", "the name of a scalar parameter")
 
     def transitions(one: Parameters) -> xr.Dataset:
-        return _critical(one, found, low, high)
+        return _critical(one, name, low, high)
 
     if over is not None:
-        return steady_grid(system, over, timeout, "critical", transitions, found)
+        return steady_grid(system, over, timeout, "critical", transitions, name)
     return within(timeout, named("critical", system), lambda: transitions(system))
 
 
@@ -241,15 +241,15 @@ def _natural(record: System, method: Method, system: Parameters) -> xr.Dataset:
     """Transitions in the parameter that the method of the system varies."""
     chosen = first_of([method], system)
     result = chosen.run(system, _NONE, None, None, NOTHING)
-    found = dataset(record, chosen, _NONE, NOTHING, {}, [result], "")
-    found = found.isel(transition=np.isfinite(found["value"].values))
-    kinds = words(found["kind"].values, TRANSITION_KINDS)
+    points = dataset(record, chosen, _NONE, NOTHING, {}, [result], "")
+    points = points.isel(transition=np.isfinite(points["value"].values))
+    kinds = words(points["kind"].values, TRANSITION_KINDS)
     complete = record.notes.complete(system)
     ends = None if complete else ends_of(record, varied(method), None, None)
-    overlap = _overlap(record, found)
+    overlap = _overlap(record, points)
     note = record.notes.transitions(system, varied(method), overlap, ends)
-    note = joined(note, corner_note(found["value"].values, overlap, kinds))
-    return described(noted(found.assign(kind=("transition", kinds)), note), system)
+    note = joined(note, corner_note(points["value"].values, overlap, kinds))
+    return described(noted(points.assign(kind=("transition", kinds)), note), system)
 
 
 def ends_of(
@@ -257,25 +257,25 @@ def ends_of(
 ) -> tuple[float, float]:
     """Range of a parameter in which transitions are looked for."""
     usual = record.control(parameter)
-    found = (
+    ends = (
         usual.low if low is None else finite(low, "low"),
         usual.high if high is None else finite(high, "high"),
     )
-    check_range(*found)
-    return found
+    check_range(*ends)
+    return ends
 
 
 def corner_note(value: Array, overlap: Array, kind: Iterable[object]) -> str:
     """That a fold and a junction at the same value and overlap are one point; empty if none are."""
     kinds = np.array([str(one) for one in kind], dtype=np.str_)
-    found = []
+    values = []
     for i in np.flatnonzero(kinds == "fold"):
         same = (value == value[i]) & (overlap == overlap[i]) & (kinds == "junction")
-        found += [f"{value[i]:.6g}"] if same.any() else []
-    if not found:
+        values += [f"{value[i]:.6g}"] if same.any() else []
+    if not values:
         return ""
     return (
-        f"the fold and the junction at {', '.join(found)} are one point: two states merge there "
+        f"the fold and the junction at {', '.join(values)} are one point: two states merge there "
         "with a corner, because one of them begins to condense"
     )
 
@@ -300,20 +300,20 @@ def steady_grid(
     grid, timeout = grid_of(system, over), check_timeout(timeout)
     if parameter in [axis.key for axis in grid.axes]:
         raise HdicaError(f"over: {parameter!r} is not allowed (its critical values are found)")
-    found: list[xr.Dataset | HdicaError] = []
+    results: list[xr.Dataset | HdicaError] = []
     for one in grid.systems:
         try:
-            found.append(within(timeout, named(function, one), partial(compute, one)))
+            results.append(within(timeout, named(function, one), partial(compute, one)))
         except HdicaError as exc:
-            found.append(exc)
-    known = [one for one in found if isinstance(one, xr.Dataset)]
+            results.append(exc)
+    known = [one for one in results if isinstance(one, xr.Dataset)]
     if not known:
-        raise next(one for one in found if isinstance(one, HdicaError))
-    return described(_stacked(grid, found, known), system)
+        raise next(one for one in results if isinstance(one, HdicaError))
+    return described(_stacked(grid, results, known), system)
 
 
 def _stacked(
-    grid: Grid, found: Sequence[xr.Dataset | HdicaError], known: Sequence[xr.Dataset]
+    grid: Grid, results: Sequence[xr.Dataset | HdicaError], known: Sequence[xr.Dataset]
 ) -> xr.Dataset:
     """Datasets of all combinations as one, with room for the longest list."""
     variables = {str(name): one[name] for one in reversed(known) for name in one.data_vars}
@@ -322,9 +322,9 @@ def _stacked(
     data: dict[str, Any] = {}
     for name, like in variables.items():
         shape = [sizes[str(dim)] for dim in like.dims]
-        values = np.stack([_padded(one, name, like, shape) for one in found])
+        values = np.stack([_padded(one, name, like, shape) for one in results])
         data[name] = (("point", *like.dims), values, like.attrs)
-    notes = np.array([_note(one) for one in found], dtype=object)
+    notes = np.array([_note(one) for one in results], dtype=object)
     data["note"] = ("point", notes, {"long_name": _NOTE})
     longest = max(known, key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS))
     # Values of xi that differ between combinations are in a variable: the dimension counts.
@@ -335,28 +335,30 @@ def _stacked(
     return grid.unfolded(xr.Dataset(data, longest.coords, attrs))
 
 
-def _note(found: xr.Dataset | HdicaError) -> str:
-    return str(found.attrs.get("note", "") if isinstance(found, xr.Dataset) else found)
+def _note(result: xr.Dataset | HdicaError) -> str:
+    return str(result.attrs.get("note", "") if isinstance(result, xr.Dataset) else result)
 
 
 def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:
     """Sizes of all dimensions: of lists the longest, of others one for all combinations."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for one in known:
         for dim, size in one.sizes.items():
             name = str(dim)
-            if name not in LISTS and found.get(name, size) != size:
+            if name not in LISTS and sizes.get(name, size) != size:
                 raise grid.uneven(name)
-            found[name] = max(size, found.get(name, 0))
-    return found
+            sizes[name] = max(size, sizes.get(name, 0))
+    return sizes
 
 
-def _padded(found: xr.Dataset | HdicaError, name: str, like: xr.DataArray, shape: list[int]) -> Any:
+def _padded(
+    result: xr.Dataset | HdicaError, name: str, like: xr.DataArray, shape: list[int]
+) -> Any:
     """A variable with as many entries as the longest has: NaN, no word, or False."""
     kind = like.dtype.kind
     blank, dtype = {"O": ("", object), "b": (False, bool)}.get(kind, (np.nan, float))
     padded = np.full(shape, blank, dtype=dtype)
-    if isinstance(found, xr.Dataset) and name in found:
-        values = found[name].values
+    if isinstance(result, xr.Dataset) and name in result:
+        values = result[name].values
         padded[tuple(slice(size) for size in values.shape)] = values
     return padded

@@ -58,20 +58,20 @@ def whole(value: object, name: str, allowed: str, least: float = -math.inf) -> i
 
     ``name`` of the argument and what is ``allowed`` are for the sentence.
     """
-    found = as_number(_read(value, name))
-    if not _is_finite(found) or int(found) != found or found < least:
-        raise HdicaError(f"{name} = {shown(found)} is not allowed ({allowed})")
-    if found > MOST_WHOLE:
-        raise HdicaError(f"{name} = {shown(found)} is not allowed (a whole number <= 2**53)")
-    return int(found)
+    number = as_number(_read(value, name))
+    if not _is_finite(number) or int(number) != number or number < least:
+        raise HdicaError(f"{name} = {shown(number)} is not allowed ({allowed})")
+    if number > MOST_WHOLE:
+        raise HdicaError(f"{name} = {shown(number)} is not allowed (a whole number <= 2**53)")
+    return int(number)
 
 
 def finite(value: object, name: str) -> float:
     """A finite number, or a sentence why it is not allowed."""
-    found = as_number(_read(value, name))
-    if not is_number(found) or not abs(found) < LARGEST:
-        raise HdicaError(f"{name} = {shown(found)} is not allowed (a finite number)")
-    return float(found)
+    number = as_number(_read(value, name))
+    if not is_number(number) or not abs(number) < LARGEST:
+        raise HdicaError(f"{name} = {shown(number)} is not allowed (a finite number)")
+    return float(number)
 
 
 def check_range(low: float, high: float) -> None:
@@ -111,18 +111,18 @@ def entries(values: object, name: str, allowed: str, most: int) -> list[Any]:
     if no_list or not isinstance(given, Iterable):
         raise HdicaError(f"{name} = {shown(given)} is not allowed ({allowed})")
     try:
-        found = list(itertools.islice(given, most + 1))
+        items = list(itertools.islice(given, most + 1))
     except Exception as exc:  # code that is not ours
         raise HdicaError(f"{name} is not allowed (reading it failed: {exc})") from exc
-    if len(found) > most:
+    if len(items) > most:
         raise HdicaError(f"{name} has more than {most} values (at most so many are allowed)")
-    return found if isinstance(given, list | range) else [_read(one, name) for one in found]
+    return items if isinstance(given, list | range) else [_read(one, name) for one in items]
 
 
 def scalar(value: object, name: str) -> int | float | None:
     """A bare number, None for anything else."""
-    found = None if _length(value) else _read(value, name)
-    return found if is_number(found) else None
+    number = None if _length(value) else _read(value, name)
+    return number if is_number(number) else None
 
 
 def spaced(given: object, name: str, most: int) -> tuple[float, ...]:
@@ -144,13 +144,13 @@ def listed(values: object, name: str, most: int = MAX_VALUES) -> Array:
     given = scalar(values, name)
     if given is not None:
         raise HdicaError(f"{name} = {given!r} is not allowed (a list: write {name}=[{given!r}])")
-    found = [as_number(one) for one in entries(values, name, "a list of numbers", most)]
-    for one in found:
+    numbers = [as_number(one) for one in entries(values, name, "a list of numbers", most)]
+    for one in numbers:
         if not is_number(one):
             raise HdicaError(f"{name}: {shown(one)} is not allowed (a list of numbers)")
         if not abs(one) < LARGEST:
             raise HdicaError(f"{name}: {shown(one)} is not allowed (finite numbers)")
-    return np.array(found, dtype=float)
+    return np.array(numbers, dtype=float)
 
 
 def check_increasing(
@@ -174,9 +174,9 @@ def increasing(values: object, name: str, what: str, positive: bool = True) -> t
     """Increasing numbers, none if nothing is given, or a sentence why they are not allowed."""
     if values is None:
         return ()
-    found = listed(values, name).tolist()
-    check_increasing(found, name, what, positive=positive)
-    return tuple(found)
+    numbers = listed(values, name).tolist()
+    check_increasing(numbers, name, what, positive=positive)
+    return tuple(numbers)
 
 
 def formulas(given: object) -> dict[str, str]:
@@ -209,11 +209,11 @@ def extra_names(given: object, field: str = "extra") -> tuple[str, ...]:
     if given is None:
         return ()
     allowed = "names of variables, each once"
-    found = [given] if isinstance(given, str) else entries(given, field, allowed, MAX_EXTRA)
-    named = all(isinstance(one, str) and NAME.fullmatch(one) for one in found)
-    if not named or len(set(found)) < len(found):
-        raise HdicaError(f"{field} = {shown(found)} is not allowed ({allowed})")
-    return tuple(sorted(found))
+    names = [given] if isinstance(given, str) else entries(given, field, allowed, MAX_EXTRA)
+    named = all(isinstance(one, str) and NAME.fullmatch(one) for one in names)
+    if not named or len(set(names)) < len(names):
+        raise HdicaError(f"{field} = {shown(names)} is not allowed ({allowed})")
+    return tuple(sorted(names))
 
 
 def check_constants(given: object) -> dict[str, float]:
@@ -248,10 +248,10 @@ def check_n(n: object) -> int:
 def check_dimensions(n: object) -> list[int]:
     """Several dimensions of simulations, or a sentence why they are not allowed."""
     allowed = "a whole number >= 3, or a list of them, all different"
-    found = [whole(one, "n", allowed, 3) for one in entries(n, "n", allowed, MAX_TIMES)]
-    if not found or len(set(found)) < len(found):
-        raise HdicaError(f"n = {shown(found)} is not allowed ({allowed})")
-    return found
+    dimensions = [whole(one, "n", allowed, 3) for one in entries(n, "n", allowed, MAX_TIMES)]
+    if not dimensions or len(set(dimensions)) < len(dimensions):
+        raise HdicaError(f"n = {shown(dimensions)} is not allowed ({allowed})")
+    return dimensions
 
 
 def refused_n(system: Parameters, n: int) -> str:
@@ -303,13 +303,13 @@ def check_seeds(seeds: object) -> list[int]:
     if count is not None:
         check_length(count, "seeds", MAX_SEEDS)
         return list(range(count))
-    found = [
+    listed_seeds = [
         whole(one, "seeds", "a whole number >= 0", 0)
         for one in entries(seeds, "seeds", _SEEDS, MAX_SEEDS)
     ]
-    if not found or len(set(found)) < len(found):
-        raise HdicaError(f"seeds = {shown(found)} is not allowed ({_SEEDS})")
-    return found
+    if not listed_seeds or len(set(listed_seeds)) < len(listed_seeds):
+        raise HdicaError(f"seeds = {shown(listed_seeds)} is not allowed ({_SEEDS})")
+    return listed_seeds
 
 
 def check_time_axis(values: Sequence[float]) -> None:

@@ -36,10 +36,10 @@ _ABOUT = {
 
 def about(record: System) -> dict[str, dict[str, str]]:
     """Attributes of the dimensions that results of a system may have."""
-    found = {name: {"long_name": words} for name, words in _ABOUT.items()}
-    found |= {dim.name: {"long_name": dim.about} for dim in record.dimensions}
-    found["snapshot"]["units"] = record.clock.units
-    return found | {"time": {"long_name": record.clock.long_name, "units": record.clock.units}}
+    attrs = {name: {"long_name": words} for name, words in _ABOUT.items()}
+    attrs |= {dim.name: {"long_name": dim.about} for dim in record.dimensions}
+    attrs["snapshot"]["units"] = record.clock.units
+    return attrs | {"time": {"long_name": record.clock.long_name, "units": record.clock.units}}
 
 
 def candidates(
@@ -59,13 +59,13 @@ def candidates(
         raise HdicaError(
             f"{kind}: method = {name!r} is not known ({suggestion(str(name), ['auto', *allowed])})"
         )
-    found = list(auto(record)) if name == "auto" else [allowed[name]]
-    if not found:
+    methods = list(auto(record)) if name == "auto" else [allowed[name]]
+    if not methods:
         raise HdicaError(
             f"{kind}: no method of {record.name} gives what is asked for beyond order parameters "
             f"(its methods: {', '.join(allowed)})"
         )
-    return found
+    return methods
 
 
 def first_of(methods: Sequence[Method], system: Parameters) -> Method:
@@ -129,15 +129,15 @@ def computed(
     grid = np.empty(0) if times is None else times
     save = Save(extra=tuple(output.name for output in method.outputs.extras))
     result = method.run(system, grid, n, None, save)
-    found = dataset(record_of(system), method, grid, save, system.dims(), [result], "")
-    return described(found if n is None else found.assign_coords(n=n), system)
+    data = dataset(record_of(system), method, grid, save, system.dims(), [result], "")
+    return described(data if n is None else data.assign_coords(n=n), system)
 
 
-def described(found: xr.Dataset, system: Parameters) -> xr.Dataset:
+def described(data: xr.Dataset, system: Parameters) -> xr.Dataset:
     """The same with the system, its parameters and what it chose of itself in the attributes."""
     chosen = record_of(system).notes.chosen(system)
     attrs = {"system": type(system).__name__, "parameters": system.model_dump_json()}
-    return portable_texts(found.assign_attrs(attrs | ({"chosen": chosen} if chosen else {})))
+    return portable_texts(data.assign_attrs(attrs | ({"chosen": chosen} if chosen else {})))
 
 
 class _Texts(BackendArray):
@@ -198,6 +198,6 @@ def about_data(results: xr.Dataset, systems: Iterable[Parameters]) -> xr.Dataset
     return noted(results, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
 
 
-def noted(found: xr.Dataset, note: str) -> xr.Dataset:
+def noted(data: xr.Dataset, note: str) -> xr.Dataset:
     """The same with a note among its attributes, if there is anything to say."""
-    return found.assign_attrs(note=note) if note else found
+    return data.assign_attrs(note=note) if note else data

@@ -33,12 +33,12 @@ def number(value: object, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise HdicaError(f"{field} = {value!r} is not allowed (a number is needed)")
     try:
-        found = canonical(float(value))
+        rounded = canonical(float(value))
     except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
+        rounded = math.inf
+    if not math.isfinite(rounded):
         raise HdicaError(f"{field} = {value!r} is not allowed (a finite number is needed)")
-    return found
+    return rounded
 
 
 def check_keys(given: object, allowed: list[str], where: str = "") -> Any:
@@ -79,14 +79,14 @@ class Range(BaseModel):
 def _range(given: dict[str, Any], field: str) -> Range:
     check_keys(given, list(Range.model_fields), field)
     try:
-        found = Range.model_validate({key: as_number(value) for key, value in given.items()})
+        axis = Range.model_validate({key: as_number(value) for key, value in given.items()})
     except ValidationError as exc:
         raise HdicaError(one_sentence(exc, field)) from exc
-    if found.spacing == "log" and not (found.start > 0 and found.stop > 0):
+    if axis.spacing == "log" and not (axis.start > 0 and axis.stop > 0):
         raise HdicaError(
-            f"{field}.start = {found.start:g} is not allowed (log spacing needs start and stop > 0)"
+            f"{field}.start = {axis.start:g} is not allowed (log spacing needs start and stop > 0)"
         )
-    return found
+    return axis
 
 
 def _entry(value: object, field: str) -> Value:
@@ -303,14 +303,14 @@ def build(
     try:
         return system.model_validate(content)
     except ValidationError as exc:
-        found = from_validation(exc, system.__name__, system.model_fields)
+        error = from_validation(exc, system.__name__, system.model_fields)
     except HdicaError as exc:
-        found = exc
-    message = str(found)
+        error = exc
+    message = str(error)
     while message.startswith(f"{system.__name__}: "):
         message = message.removeprefix(f"{system.__name__}: ")
-    where = blame or _swept(found.fields, axes) or "parameters"
-    raise HdicaError(f"{where}: {message}", found.fields) from None
+    where = blame or _swept(error.fields, axes) or "parameters"
+    raise HdicaError(f"{where}: {message}", error.fields) from None
 
 
 def _swept(fields: Iterable[str], axes: Iterable[Axis]) -> str:
@@ -367,13 +367,13 @@ class Space:
         """
         values = self.first | dict(chosen or {})
         key = tuple(values.items())
-        found = self._built.get(key)
-        if found is None:
+        system = self._built.get(key)
+        if system is None:
             content = nested([*self.fixed.values(), *values.items()])
-            found = build(self.system, content, self.axes, blame)
+            system = build(self.system, content, self.axes, blame)
             if len(self._built) < KEPT:
-                self._built[key] = found
-        return found
+                self._built[key] = system
+        return system
 
 
 def space_of(
