@@ -7,7 +7,7 @@ Nothing is trained here unless it is asked for: filters are data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -85,6 +85,6 @@ class FilterSeries(Parameters):
         }
 
 
-def check_patches(system: Any, d: int) -> None:
+def check_patches(system: FilterSeries, d: int) -> None:
     """Refuse more patches than memory holds: twice, with their copy that is centred."""
     check_memory(16.0 * system.patches * d, f"patches = {system.patches}", "fewer patches")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ WORST = 1e-8
 """Errors beyond which the closed form is refused: two of its roots all but coincide."""
 
 
-def refuses(system: Any) -> str:
+def refuses(system: OnlineICA) -> str:
     """Empty if there is a closed form for this system, else the sentence that says why not."""
     found = (
         limit_refusal(system)
@@ -43,7 +42,9 @@ def refuses(system: Any) -> str:
     return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"
 
 
-def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+def _run(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     tau, begin = schedule(system).constant, start(system).overlap(prior(system))
     if tau is None:
         raise HdicaError(refuses(system))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -137,7 +137,7 @@ def _own(record: System) -> list[Method]:
     return [one for one in record.methods if one.name == ESCAPE_EXPONENT.name]
 
 
-def escape_exponent(system: Any) -> xr.Dataset:
+def escape_exponent(system: OnlineICA) -> xr.Dataset:
     """How the escape of online ICA from Q = 0 grows with n at a fixed step size: n C exp(n S).
 
     Noise leads from Q = 0 over an unstable overlap to the feature. At nu = n tau fixed that takes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ __all__ = ["SYSTEM", "SeveralICA"]
 
 
 def _stays(
-    system: Any, values: Mapping[str, NDArray[np.float64]], times: NDArray[np.float64]
+    system: SeveralICA, values: Mapping[str, NDArray[np.float64]], times: NDArray[np.float64]
 ) -> str:
     """Why nothing is learned from overlaps of 0."""
     if np.abs(values["Q"]).max() > ZERO:

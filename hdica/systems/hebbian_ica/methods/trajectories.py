@@ -193,7 +193,7 @@ def _seconds(
 ) -> Callable[[Any, int | None, float], float]:
     """Seconds of a point: of the usual rule, or of the plain loops that do whatever else."""
 
-    def seconds(system: Any, n: int | None, last: float) -> float:
+    def seconds(system: HebbianICA, n: int | None, last: float) -> float:
         count, (k, m) = n or 1, (system.projections, len(system.sources))
         each = each_step(k, m, count)
         if unplain(system) and system.batch != "full":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -167,7 +166,7 @@ def _sample_seconds(system: SubspaceICA) -> float:
     return rotated_seconds(system) if exact else drawing_seconds(system)
 
 
-def _sgd_seconds(system: Any, n: int | None, last: float) -> float:
+def _sgd_seconds(system: SubspaceICA, n: int | None, last: float) -> float:
     count, d = samples_of(system) or 0, size_of_space(system)
     batch = count if system.batch == "all" else system.batch
     fresh = 3e-8 * d if samples_of(system) is None else 0.0
@@ -175,7 +174,7 @@ def _sgd_seconds(system: Any, n: int | None, last: float) -> float:
     return 1e-3 + _sample_seconds(system) + steps * batch * (1.2e-8 + 2e-9 * d + fresh)
 
 
-def _flow_seconds(system: Any, n: int | None, last: float) -> float:
+def _flow_seconds(system: SubspaceICA, n: int | None, last: float) -> float:
     count, d = samples_of(system) or 0, size_of_space(system)
     return 1e-2 + _sample_seconds(system) + (300 + 5 * last) * count * (1e-8 + 1.5e-9 * d)
 

@@ -101,7 +101,7 @@ def _gradient(system: TensorialICA, blocks: Any, start: Array, a: Array | None) 
     return batch_gradient(blocks, start, a, sign=sign)
 
 
-def _seconds(system: Any, n: int | None, last: float) -> float:
+def _seconds(system: TensorialICA, n: int | None, last: float) -> float:
     """Some dozen passes over the samples, the first of which draws them, at a few output times."""
     return 1e-3 + last * system.dimension * (1.5e-7 + 5e-10 * system.dimension)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -107,7 +106,7 @@ _STEP = {"rademacher": 1.1e-9, "uniform": 1.2e-9, "laplace": 2.5e-9}
 """Seconds a component and step, by source; others come from NumPy."""
 
 
-def steps_seconds(system: Any, steps: float) -> float:
+def steps_seconds(system: TensorialICA, steps: float) -> float:
     """Cost model of so many steps of one point."""
     spec = system.source if isinstance(system.source, str) else ""
     return 1e-4 + steps * (1e-9 + system.dimension * _STEP.get(spec, 2.5e-8))
@@ -135,7 +134,7 @@ VECTOR = Simulation[TensorialICA](
 )
 
 
-def _dense_seconds(system: Any, n: int | None, last: float) -> float:
+def _dense_seconds(system: TensorialICA, n: int | None, last: float) -> float:
     work = system.dimension**2 * 1e-9 if system.mixing == "random" else 0.0
     return 1e-4 + last * (work + 2e-8 * system.dimension)
 
