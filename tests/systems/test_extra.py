@@ -19,7 +19,7 @@ from hdica.store.results import open_results
 from hdica.study import kept
 from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
-from hdica.systems.points import MAX_BYTES
+from hdica.systems.arguments import MAX_BYTES
 from tests.systems.wander import FADE, RECORD, WANDER, Wander, known
 
 TIMES = [0.0, 3.0, 10.0]

@@ -17,9 +17,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from hdica.errors import HdicaError, suggestion
 from hdica.inputs.data_input import BUNDLED, DATA, DataInput, Reads, data_input, path_of
 from hdica.inputs.filters import Series, load_filters
+from hdica.systems.arguments import check_memory
 from hdica.systems.fields import is_number
 from hdica.systems.parameters import Parameters
-from hdica.systems.points import check_memory
 
 FILTERS = (
     "a path below `data/`, or `{path, sha256}`: `.npy`, `.npz`, PyTorch checkpoints, or a folder "
@@ -152,25 +152,6 @@ class FilterSeries(Parameters):
     components of patches x drawn from images. What is followed is how much of w lies in their span
     (A.1) and how far from normal w.x is (A.2). Time is the training step; between two snapshots
     everything is as at the earlier one.
-
-    Parameters
-    ----------
-    filters
-        A path below ``data/`` (see :func:`hdica.inputs.filters.load_filters`), such as
-        ``"filters/small_network"``; or ``{"random": {"filters", "width", "seed"}}``, normal
-        entries and no training.
-    images
-        From which patches are drawn: see :func:`hdica.inputs.data_input.data_input`.
-    colour
-        ``"grey"`` for filters of one channel, ``"rgb"`` for three.
-    patches
-        How many are drawn: a seed draws others.
-    k
-        Dimension of the principal subspace: below 1 a share of d, otherwise the number itself.
-    layer
-        Name of the weights in PyTorch checkpoints; empty for the first convolution.
-    training
-        Number of the training in a folder that has several.
 
     Raises
     ------

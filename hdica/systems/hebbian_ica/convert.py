@@ -84,7 +84,7 @@ _KNOWN: dict[tuple[type[Any], type[Any]], Callable[[Any], Any]] = {
 }
 
 
-def convert(system: Any, to: type[Any]) -> Any:
+def convert(system: HebbianICA, to: type[Any]) -> Any:
     """The same problem as another system, where the two coincide as n -> infinity.
 
     Hebbian ICA with K = M = 1 and online ICA without a regularizer have one limit: R is Q, mu is

@@ -20,7 +20,7 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
-from hdica.systems.axes import is_number
+from hdica.systems.space import is_number
 
 Array = NDArray[np.float64]
 ALLOWED = "{drift: rate >= 0 on t = k/n}, {jumps: {times: [t1, ...], share: s in (0, 1]}}, or both"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import xarray as xr
 
@@ -25,7 +24,7 @@ from hdica.systems.labelled import described
 @shown
 @limited
 def tracking(
-    system: Any, *, timeout: float | None = USUAL, progress: bool | None = None
+    system: HebbianICA, *, timeout: float | None = USUAL, progress: bool | None = None
 ) -> xr.Dataset:
     """The constant step size that holds the largest overlap with a source that drifts.
 
@@ -94,7 +93,7 @@ def tracking(
     return described(xr.Dataset(data), system)
 
 
-def _drift_of(system: Any) -> float:
+def _drift_of(system: HebbianICA) -> float:
     """The rate of the drift, or the sentence that says what is not allowed."""
     if not isinstance(system, HebbianICA) or (system.projections, len(system.sources)) != (1, 1):
         raise HdicaError(

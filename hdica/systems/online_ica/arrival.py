@@ -9,12 +9,24 @@ import numpy as np
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
-from hdica.systems.ages import AGES, over_age
 from hdica.systems.fields import averages, prior, source, start
-from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    NUMERICS,
+    OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Size,
+    refusal,
+)
 from hdica.systems.online_ica.system import OnlineICA, learned
 from hdica.systems.online_ica.trap import LAW, LEAST, MEAN, check, rate
+from hdica.systems.outputs import AGES, Array, Output, PointResult, over_age
 from hdica.systems.projected.simulation import OWN
 
 
@@ -58,18 +70,21 @@ def _run(
     return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
 
 
-ESCAPE_ODE = Method(
+ESCAPE_ODE = Limit[OnlineICA](
     name="escape_ode",
-    about="when the limit in t = k/n reaches the threshold from an informative start",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.ESCAPE,
-    accuracy="converged",
-    outputs=(*MEAN, LAW, Output("error", (), "relative error of the mean")),
+    about=About(
+        text="when the limit in t = k/n reaches the threshold from an informative start",
+        accuracy="converged",
+        equations=(
+            "Wang and Lu 2017, dQ/dt below (11): the integral of dQ over it, as n -> infinity"
+        ),
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+    ),
+    outputs=Outputs(
+        (*MEAN, LAW, Output("error", (), "relative error of the mean")), coords=over_age
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.1, prepares=averages("drift")),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
     run=_run,
-    coords=over_age,
-    refuses=refusal(lambda system: check(system, LEAST)),
-    seconds=lambda system, n, last: 0.1,
-    prepares=averages("drift"),
-    equations="Wang and Lu 2017, dQ/dt below (11): the integral of dQ over it, as n -> infinity",
-    finite=True,
 )

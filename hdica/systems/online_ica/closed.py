@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,16 +10,27 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.closed import closed_overlap, closed_refusal
 from hdica.systems.fields import formula, prior, resting_refusal, schedule, source, start
-from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
-from hdica.systems.method import Array, Method, Output, PointResult, Role
-from hdica.systems.online_ica.system import learned, limit_refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    NUMERICS,
+    OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+)
+from hdica.systems.online_ica.system import OnlineICA, learned, limit_refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
 
 WORST = 1e-8
 """Errors beyond which the closed form is refused: two of its roots all but coincide."""
 
 
-def refuses(system: Any) -> str:
+def refuses(system: OnlineICA) -> str:
     """Empty if there is a closed form for this system, else the sentence that says why not."""
     found = (
         limit_refusal(system)
@@ -32,7 +42,9 @@ def refuses(system: Any) -> str:
     return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"
 
 
-def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+def _run(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     tau, begin = schedule(system).constant, start(system).overlap(prior(system))
     if tau is None:
         raise HdicaError(refuses(system))
@@ -50,20 +62,24 @@ def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save)
     return PointResult({"Q": overlap, "R": np.full(times.size, beta), "Q_error": error})
 
 
-CLOSED = Method(
+CLOSED = Limit[OnlineICA](
     name="closed",
-    about="Q by the implicit solution of dQ/dt for odd polynomials f and a constant τ",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.LIMIT,
-    accuracy="exact",
-    closed=True,
-    outputs=(
-        Output("Q", ("time",), "overlap Q = xi.x/n"),
-        Output("R", ("time",), "R, the mean of x phi(x)"),
-        Output("Q_error", ("time",), "error of Q by rounding"),
+    about=About(
+        text="Q by the implicit solution of dQ/dt for odd polynomials f and a constant τ",
+        accuracy="exact",
+        equations="Wang and Lu 2017, (14) solved for t by partial fractions and inverted",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     ),
+    outputs=Outputs(
+        (
+            Output("Q", ("time",), "overlap Q = xi.x/n"),
+            Output("R", ("time",), "R, the mean of x phi(x)"),
+            Output("Q_error", ("time",), "error of Q by rounding"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.03),
+    scope=Scope(refuses=refuses),
     run=_run,
-    refuses=refuses,
-    seconds=lambda system, n, last: 0.03,
-    equations="Wang and Lu 2017, (14) solved for t by partial fractions and inverted",
+    closed=True,
 )

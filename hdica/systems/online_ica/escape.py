@@ -20,14 +20,27 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.process.machine import slowness
-from hdica.systems.ages import UNIT
 from hdica.systems.fields import at_dimension, formula, resting_refusal
-from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Bits, Method, Output, Role
+from hdica.systems.method import (
+    AVERAGES,
+    NUMERICS,
+    OVERLAP,
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Outputs,
+    Role,
+    RunAll,
+    Scope,
+    Simulation,
+    Together,
+)
 from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
+from hdica.systems.outputs import UNIT, Array, Output
 from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.trials import Together, alone, content_of, in_lanes
+from hdica.systems.trials import alone, content_of, in_lanes
 
 MOST_RACES = 4096
 """Chains of one system in one call."""
@@ -85,7 +98,7 @@ def _race(falling: bool) -> Race:
     return race
 
 
-def _passages(falling: bool) -> Together:
+def _passages(falling: bool) -> RunAll:
     # On the streams of the chain: a passage is one of the path that method chain gives.
     return in_lanes(
         "chain",
@@ -98,36 +111,40 @@ def _passages(falling: bool) -> Together:
 
 
 _PASSAGES, _FALLS = _passages(falling=False), _passages(falling=True)
-ESCAPE_TIMES = Method(
+ESCAPE_TIMES = Simulation[OnlineICA](
     name="escape_times",
-    about="when chains first find the feature",
-    engines=(*PROJECTED, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.ESCAPE,
-    stochastic=True,
-    accuracy="exact in law",
-    bits=Bits.EVERY_KIND,
-    outputs=PASSAGES,
-    run=alone(_PASSAGES),
-    refuses=passage_refusal,
-    seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1),
-    fused=True,
-    equations=(
-        "Wang and Lu 2017, eq. (1)-(2), first passages of abs(Q) by the chain that is exact in law"
+    about=About(
+        text="when chains first find the feature",
+        accuracy="exact in law",
+        equations=(
+            "Wang and Lu 2017, eq. (1)-(2), first passages of abs(Q) by the chain that is exact in "
+            "law"
+        ),
+        bits=Bits.EVERY_KIND,
+        engines=(*PROJECTED, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     ),
-    together=_PASSAGES,
-    lanes=2 * LANES,
+    outputs=Outputs(PASSAGES),
+    cost=Cost(seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1), fused=True),
+    scope=Scope(refuses=passage_refusal),
+    run=alone(_PASSAGES),
+    together=Together(_PASSAGES, lanes=2 * LANES),
 )
 FALL_TIMES = replace(
     ESCAPE_TIMES,
     name="fall_times",
-    about="when chains first lose the feature: abs(Q) at most `threshold`",
     role=Role.OTHER,
-    outputs=FALLS,
-    run=alone(_FALLS),
-    seconds=lambda system, n, last: 5e-4 + slowness() * 1.2e-8 * min(last, _fall(n)) * (n or 1),
-    equations=(
-        "Wang and Lu 2017, eq. (1)-(2), first falls of abs(Q) to a level by the chain that is "
-        "exact in law"
+    about=replace(
+        ESCAPE_TIMES.about,
+        text="when chains first lose the feature: abs(Q) at most `threshold`",
+        equations="Wang and Lu 2017, eq. (1)-(2), first falls of abs(Q) to a level by the "
+        "chain that is exact in law",
     ),
-    together=_FALLS,
+    outputs=Outputs(FALLS),
+    cost=replace(
+        ESCAPE_TIMES.cost,
+        seconds=lambda system, n, last: 5e-4 + slowness() * 1.2e-8 * min(last, _fall(n)) * (n or 1),
+    ),
+    run=alone(_FALLS),
+    together=Together(_FALLS, 2 * LANES),
 )

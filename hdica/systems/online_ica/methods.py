@@ -9,8 +9,20 @@ import numpy as np
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import averages, constant_tau, formula, motion, source
-from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
-from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    MOVING,
+    NUMERICS,
+    OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+)
 from hdica.systems.online_ica.arrival import ESCAPE_ODE
 from hdica.systems.online_ica.closed import CLOSED
 from hdica.systems.online_ica.escape import ESCAPE_TIMES, FALL_TIMES
@@ -31,6 +43,7 @@ from hdica.systems.online_ica.system import (
 )
 from hdica.systems.online_ica.trap import TRAPS
 from hdica.systems.online_ica.wkb import ESCAPE_EXPONENT, ESCAPE_WKB
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.best_step import (
     best_step_method,
     tracked_transitions,
@@ -81,20 +94,22 @@ def _run_drift(
     return PointResult({"drift": 2 * overlap * moved / tau})
 
 
-DRIFT = Method(
+DRIFT = Limit[OnlineICA](
     name="drift",
-    about="the drift against q = Q² (φ = 0 or βx)",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.OTHER,
-    accuracy="exact",
-    outputs=(Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
+    about=About(
+        text="the drift against q = Q² (φ = 0 or βx)",
+        accuracy="exact",
+        equations="Wang and Lu 2017, right-hand side of (14) for any f",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+    ),
+    outputs=Outputs(
+        (Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
+        coords=_flow_grid,
+    ),
+    cost=Cost(seconds=lambda system, n, last: 2e-4, prepares=averages("drift")),
+    scope=Scope(refuses=_drift_refusal, ignores=frozenset({"start", "prior"})),
     run=_run_drift,
-    coords=_flow_grid,
-    refuses=_drift_refusal,
-    seconds=lambda system, n, last: 2e-4,
-    prepares=averages("drift"),
-    ignores=frozenset({"start", "prior"}),
-    equations="Wang and Lu 2017, right-hand side of (14) for any f",
 )
 
 # The sign of f may be left to its averages: whatever uses f, uses them.
@@ -169,10 +184,11 @@ def _whatever_the_start(method: Method) -> Method:
     """A method that knows no start refuses a sign that goes with its side."""
     # What draws random numbers draws them by all fields but those that it is made to leave out.
     more = frozenset() if method.stochastic else IGNORED
-    known = replace(method, ignores=method.ignores | more)
-    if "start" not in method.ignores:
-        return known
-    return replace(known, refuses=lambda one: sided_refusal(one) or method.refuses(one))
+    scope = replace(method.scope, ignores=method.scope.ignores | more)
+    if "start" in scope.ignores:
+        applies = scope.refuses
+        scope = replace(scope, refuses=lambda system: sided_refusal(system) or applies(system))
+    return replace(method, scope=scope)
 
 
 METHODS = (

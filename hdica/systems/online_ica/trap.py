@@ -16,12 +16,26 @@ from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin, EscapeLaw, escape_law, limit_range, optimum
 from hdica.limits.passage.diffusion import step_range
 from hdica.limits.passage.exact import Chain, Passage, exact_passage
-from hdica.systems.ages import UNIT, at_ages, over_age
 from hdica.systems.fields import at_dimension, prior, schedule, source, start
-from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, OVERLAP, PASSAGES
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    DIFFUSIONS,
+    NUMERICS,
+    OVERLAP,
+    PASSAGES,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Size,
+    refusal,
+)
 from hdica.systems.online_ica.escape import passage_refusal
 from hdica.systems.online_ica.system import OnlineICA, learned, step_unit
+from hdica.systems.outputs import UNIT, Array, Output, PointResult, at_ages, over_age
 from hdica.systems.projected.simulation import OWN
 
 LEAST = 3
@@ -182,57 +196,53 @@ def _exact(
 
 _ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__)
 _RATTRAY = "Rattray 2002, (24)-(26), which online ICA has too"
-ESCAPE = Method(
+ESCAPE = Limit[OnlineICA](
     name="escape",
-    about="law of the escape from Q = 0 as n → ∞ at fixed ν",
-    engines=(*_ENGINES, DIFFUSIONS),
     role=Role.ESCAPE,
     rank=1,
-    accuracy="converged",
-    outputs=(*MEAN, *_TRAP, LAW, ERROR),
-    extras=_BEST,
+    about=About(
+        text="law of the escape from Q = 0 as n → ∞ at fixed ν",
+        accuracy="converged",
+        equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
+        engines=(*_ENGINES, DIFFUSIONS),
+    ),
+    outputs=Outputs((*MEAN, *_TRAP, LAW, ERROR), extras=_BEST, coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 0.3),
+    scope=Scope(refuses=refusal(_of_limit), ignores=frozenset({"threshold"})),
     run=_limit,
-    coords=over_age,
-    refuses=refusal(_of_limit),
-    seconds=lambda system, n, last: 0.3,
-    ignores=frozenset({"threshold"}),
-    equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
 )
 ESCAPE_EXACT = replace(
     ESCAPE,
     name="escape_exact",
-    about="law of the escape from Q = 0 at n, from the exact chain",
-    engines=(*_ENGINES, PASSAGES),
-    kernel="",
     rank=None,
-    accuracy="exact",
-    outputs=(*MEAN, LAW, ERROR),
-    extras=(),
-    run=_exact,
-    refuses=refusal(lambda system: check(system, LEAST)),
-    seconds=lambda system, n, last: max(2.5, (n or 1) / 70),
-    ignores=frozenset(),
-    equations=(
-        "Wang and Lu 2017, eq. (1)-(2): h - E h(Q') = 1 for the chain that is exact in law, by "
-        "collocation"
+    about=About(
+        text="law of the escape from Q = 0 at n, from the exact chain",
+        accuracy="exact",
+        equations="Wang and Lu 2017, eq. (1)-(2): h - E h(Q') = 1 for the chain that is exact "
+        "in law, by collocation",
+        engines=(*_ENGINES, PASSAGES),
     ),
-    finite=True,
+    outputs=replace(ESCAPE.outputs, always=(*MEAN, LAW, ERROR), extras=()),
+    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
+    run=_exact,
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
-    about="law of the escape from Q = 0 by the diffusion at n",
-    engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
-    kernel="",
     rank=None,
-    accuracy="approximate",
-    extras=(),
+    about=About(
+        text="law of the escape from Q = 0 by the diffusion at n",
+        accuracy="approximate",
+        equations=(
+            "diffusion with the exact mean and variance of one step of (1)-(2) at dimension n"
+        ),
+        engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+    ),
+    outputs=replace(ESCAPE.outputs, extras=()),
+    cost=Cost(seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400)),
+    scope=Scope(refuses=refusal(_of_diffusion), n=Size.DIMENSION),
     run=_diffusion,
-    refuses=refusal(_of_diffusion),
-    seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400),
-    ignores=frozenset(),
-    equations="diffusion with the exact mean and variance of one step of (1)-(2) at dimension n",
-    finite=True,
 )
 TRAPS = (ESCAPE, ESCAPE_EXACT, ESCAPE_DIFFUSION)
 """Theory of the escape; at n what is exact comes first."""

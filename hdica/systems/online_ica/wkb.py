@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +13,26 @@ from hdica.limits.averages.trap import safe_exp
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.limits.passage.action import Action, action, check_tails
-from hdica.systems.ages import AGES, over_age
 from hdica.systems.fields import source
-from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PASSAGES
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    NUMERICS,
+    OVERLAP,
+    PASSAGES,
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+    Size,
+    refusal,
+)
 from hdica.systems.online_ica.system import OnlineICA, learned
 from hdica.systems.online_ica.trap import ERROR, LAW, LEAST, MEAN, check, check_even, rate
+from hdica.systems.outputs import AGES, Array, Output, PointResult, over_age
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import System
 
@@ -89,33 +103,33 @@ def _exponent(
     return PointResult({output.name: np.asarray(value) for output, value in pairs})
 
 
-ESCAPE_WKB = Method(
+ESCAPE_WKB = Limit[OnlineICA](
     name="escape_wkb",
-    about="mean escape time from Q = 0 at n and fixed τ, n C exp(n S) steps",
-    engines=_ENGINES,
     role=Role.ESCAPE,
-    accuracy="approximate",
-    outputs=(*MEAN, LAW, ERROR),
+    about=About(
+        text="mean escape time from Q = 0 at n and fixed τ, n C exp(n S) steps",
+        accuracy="approximate",
+        equations=f"{_ABOUT}: n C exp(n S) steps, the leading order in 1/n",
+        engines=_ENGINES,
+    ),
+    outputs=Outputs((*MEAN, LAW, ERROR), coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 1.0),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
     run=_wkb,
-    coords=over_age,
-    refuses=refusal(lambda system: check(system, LEAST)),
-    seconds=lambda system, n, last: 1.0,
-    equations=f"{_ABOUT}: n C exp(n S) steps, the leading order in 1/n",
-    finite=True,
 )
 ESCAPE_EXPONENT = replace(
     ESCAPE_WKB,
     name="escape_exponent",
-    about="exponent and prefactor of the escape from Q = 0 at fixed τ",
     role=Role.OTHER,
-    accuracy="converged",
-    outputs=_EXPONENT,
+    about=replace(
+        ESCAPE_WKB.about,
+        text="exponent and prefactor of the escape from Q = 0 at fixed τ",
+        accuracy="converged",
+        equations=f"{_ABOUT}: S and C of n C exp(n S)",
+    ),
+    outputs=Outputs(_EXPONENT, coords=lambda times: {}),
+    scope=Scope(refuses=refusal(_tau_alone), ignores=frozenset({"start", "threshold"})),
     run=_exponent,
-    coords=lambda times: {},
-    refuses=refusal(_tau_alone),
-    ignores=frozenset({"start", "threshold"}),
-    equations=f"{_ABOUT}: S and C of n C exp(n S)",
-    finite=False,
 )
 
 
@@ -123,7 +137,7 @@ def _own(record: System) -> list[Method]:
     return [one for one in record.methods if one.name == ESCAPE_EXPONENT.name]
 
 
-def escape_exponent(system: Any) -> xr.Dataset:
+def escape_exponent(system: OnlineICA) -> xr.Dataset:
     """How the escape of online ICA from Q = 0 grows with n at a fixed step size: n C exp(n S).
 
     Noise leads from Q = 0 over an unstable overlap to the feature. At nu = n tau fixed that takes

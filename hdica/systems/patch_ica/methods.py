@@ -13,8 +13,18 @@ from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.inputs.images import check_width, pictures
 from hdica.process.machine import one_thread
-from hdica.systems.kernel import FINITE
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    FINITE,
+    About,
+    Cost,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.patch_ica.gabor import residuals
 from hdica.systems.patch_ica.patches import Bank, Patches, Plan, Training, bank, judged, trained
 from hdica.systems.patch_ica.system import CHANNELS, PatchICA, contrast, count, dimension, rank
@@ -113,23 +123,22 @@ def held(system: PatchICA, n: int | None) -> int:
     return count(system) * rank(system) + system.test * looks + 3 * dimension(system) ** 2
 
 
-HELD_OUT = Method(
+HELD_OUT = Simulation[PatchICA](
     name="held_out",
-    about="FastICA of patches of images, judged on other patches",
-    engines=ENGINES,
     role=Role.SIMULATION,
     rank=1,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    outputs=OUTPUTS,
-    extras=(FILTER,),
+    about=About(
+        text="FastICA of patches of images, judged on other patches",
+        accuracy="exact",
+        equations=(
+            f"{PAPER}, (1), (2), Section 3, Appendix A.1: FastICA of n patches, Figure 1(b, c)"
+        ),
+        engines=ENGINES,
+    ),
+    outputs=Outputs(OUTPUTS, extras=(FILTER,)),
+    cost=Cost(seconds=_seconds, memory=held),
+    scope=Scope(refuses=refusal(_check_width), ignores=frozenset({"kept"}), n=Size.NONE),
     run=_run,
-    seconds=_seconds,
-    refuses=refusal(_check_width),
-    ignores=frozenset({"kept"}),
-    equations=f"{PAPER}, (1), (2), Section 3, Appendix A.1: FastICA of n patches, Figure 1(b, c)",
-    held=held,
 )
 _OF = ("component",)
 _PIXELS = ("component", "row", "column", "channel")
@@ -218,15 +227,18 @@ def _bank_seconds(system: PatchICA, n: int | None, last: float) -> float:
 FILTER_BANK = replace(
     HELD_OUT,
     name="filter_bank",
-    about="all components by symmetric FastICA, and how near they are to Gabor functions",
     rank=2,
-    outputs=BANK_OUTPUTS,
-    extras=(FILTERS, FEATURES, PRINCIPAL),
+    about=replace(
+        HELD_OUT.about,
+        text="all components by symmetric FastICA, and how near they are to Gabor functions",
+        equations=f"{PAPER}, (2) with symmetric decorrelation of all d components; Figure A.1",
+    ),
+    outputs=Outputs(BANK_OUTPUTS, extras=(FILTERS, FEATURES, PRINCIPAL), coords=lambda times: {}),
+    cost=Cost(
+        seconds=_bank_seconds,
+        memory=lambda system, n: 2 * count(system) * rank(system) + 3 * dimension(system) ** 2,
+    ),
+    scope=replace(HELD_OUT.scope, ignores=frozenset({"restarts", "test", "directions"})),
     run=_run_bank,
-    seconds=_bank_seconds,
-    coords=lambda times: {},
-    ignores=frozenset({"restarts", "test", "directions"}),
-    equations=f"{PAPER}, (2) with symmetric decorrelation of all d components; Figure A.1",
-    held=lambda system, n: 2 * count(system) * rank(system) + 3 * dimension(system) ** 2,
 )
 METHODS = (HELD_OUT, FILTER_BANK)

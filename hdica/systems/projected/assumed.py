@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.inputs.samples import Samples, samples_of
 from hdica.process.machine import one_thread
+from hdica.systems.fields import F
 
 Array = NDArray[np.float64]
 _NUMBERS, _PRODUCTS, _SIDE = 2**24, 2e10, 1500
@@ -108,7 +108,7 @@ def _spectrum(x: Array) -> Array:
         return np.maximum(np.linalg.eigvalsh(product / len(x)), 0.0)
 
 
-def data_notes(spikes: int, remedy: str) -> Callable[[Any], tuple[str, ...]]:
+def data_notes(spikes: int, remedy: str) -> Callable[[F], tuple[str, ...]]:
     """What a system says of its data: a sentence for all that is not as its rule assumes.
 
     Parameters
@@ -119,7 +119,7 @@ def data_notes(spikes: int, remedy: str) -> Callable[[Any], tuple[str, ...]]:
         What to do, the last sentence if there is any.
     """
 
-    def notes(system: Any) -> tuple[str, ...]:
+    def notes(system: F) -> tuple[str, ...]:
         if system.data is None:
             return ()
         seen = traits(samples_of(system.data))

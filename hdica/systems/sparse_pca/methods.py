@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import closed_refusal, motion, prior, resting_refusal, schedule, start
-from hdica.systems.kernel import AVERAGES, COMMON, OVERLAP, PROJECTED
-from hdica.systems.kinds import ZERO
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
-from hdica.systems.notes import Notes
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    OVERLAP,
+    PROJECTED,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    refusal,
+)
+from hdica.systems.outputs import ZERO, Array, Output, PointResult
 from hdica.systems.projected.assumed import data_notes
 from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.collapse import steady_method
@@ -44,7 +54,7 @@ from hdica.systems.sparse_pca.system import (
     second,
     signal,
 )
-from hdica.systems.system import Control
+from hdica.systems.system import Control, Notes
 from hdica.systems.trials import seeded
 
 _PAPER = "Wang and Lu 2016"
@@ -72,70 +82,81 @@ def _baseline_refusal(system: SparsePCA) -> str:
 
 OMEGA = Control("omega", 1e-3, 100.0)
 _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
-SAMPLE_PCA = Method(
+SAMPLE_PCA = Simulation[SparsePCA](
     name="sample_pca",
-    about="the batch baseline: the leading sample eigenvector",
-    engines=(*PROJECTED, OWN, __package__),
     role=Role.BASELINE,
-    stochastic=True,
-    accuracy="exact",
-    outputs=TRAJECTORY[:1],
+    about=About(
+        text="the batch baseline: the leading sample eigenvector",
+        accuracy="exact",
+        equations="leading eigenvector of the sample covariance of the first t n samples, with a "
+        "batch m t n",
+        engines=(*PROJECTED, OWN, __package__),
+    ),
+    outputs=Outputs(TRAJECTORY[:1]),
+    cost=Cost(
+        seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
+        memory=lambda system, n: 2 * (n or 0) ** 2,
+    ),
+    scope=Scope(refuses=_baseline_refusal, ignores=_BATCH),
     run=seeded(
         "sample_pca",
         lambda system, times, n, stream, save: run_sample_pca(rule(system), times, n, stream),
         without=_BATCH,
     ),
-    seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
-    ignores=_BATCH,
-    refuses=_baseline_refusal,
-    equations="leading eigenvector of the sample covariance of the first t n samples, with a batch "
-    "m t n",
-    held=lambda system, n: 2 * (n or 0) ** 2,
 )
-SAMPLE_PCA_LIMIT = Method(
+SAMPLE_PCA_LIMIT = Limit[SparsePCA](
     name="sample_pca_limit",
-    about="its overlap as n → ∞",
-    engines=(*COMMON, __package__),
     role=Role.BASELINE,
-    accuracy="exact",
-    outputs=TRAJECTORY[:1],
+    about=About(
+        text="its overlap as n → ∞",
+        accuracy="exact",
+        equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
+        engines=(*COMMON, __package__),
+    ),
+    outputs=Outputs(TRAJECTORY[:1]),
+    cost=Cost(seconds=lambda system, n, last: 1e-5),
+    scope=Scope(refuses=_baseline_refusal, ignores=_BATCH | {"prior"}),
     run=lambda system, times, n, seed, save: PointResult(
         {"Q": np.asarray(sample_pca_overlap(constant_omega(system), system.batch * times))}
     ),
-    refuses=_baseline_refusal,
-    seconds=lambda system, n, last: 1e-5,
-    ignores=_BATCH | {"prior"},
-    equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
 )
 _OFFLINE = frozenset({"start", "variant"})
-PENALISED_PCA = Method(
+PENALISED_PCA = Simulation[SparsePCA](
     name="penalised_pca",
-    about="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
-    engines=(*PROJECTED, OWN, __package__),
     role=Role.BASELINE,
-    stochastic=True,
-    accuracy="approximate",
-    outputs=(
-        TRAJECTORY[0],
-        Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
-        Output("residual", ("time",), "departure from the conditions of a stationary point"),
-        Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
+    about=About(
+        text="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
+        accuracy="approximate",
+        equations=f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n "
+        "samples; soft thresholded power iterations (Luss and Teboulle 2013), the best of five "
+        "starts",
+        engines=(*PROJECTED, OWN, __package__),
+    ),
+    outputs=Outputs(
+        (
+            TRAJECTORY[0],
+            Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
+            Output("residual", ("time",), "departure from the conditions of a stationary point"),
+            Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
+        )
+    ),
+    cost=Cost(
+        seconds=lambda system, n, last: (
+            5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
+        ),
+        memory=lambda system, n: 2 * (n or 0) ** 2,
+    ),
+    scope=Scope(
+        refuses=lambda system: (
+            _baseline_refusal(system) or refusal(lambda system: penalty_of(rule(system)))(system)
+        ),
+        ignores=_OFFLINE,
     ),
     run=seeded(
         "penalised_pca",
         lambda system, times, n, stream, save: run_penalised(rule(system), times, n, stream),
         without=_OFFLINE,
     ),
-    refuses=lambda system: (
-        _baseline_refusal(system) or refusal(lambda system: penalty_of(rule(system)))(system)
-    ),
-    seconds=lambda system, n, last: (
-        5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
-    ),
-    ignores=_OFFLINE,
-    equations=f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n samples; "
-    "soft thresholded power iterations (Luss and Teboulle 2013), the best of five starts",
-    held=lambda system, n: 2 * (n or 0) ** 2,
 )
 METHODS = (
     *given_data(
@@ -188,12 +209,12 @@ METHODS = (
 Mask = NDArray[np.bool_]
 
 
-def _least(system: Any, tau: float) -> float:
+def _least(system: SparsePCA, tau: float) -> float:
     """The omega up to which Oja's method learns nothing."""
     return tau / (2 * int(system.batch))
 
 
-def _stays(system: Any) -> str:
+def _stays(system: SparsePCA) -> str:
     """That a limit which starts at Q = 0 stays there, and what to do."""
     lead = (
         "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "
@@ -209,7 +230,7 @@ def _stays(system: Any) -> str:
     return lead
 
 
-def _weak(system: Any) -> str:
+def _weak(system: SparsePCA) -> str:
     """That the signal is too weak for Oja's method; empty if it is not."""
     tau, omega = schedule(system).constant, signal(system).constant
     if omega == 0:
@@ -226,12 +247,12 @@ def _weak(system: Any) -> str:
     )
 
 
-def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
+def _limit(system: SparsePCA, values: Mapping[str, Array], times: Array) -> str:
     still = np.abs(values["Q"]).max() <= ZERO
     return _stays(system) if still else _weak(system)
 
 
-def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str:
+def _states(system: SparsePCA, overlap: Array, stable: Mask, informative: Mask) -> str:
     if np.any(stable & informative):
         return ""
     if motion(system).moves:
@@ -243,7 +264,7 @@ def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str
 
 
 def _transitions(
-    system: Any, parameter: str, overlap: Array, ends: tuple[float, float] | None
+    system: SparsePCA, parameter: str, overlap: Array, ends: tuple[float, float] | None
 ) -> str:
     if overlap.size:
         return ""

@@ -15,55 +15,52 @@ from hdica.systems.projected.controls import (
     TAU,
 )
 from hdica.systems.projected.stream import SAMPLES_TO_TRY
-from hdica.systems.registry import register
 from hdica.systems.sparse_pca.methods import METHODS, NOTES, OMEGA
 from hdica.systems.sparse_pca.system import SparsePCA, mean_field
 from hdica.systems.system import Symbol, System, in_words
 
 __all__ = ["SYSTEM", "SparsePCA"]
 
-SYSTEM = register(
-    System(
-        parameters=SparsePCA,
-        title="Online sparse PCA of the spiked covariance model",
-        short="online sparse PCA",
-        papers=(work("Wang and Lu 2016"),),
-        order_parameters=(OVERLAP, PENALTY),
-        controls=(TAU, OMEGA, RHO),
-        dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN),
-        symbols={
-            **SYMBOLS,
-            **in_words(
-                sample_pca="sample PCA",
-                sample_pca_limit="limit of sample PCA",
-                penalised_pca="penalised PCA",
-                objective="objective",
-                residual="residual",
-                nonzero="share not 0",
-            ),
-            "omega_c": Symbol("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
-        },
-        methods=METHODS,
-        mean_field=mean_field,
-        functions={"best_step": "hdica.systems.projected.best_step"},
-        notes=NOTES,
-        examples=(
-            {"tau": 0.5, "omega": 1.5, "start": {"overlap": 0.7}},
-            {
-                "tau": 0.5,
-                "omega": 1.5,
-                "regularizer": "0.1*sign(x)",
-                "prior": {"sparse": 0.3},
-                "start": {"overlap": 0.7},
-            },
-            {"tau": 0.5, **SAMPLES_TO_TRY},
-            {
-                "tau": 0.5,
-                "omega": 1.5,
-                "prior": "gaussian",
-                "motion": {"exchange": 0.1},
-                "start": {"overlap": 0.7},
-            },
+SYSTEM = System(
+    parameters=SparsePCA,
+    title="Online sparse PCA of the spiked covariance model",
+    short="online sparse PCA",
+    papers=(work("Wang and Lu 2016"),),
+    order_parameters=(OVERLAP, PENALTY),
+    controls=(TAU, OMEGA, RHO),
+    dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN),
+    symbols={
+        **SYMBOLS,
+        **in_words(
+            sample_pca="sample PCA",
+            sample_pca_limit="limit of sample PCA",
+            penalised_pca="penalised PCA",
+            objective="objective",
+            residual="residual",
+            nonzero="share not 0",
         ),
-    )
+        "omega_c": Symbol("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
+    },
+    methods=METHODS,
+    mean_field=mean_field,
+    functions={"best_step": "hdica.systems.projected.best_step"},
+    notes=NOTES,
+    examples=(
+        {"tau": 0.5, "omega": 1.5, "start": {"overlap": 0.7}},
+        {
+            "tau": 0.5,
+            "omega": 1.5,
+            "regularizer": "0.1*sign(x)",
+            "prior": {"sparse": 0.3},
+            "start": {"overlap": 0.7},
+        },
+        {"tau": 0.5, **SAMPLES_TO_TRY},
+        {
+            "tau": 0.5,
+            "omega": 1.5,
+            "prior": "gaussian",
+            "motion": {"exchange": 0.1},
+            "start": {"overlap": 0.7},
+        },
+    ),
 )

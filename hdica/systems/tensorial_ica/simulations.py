@@ -13,18 +13,22 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import Values, steps_of
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
-from hdica.systems.kernel import FINITE
 from hdica.systems.method import (
-    Array,
+    FINITE,
+    About,
     Bits,
-    Method,
-    Output,
-    PointResult,
+    Cost,
+    Outputs,
     Role,
+    Scope,
+    Simulation,
+    Size,
+    Together,
     Trial,
     always,
     refusal,
 )
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.paths import (
     coupon_mean,
     coupon_sd,
@@ -118,24 +122,25 @@ def steps_seconds(system: TensorialICA, steps: float) -> float:
     return 1e-4 + steps * (1e-9 + system.dimension * _STEP.get(spec, 2.5e-8))
 
 
-VECTOR = Method(
+VECTOR = Simulation[TensorialICA](
     name="vector",
-    about="v = A'u, all d entries; a step costs d operations, eight seeds run side by side",
-    engines=AT_FINITE,
     role=Role.SIMULATION,
     rank=1,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    bits=Bits.EVERY_KIND,
-    outputs=PATH,
-    extras=(V,),
+    about=About(
+        text="v = A'u, all d entries; a step costs d operations, eight seeds run side by side",
+        accuracy="exact",
+        equations=f"{PAPER}, (ICA) in the coordinates v = A'u of the sources",
+        bits=Bits.EVERY_KIND,
+        engines=AT_FINITE,
+    ),
+    outputs=Outputs(PATH, extras=(V,)),
+    cost=Cost(
+        seconds=lambda system, n, last: steps_seconds(system, last),
+        memory=lambda system, n: 2 * system.dimension,
+    ),
+    scope=Scope(ignores=IGNORED, n=Size.NONE),
     run=alone(_vectors),
-    together=_vectors,
-    seconds=lambda system, n, last: steps_seconds(system, last),
-    ignores=IGNORED,
-    equations=f"{PAPER}, (ICA) in the coordinates v = A'u of the sources",
-    held=lambda system, n: 2 * system.dimension,
+    together=Together(_vectors),
 )
 
 
@@ -144,21 +149,22 @@ def _dense_seconds(system: TensorialICA, n: int | None, last: float) -> float:
     return 1e-4 + last * (work + 2e-8 * system.dimension)
 
 
-OBSERVED = Method(
+OBSERVED = Simulation[TensorialICA](
     name="observed",
-    about="u from data X = AZ, identity or random orthonormal A, on the same samples",
-    engines=AT_FINITE,
     role=Role.SIMULATION,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    outputs=PATH,
-    extras=(V, U),
+    about=About(
+        text="u from data X = AZ, identity or random orthonormal A, on the same samples",
+        accuracy="exact",
+        equations=f"{PAPER}, (ICA) as it is printed",
+        engines=AT_FINITE,
+    ),
+    outputs=Outputs(PATH, extras=(V, U)),
+    cost=Cost(
+        seconds=_dense_seconds,
+        memory=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
+    ),
+    scope=Scope(ignores=frozenset({"bounds"}), n=Size.NONE),
     run=_observed,
-    seconds=_dense_seconds,
-    ignores=frozenset({"bounds"}),
-    equations=f"{PAPER}, (ICA) as it is printed",
-    held=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
 )
 PATHS = (VECTOR, OBSERVED)
 ENDS = (
@@ -195,16 +201,20 @@ def _numbers(**values: float) -> dict[str, Array]:
 TRAINING = replace(
     VECTOR,
     name="training",
-    about="the end of a training in phases of T/2 samples, and of its first phase",
     role=Role.OTHER,
     rank=None,
-    outputs=ENDS,
-    extras=(),
+    about=replace(
+        VECTOR.about,
+        text="the end of a training in phases of T/2 samples, and of its first phase",
+        equations=f"{PAPER}, (ICA) with the step sizes of Theorems 4 and 7 and of Corollary 8",
+    ),
+    outputs=Outputs(ENDS),
+    cost=replace(
+        VECTOR.cost, seconds=lambda system, n, last: steps_seconds(system, trained(system).end)
+    ),
+    scope=replace(VECTOR.scope, refuses=refusal(trained)),
     run=alone(_trainings),
-    together=_trainings,
-    refuses=refusal(trained),
-    seconds=lambda system, n, last: steps_seconds(system, trained(system).end),
-    equations=f"{PAPER}, (ICA) with the step sizes of Theorems 4 and 7 and of Corollary 8",
+    together=Together(_trainings),
 )
 
 
@@ -223,13 +233,14 @@ def _averages(
 SETTLED = replace(
     VECTOR,
     name="settled",
-    about="the mean of tan² over the output times in the second half of a run",
     role=Role.OTHER,
     rank=None,
-    outputs=(Output("tan2", (), "mean of tan2 over the output times in the second half"),),
-    extras=(),
+    about=replace(
+        VECTOR.about, text="the mean of tan² over the output times in the second half of a run"
+    ),
+    outputs=Outputs((Output("tan2", (), "mean of tan2 over the output times in the second half"),)),
     run=alone(_averages),
-    together=_averages,
+    together=Together(_averages),
 )
 
 
@@ -252,21 +263,25 @@ _AT = ("time",)
 VESSEL = replace(
     VECTOR,
     name="vessel",
-    about="how far U = v_k/v_1 strays from the centre of the vessel of Lemma 5",
     role=Role.OTHER,
     rank=None,
-    outputs=(
-        Output("sup", _AT, "largest deviation of U_k until t, mean over k"),
-        Output("sup_max", _AT, "largest deviation of U_k until t, largest over k"),
-        Output("ratio", _AT, "mean largest deviation over eta t^1/2"),
-        Output("inside", _AT, "1 while the tangent stays below 2^-1/2"),
+    about=replace(
+        VECTOR.about,
+        text="how far U = v_k/v_1 strays from the centre of the vessel of Lemma 5",
+        equations=f"{PAPER}, Lemma 5, with the centre of each path's own v",
     ),
-    extras=(),
+    outputs=Outputs(
+        (
+            Output("sup", _AT, "largest deviation of U_k until t, mean over k"),
+            Output("sup_max", _AT, "largest deviation of U_k until t, largest over k"),
+            Output("ratio", _AT, "mean largest deviation over eta t^1/2"),
+            Output("inside", _AT, "1 while the tangent stays below 2^-1/2"),
+        )
+    ),
+    cost=replace(VECTOR.cost, seconds=lambda system, n, last: 8 * steps_seconds(system, last)),
+    scope=replace(VECTOR.scope, refuses=refusal(constant_eta)),
     run=alone(_vessels),
-    together=_vessels,
-    refuses=refusal(constant_eta),
-    seconds=lambda system, n, last: 8 * steps_seconds(system, last),
-    equations=f"{PAPER}, Lemma 5, with the centre of each path's own v",
+    together=Together(_vessels),
 )
 TRAININGS = (TRAINING, SETTLED, VESSEL)
 
@@ -305,23 +320,32 @@ def _one_sided(system: TensorialICA) -> str:
 REPEATS = replace(
     VECTOR,
     name="repeats",
-    about="independent runs from the start until every component was found, and how many it took",
     role=Role.OTHER,
     rank=None,
-    outputs=(
-        Output("repeats", (), "runs until every component was found; NaN where one never was"),
-        Output("made", (), "runs that were made"),
-        Output("success", (), "share of runs that found a component"),
-        Output("tan2", (), "largest squared tangent over the components"),
+    about=replace(
+        VECTOR.about,
+        text=(
+            "independent runs from the start until every component was found, and how many it took"
+        ),
+        equations=f"{PAPER}, (ICA) from fresh starts and samples, about d ln d times",
     ),
-    extras=(),
+    outputs=Outputs(
+        (
+            Output("repeats", (), "runs until every component was found; NaN where one never was"),
+            Output("made", (), "runs that were made"),
+            Output("success", (), "share of runs that found a component"),
+            Output("tan2", (), "largest squared tangent over the components"),
+        )
+    ),
+    cost=replace(
+        VECTOR.cost,
+        seconds=lambda system, n, last: (
+            2 * coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
+        ),
+    ),
+    scope=replace(VECTOR.scope, refuses=_one_sided),
     run=_repeats,
     together=None,
-    refuses=_one_sided,
-    seconds=lambda system, n, last: (
-        2 * coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
-    ),
-    equations=f"{PAPER}, (ICA) from fresh starts and samples, about d ln d times",
 )
 
 
@@ -345,20 +369,27 @@ def _deflation(
 DEFLATION = replace(
     REPEATS,
     name="deflation",
-    about="one component after another, each in the complement of those found",
-    outputs=(
-        Output("tan2", (), "largest squared tangent over the components"),
-        Output("median", (), "median squared tangent over the components"),
-        Output("complete", (), "1 if every component was found"),
-        Output("slowest", (), "most steps that a component took to tan^2 = 1/3", "steps"),
+    about=replace(
+        REPEATS.about,
+        text="one component after another, each in the complement of those found",
+        equations=f"{PAPER}, (ICA) with the projection of Delfosse and Loubaton 1995",
     ),
+    outputs=Outputs(
+        (
+            Output("tan2", (), "largest squared tangent over the components"),
+            Output("median", (), "median squared tangent over the components"),
+            Output("complete", (), "1 if every component was found"),
+            Output("slowest", (), "most steps that a component took to tan^2 = 1/3", "steps"),
+        )
+    ),
+    cost=Cost(
+        seconds=lambda system, n, last: (
+            1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
+        ),
+        memory=lambda system, n: 2 * system.dimension**2,
+    ),
+    scope=replace(REPEATS.scope, refuses=always),
     run=_deflation,
-    refuses=always,
-    seconds=lambda system, n, last: (
-        1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
-    ),
-    equations=f"{PAPER}, (ICA) with the projection of Delfosse and Loubaton 1995",
-    held=lambda system, n: 2 * system.dimension**2,
 )
 
 
@@ -370,20 +401,25 @@ def _coupons(system: TensorialICA, *_: object) -> PointResult:
 COUPONS = replace(
     ODE,
     name="coupons",
-    about="how many repeats that takes if each finds one component, any of them equally often",
-    engines=(*FINITE, HOME),
     role=Role.OTHER,
     rank=None,
-    closed=False,
-    accuracy="exact",
-    outputs=(
-        Output("repeats", (), "mean number of runs until every component was found, d H_d"),
-        Output("repeats_sd", (), "standard deviation of the number of runs"),
+    about=About(
+        text="how many repeats that takes if each finds one component, any of them equally often",
+        accuracy="exact",
+        equations="Coupon collector: a sum of d geometric waiting times",
+        engines=(*FINITE, HOME),
+    ),
+    outputs=Outputs(
+        (
+            Output("repeats", (), "mean number of runs until every component was found, d H_d"),
+            Output("repeats_sd", (), "standard deviation of the number of runs"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-4),
+    scope=Scope(
+        refuses=lambda system: "", ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}
     ),
     run=_coupons,
-    refuses=lambda system: "",
-    seconds=lambda system, n, last: 1e-4,
-    ignores=ANY_SIGN | {"start", "eta", "schedule", "source"},
-    equations="Coupon collector: a sum of d geometric waiting times",
+    closed=False,
 )
 RECOVERY = (REPEATS, DEFLATION, COUPONS)

@@ -20,7 +20,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
 from hdica.process.progress import check_deadline
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.system import (
     HERE,
     PAPER,
@@ -304,23 +305,26 @@ def _ode(system: TensorialICA, times: Array, *_: object) -> PointResult:
     return PointResult({"v": path.v, "tan2": tan2, "tan2_error": error, "tan2_control": control})
 
 
-ODE = Method(
+ODE = Limit[TensorialICA](
     name="ode",
-    about="v as η → 0 at fixed βηt, from any start that is not random, in closed form",
-    engines=HERE,
     role=Role.LIMIT,
     rank=1,
-    closed=True,
-    accuracy="converged",
-    outputs=(
-        TAN2,
-        V,
-        Output("tan2_error", _AT, "error of tan2, from the root of the closed form"),
-        Output("tan2_control", _AT, "tan2 with the rate wrong by 2 % (negative control)"),
+    about=About(
+        text="v as η → 0 at fixed βηt, from any start that is not random, in closed form",
+        accuracy="converged",
+        equations=f"{PAPER}, transient stage: dv_k/d(eta t) = beta (v_k^3 - v_k sum v_i^4)",
+        engines=HERE,
     ),
+    outputs=Outputs(
+        (
+            TAN2,
+            V,
+            Output("tan2_error", _AT, "error of tan2, from the root of the closed form"),
+            Output("tan2_control", _AT, "tan2 with the rate wrong by 2 % (negative control)"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension),
+    scope=Scope(refuses=refusal(start_of), ignores=ANY_SIGN),
     run=_ode,
-    refuses=refusal(start_of),
-    seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension,
-    ignores=ANY_SIGN,
-    equations=f"{PAPER}, transient stage: dv_k/d(eta t) = beta (v_k^3 - v_k sum v_i^4)",
+    closed=True,
 )

@@ -17,7 +17,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import Source
 from hdica.systems.fields import source
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.fluctuation import (
     first_order_level,
     median_factor,
@@ -330,21 +331,26 @@ def _predictable(system: TensorialICA) -> None:
 TWO_PHASE = replace(
     ODE,
     name="two_phase",
-    about="the median of tan² at the ends of a training, where its first phase succeeds",
     rank=None,
-    closed=False,
-    accuracy="approximate",
-    outputs=(
-        Output("tan2", (), "median of tan2 at the end of the second phase"),
-        Output("half", (), "median of tan2 at the end of the first phase"),
-        Output("mean", (), "mean of tan2 at the end of the second phase"),
-        Output("warm", (), "share of uniform starts that have the time for the first phase"),
-        Output("drag", (), "eta_1 d^2/beta, below about 1 where noise lets the first succeed"),
+    about=replace(
+        ODE.about,
+        text="the median of tan² at the ends of a training, where its first phase succeeds",
+        accuracy="approximate",
+        equations=f"{PAPER}, Corollary 8, with the stationary level in place of its bound",
     ),
+    outputs=Outputs(
+        (
+            Output("tan2", (), "median of tan2 at the end of the second phase"),
+            Output("half", (), "median of tan2 at the end of the first phase"),
+            Output("mean", (), "mean of tan2 at the end of the second phase"),
+            Output("warm", (), "share of uniform starts that have the time for the first phase"),
+            Output("drag", (), "eta_1 d^2/beta, below about 1 where noise lets the first succeed"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 3e-2),
+    scope=replace(ODE.scope, refuses=refusal(_predictable)),
     run=_two_phase,
-    refuses=refusal(_predictable),
-    seconds=lambda system, n, last: 3e-2,
-    equations=f"{PAPER}, Corollary 8, with the stationary level in place of its bound",
+    closed=False,
 )
 _ON = ("quantile",)
 _UNIT = "steps"
@@ -413,18 +419,18 @@ def _check_moments(system: TensorialICA) -> None:
     moments_for_noise(system, 1 if v0 is None else _support(v0) or 1)
 
 
-TRAVERSE = Method(
+TRAVERSE = Limit[TensorialICA](
     name="traverse",
-    about="steps of the three stages N₁, N₂, N₃: mean and quantiles, over uniform starts too",
-    engines=HERE,
     role=Role.OTHER,
-    accuracy="approximate",
-    outputs=OUTPUTS,
+    about=About(
+        text="steps of the three stages N₁, N₂, N₃: mean and quantiles, over uniform starts too",
+        accuracy="approximate",
+        equations=f"{PAPER}, traverse times of the three stages, with their constants",
+        engines=HERE,
+    ),
+    outputs=Outputs(OUTPUTS, coords=lambda times: {"quantile": np.array(PROBABILITIES)}),
+    cost=Cost(seconds=lambda system, n, last: 0.5),
+    scope=Scope(refuses=refusal(_check_moments), ignores=ANY_SIGN),
     run=_traverse,
-    coords=lambda times: {"quantile": np.array(PROBABILITIES)},
-    refuses=refusal(_check_moments),
-    seconds=lambda system, n, last: 0.5,
-    ignores=ANY_SIGN,
-    equations=f"{PAPER}, traverse times of the three stages, with their constants",
 )
 METHODS = (TWO_PHASE, TRAVERSE)

@@ -19,7 +19,6 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin
-from hdica.systems.ages import UNIT, at_ages, over_age
 from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica.escape.times import Escape, escape
 from hdica.systems.hebbian_ica.fields import (
@@ -39,9 +38,28 @@ from hdica.systems.hebbian_ica.system import (
     plain_refusal,
     rule,
 )
-from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED, kernel_of
-from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, refusal
-from hdica.systems.trials import Together, alone, content_of, in_lanes
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    DIFFUSIONS,
+    NUMERICS,
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    RunAll,
+    Scope,
+    Simulation,
+    Size,
+    Together,
+    kernel_of,
+    refusal,
+)
+from hdica.systems.outputs import UNIT, Array, Output, PointResult, at_ages, over_age
+from hdica.systems.trials import alone, content_of, in_lanes
 
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
@@ -203,38 +221,43 @@ def _escape(
 
 
 _ENGINES = (*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME)
-ESCAPE = Method(
+ESCAPE = Limit[HebbianICA](
     name="escape",
-    about="laws of the first and the last escape as n → ∞ at fixed ν",
-    engines=_ENGINES,
-    # Points from before the law of the last escape lack one of the outputs.
-    kernel=f"{kernel_of(_ENGINES)}, law of the last",
     role=Role.ESCAPE,
     rank=1,
-    accuracy="converged",
-    outputs=(*ESCAPES, PRINTED),
-    extras=BEST,
+    about=About(
+        text="laws of the first and the last escape as n → ∞ at fixed ν",
+        accuracy="converged",
+        equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
+        engines=_ENGINES,
+        # Points from before the law of the last escape lack one of the outputs.
+        version=f"{kernel_of(_ENGINES)}, law of the last",
+    ),
+    outputs=Outputs((*ESCAPES, PRINTED), extras=BEST, coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 0.45),
+    scope=Scope(
+        refuses=refusal(lambda system: escapes_at_all(system, None)),
+        ignores=frozenset({"alpha", "threshold"}),
+    ),
     run=_escape,
-    coords=over_age,
-    refuses=refusal(lambda system: escapes_at_all(system, None)),
-    seconds=lambda system, n, last: 0.45,
-    ignores=frozenset({"alpha", "threshold"}),
-    equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
-    about="the same by the diffusion at n",
     rank=None,
-    accuracy="approximate",
-    outputs=ESCAPES,
-    extras=(),
-    refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
-    seconds=lambda system, n, last: 0.4,
-    prepares=averages("drift", "noise", "second"),
-    ignores=frozenset({"alpha"}),
-    equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
-    finite=True,
+    about=replace(
+        ESCAPE.about,
+        text="the same by the diffusion at n",
+        accuracy="approximate",
+        equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
+    ),
+    outputs=replace(ESCAPE.outputs, always=ESCAPES, extras=()),
+    cost=Cost(seconds=lambda system, n, last: 0.4, prepares=averages("drift", "noise", "second")),
+    scope=Scope(
+        refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
+        ignores=frozenset({"alpha"}),
+        n=Size.DIMENSION,
+    ),
 )
 
 
@@ -251,7 +274,7 @@ def _passage_values(passage: Passage, n: int, power: int) -> Values:
     return {k: np.asarray(math.nan if lost else v) for k, v in values.items()}, passage.diverged
 
 
-def passages_in(power: int) -> Together:
+def passages_in(power: int) -> RunAll:
     """First passages in n^power steps, all seeds of a system in one race of eight lanes."""
 
     def race(
@@ -292,22 +315,23 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     return 5e-4 + steps * 1.5e-9 * (1 + k * (k + m))
 
 
-ESCAPE_TIMES = Method(
+ESCAPE_TIMES = Simulation[HebbianICA](
     name="escape_times",
-    about="when chains first find a source, and when min(K, M) are found",
-    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.ESCAPE,
-    stochastic=True,
-    accuracy="exact in law",
-    bits=Bits.EVERY_KIND,
-    outputs=PASSAGES,
+    about=About(
+        text="when chains first find a source, and when min(K, M) are found",
+        accuracy="exact in law",
+        equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
+        bits=Bits.EVERY_KIND,
+        engines=(*PROJECTED, AVERAGES, HOME),
+    ),
+    outputs=Outputs(PASSAGES),
+    cost=Cost(
+        seconds=_passage_seconds, memory=lambda system, n: LANES * overlaps_held(system), fused=True
+    ),
+    scope=Scope(refuses=passage_refusal),
     run=alone(_PASSAGES),
-    refuses=passage_refusal,
-    seconds=_passage_seconds,
-    fused=True,
-    equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
-    held=lambda system, n: LANES * overlaps_held(system),
-    together=_PASSAGES,
+    together=Together(_PASSAGES),
 )
 
 
@@ -333,23 +357,29 @@ def _trapping(
     return PointResult({"U": np.array(u, dtype=float) / noise, **tables})
 
 
-TRAPPING = Method(
+TRAPPING = Limit[HebbianICA](
     name="trapping",
-    about="the potential of √n R",
-    engines=(*COMMON, AVERAGES, HOME),
     role=Role.OTHER,
-    accuracy="exact",
-    outputs=(
-        Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
-        Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
-        Output("summit", PAIR, "r at the top of the barrier"),
+    about=About(
+        text="the potential of √n R",
+        accuracy="exact",
+        equations=f"{PAPER}, (26) over the D of (25)",
+        engines=(*COMMON, AVERAGES, HOME),
+    ),
+    outputs=Outputs(
+        (
+            Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
+            Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
+            Output("summit", PAIR, "r at the top of the barrier"),
+        ),
+        coords=lambda times: {"r": POSITIONS},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-2),
+    scope=Scope(
+        refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
+        ignores=frozenset({"alpha", "threshold", "start"}),
     ),
     run=_trapping,
-    coords=lambda times: {"r": POSITIONS},
-    refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
-    seconds=lambda system, n, last: 1e-2,
-    ignores=frozenset({"alpha", "threshold", "start"}),
-    equations=f"{PAPER}, (26) over the D of (25)",
 )
 
 METHODS = (ESCAPE_TIMES, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

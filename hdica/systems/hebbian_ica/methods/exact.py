@@ -10,7 +10,6 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.passage.exact import Passage, exact_passage
 from hdica.limits.passage.two_variables import LongChain
-from hdica.systems.ages import UNIT, at_ages
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import in_unit, signs, sources
 from hdica.systems.hebbian_ica.methods.escape import (
@@ -22,8 +21,8 @@ from hdica.systems.hebbian_ica.methods.escape import (
     escapes_at_all,
 )
 from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.kernel import AVERAGES, COMMON, PASSAGES
-from hdica.systems.method import Array, Output, PointResult, refusal
+from hdica.systems.method import AVERAGES, COMMON, PASSAGES, About, Cost, Scope, Size, refusal
+from hdica.systems.outputs import UNIT, Array, Output, PointResult, at_ages
 
 _LEAST = 3
 _ANY = 10**6
@@ -88,19 +87,19 @@ def _exact(
 ESCAPE_EXACT = replace(
     ESCAPE,
     name="escape_exact",
-    about="law of the escape from R = 0 at n, from the exact chain (K = M = 1)",
-    engines=(*COMMON, AVERAGES, PASSAGES, HOME),
-    kernel="",
     rank=None,
-    accuracy="exact",
-    outputs=OUTPUTS,
-    extras=(),
+    about=About(
+        text="law of the escape from R = 0 at n, from the exact chain (K = M = 1)",
+        accuracy="exact",
+        equations=(
+            f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation"
+        ),
+        engines=(*COMMON, AVERAGES, PASSAGES, HOME),
+    ),
+    outputs=replace(ESCAPE.outputs, always=OUTPUTS, extras=()),
+    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 40)),
+    scope=Scope(refuses=refusal(lambda system: check(system, _ANY)), n=Size.DIMENSION),
     run=_exact,
-    refuses=refusal(lambda system: check(system, _ANY)),
-    seconds=lambda system, n, last: max(2.5, (n or 1) / 40),
-    ignores=frozenset(),
-    equations=f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation",
-    finite=True,
 )
 
 METHODS = (ESCAPE_EXACT,)
