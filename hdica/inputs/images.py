@@ -136,11 +136,7 @@ def check_width(images: Sequence[Picture], width: int) -> None:
 
 
 def patch_blocks(
-    images: Sequence[Picture],
-    width: int,
-    count: int,
-    rng: np.random.Generator,
-    rows: int = ROWS,
+    images: Sequence[Picture], width: int, count: int, rng: np.random.Generator, rows: int = ROWS
 ) -> Iterator[Array]:
     """Patches of :func:`random_patches` in blocks of at most ``rows`` rows.
 

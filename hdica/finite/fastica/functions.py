@@ -11,15 +11,7 @@ import math
 import numba
 import numpy as np
 
-from hdica.finite.random.lanes import (
-    as_floats,
-    as_words,
-    every,
-    fma,
-    magnitude,
-    where,
-    with_sign,
-)
+from hdica.finite.random.lanes import as_floats, as_words, every, fma, magnitude, where, with_sign
 
 EXP, LOGCOSH, KURTOSIS, HE4, FORMULA = range(5)
 """Contrasts with code of their own, and all others."""

@@ -68,12 +68,7 @@ def starts(frame: Frame, number: int, overlap: float | None, stream: Stream) -> 
 
 
 def with_new_samples(
-    prepared: Prepared,
-    w: Array,
-    contrast: Contrast,
-    tolerance: float,
-    most: int,
-    stream: Stream,
+    prepared: Prepared, w: Array, contrast: Contrast, tolerance: float, most: int, stream: Stream
 ) -> Fit:
     """FastICA that uses as many new samples in every iteration, all starts the same ones.
 

@@ -69,10 +69,7 @@ SYSTEM = System(
         "a0": Symbol("<i>a</i><sub>0</sub>", "$a_0$", "a₀"),
     },
     methods=(*fastica.METHODS, *gradient.METHODS, *limits.METHODS),
-    functions={
-        "SubspaceModel": f"{HOME}.model",
-        **dict.fromkeys(_FUNCTIONS, f"{HOME}.api"),
-    },
+    functions={"SubspaceModel": f"{HOME}.model", **dict.fromkeys(_FUNCTIONS, f"{HOME}.api")},
     analyses={
         "ensemble": {"simulation": Role.SIMULATION},
         "dependence": {"simulation": Role.SIMULATION},
@@ -83,11 +80,6 @@ SYSTEM = System(
         {**_FEW, "samples": 200, "space": "known", "batch": "fresh", "iterations": 5},
         {**_SMALL, **_STEPS, "batch": 8, "start": {"overlap": 0.5}},
         {**_SMALL, **_STEPS, "samples_per_dimension": 16, "batch": 8},
-        {
-            **_SMALL,
-            "algorithm": "flow",
-            "samples_per_dimension": 16,
-            "start": {"overlap": 0.5},
-        },
+        {**_SMALL, "algorithm": "flow", "samples_per_dimension": 16, "start": {"overlap": 0.5}},
     ),
 )

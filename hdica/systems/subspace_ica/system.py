@@ -176,8 +176,7 @@ class SubspaceICA(SubspaceModel):
         description="`fastica` (2), `sgd`, projected gradient steps (B.5), or `flow`, their limit",
     )
     batch: Batch = Field(
-        "all",
-        description="`all` n samples, `fresh` ones for every iteration, or B samples (`sgd`)",
+        "all", description="`all` n samples, `fresh` ones for every iteration, or B samples (`sgd`)"
     )
     eta: StepSize = Field(None, description="step size > 0 of `sgd`; time is η times the step")
     iterations: int = Field(200, description="most iterations of FastICA")

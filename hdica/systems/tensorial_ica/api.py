@@ -44,10 +44,7 @@ def _computed(system: TensorialICA, name: str, times: Array, kind: str) -> xr.Da
 @shown
 @limited
 def stationary_error(
-    system: TensorialICA,
-    *,
-    timeout: float | None = USUAL,
-    progress: bool | None = None,
+    system: TensorialICA, *, timeout: float | None = USUAL, progress: bool | None = None
 ) -> xr.Dataset:
     """How far online tensorial ICA stays from a component at a constant step size.
 
@@ -89,10 +86,7 @@ def stationary_error(
 @shown
 @limited
 def traverse_times(
-    system: TensorialICA,
-    *,
-    timeout: float | None = USUAL,
-    progress: bool | None = None,
+    system: TensorialICA, *, timeout: float | None = USUAL, progress: bool | None = None
 ) -> xr.Dataset:
     """How many steps the three stages of online tensorial ICA take at a constant step size.
 
@@ -127,10 +121,7 @@ def traverse_times(
 @shown
 @limited
 def landscape(
-    system: TensorialICA,
-    *,
-    timeout: float | None = USUAL,
-    progress: bool | None = None,
+    system: TensorialICA, *, timeout: float | None = USUAL, progress: bool | None = None
 ) -> xr.Dataset:
     """What tensorial ICA minimises, on the circle or the sphere of v.
 

@@ -240,12 +240,7 @@ def runs_of(rule: TensorialRule, steps: int) -> Run:
 
 
 def repeats(
-    run: Run,
-    dimension: int,
-    stream: Stream,
-    *,
-    level: float = WARM,
-    most: int | None = None,
+    run: Run, dimension: int, stream: Stream, *, level: float = WARM, most: int | None = None
 ) -> Repeats:
     """Independent runs on fresh samples, until every axis was found.
 
