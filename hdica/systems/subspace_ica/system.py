@@ -61,8 +61,8 @@ class SubspaceICA(SubspaceModel):
     space: Space = Field(
         "principal",
         description=(
-            "`principal` (the `rank` leading principal components), `{principal: d}`, `ambient` "
-            "(all), or `known` (the true spikes)"
+            "`principal` (the `rank` leading components), `{principal: d}`, `ambient`, or `known` (the "
+            "true spikes)"
         ),
     )
     whitening: Whitening = Field(
@@ -70,7 +70,7 @@ class SubspaceICA(SubspaceModel):
     )
     algorithm: Algorithm = Field(
         "fastica",
-        description="`fastica` (2), `sgd`, projected gradient steps (B.5), or `flow`, their limit",
+        description="`fastica` (2), `sgd` (B.5), or `flow`, its limit",
     )
     batch: Batch = Field(
         "all",
