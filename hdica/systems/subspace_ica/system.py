@@ -42,10 +42,9 @@ HOME = "hdica.systems.subspace_ica"
 class SubspaceICA(SubspaceModel):
     """ICA of the subspace model (3): FastICA, gradient descent or its flow on n of its samples.
 
-    The samples are centred, projected on a space (their leading principal components), whitened
-    there, and a direction w of length one is looked for at which the mean of a contrast G(w.y) is
-    extreme. What is followed is its overlap with Sv/|Sv|, where S = C^-1/2 and v is the
-    non-Gaussian direction (Reduce and Conquer 2025, (2)-(4) and (B.5)).
+    Samples are centred, projected on a space, whitened there, and a direction w of length one is
+    looked for at which the mean of G(w.y) is extreme. What is followed is its overlap with Sv/|Sv|:
+    S = C^-1/2, v is the non-Gaussian direction (Reduce and Conquer 2025, (2)-(4) and (B.5)).
 
     Raises
     ------
