@@ -60,8 +60,8 @@ class SubspaceICA(SubspaceModel):
     space: Space = Field(
         "principal",
         description=(
-            "`principal` (the `rank` leading components), `{principal: d}`, `ambient`, or `known` (the "
-            "true spikes)"
+            "`principal` (the `rank` leading components), `{principal: d}`, `ambient`, or `known` "
+            "(the true spikes)"
         ),
     )
     whitening: Whitening = Field(
