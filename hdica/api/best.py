@@ -14,6 +14,7 @@ import xarray as xr
 from hdica.api.asked import Over, with_values
 from hdica.api.goals import Goal, Measured, goal_of
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import is_number
 from hdica.process.progress import shown as showing
 from hdica.process.progress import tell
 from hdica.process.timeout import USUAL, named, within
@@ -22,7 +23,7 @@ from hdica.systems.labelled import described, noted
 from hdica.systems.outputs import Array
 from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
-from hdica.systems.space import Axis, address, check_conflicts, in_one_spelling, is_number
+from hdica.systems.space import Axis, address, check_conflicts, in_one_spelling
 from hdica.systems.system import joined
 
 Value = float | str

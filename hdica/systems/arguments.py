@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.plain import as_number, plain
+from hdica.ingredients.plain import as_number, is_number, plain
 from hdica.ingredients.save import ALL
 from hdica.process.machine import available
 from hdica.systems.method import Method
 from hdica.systems.outputs import Array, Output
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import expanded, is_number, number, parse_axis, size
+from hdica.systems.space import expanded, number, parse_axis, size
 
 LARGEST = 1e300
 """Larger numbers are not told from infinity: a whole one need not even be a float."""

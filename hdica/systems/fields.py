@@ -16,6 +16,7 @@ from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.held import held, is_vector
 from hdica.ingredients.motions import Motion, make_motion
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
@@ -24,7 +25,7 @@ from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wr
 from hdica.inputs.data_input import Reads
 from hdica.inputs.samples import SAMPLES, samples_input, vector_input
 from hdica.systems.parameters import constants_of
-from hdica.systems.space import in_one_spelling, is_number
+from hdica.systems.space import in_one_spelling
 
 Spec = str | dict[str, Any]
 S = TypeVar("S")

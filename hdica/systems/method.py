@@ -132,7 +132,7 @@ class Size(StrEnum):
     """What the number n of a point is."""
 
     DIMENSION = "dimension"
-    PARTICLES = "particles"
+    PARTICLES = "number of particles"
     NONE = "none"
 
 

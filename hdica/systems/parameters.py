@@ -29,7 +29,7 @@ METHODS = ("dims", "model_copy")
 """What of its methods a person uses; the rest is pydantic's machinery."""
 PALE = ' style="opacity:.6"'
 """Of rows of defaults."""
-WIDTH = 92
+WIDTH = 100
 """Letters of a line of the docstring."""
 
 
@@ -189,12 +189,8 @@ class Parameters(BaseModel, metaclass=_Listed):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The same problem with other fields, checked as if it were built anew.
 
-        Parameters
-        ----------
-        update
-            New values by field, or by its short name.
-        deep
-            Whether fields that are lists or mappings are copied, too.
+        ``update`` has new values by field, or by its short name; if ``deep``, fields that are lists
+        or mappings are copied, too.
         """
         if not update:
             return super().model_copy(deep=deep)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -15,11 +15,6 @@ from hdica.ingredients.plain import as_number
 from hdica.systems.parameters import Parameters, is_text
 
 Value = float | str
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a plain number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def canonical(value: float) -> float:

@@ -16,7 +16,7 @@ from hdica.systems.method import P, Run, RunAll, Simulation, Together, Trial
 from hdica.systems.outputs import Array, PointResult
 from hdica.systems.parameters import constants_of
 
-R = TypeVar("R")
+Rule = TypeVar("Rule")
 """What a kernel takes of a system, its rule."""
 Runner = Callable[[P, Array, int, Stream, Save], Values]
 """``runner(system, times, n, stream, save)``; n is 0 for a method without."""
@@ -60,7 +60,7 @@ def seeded(name: str, runner: Runner[P], without: frozenset[str] = frozenset()) 
     return run
 
 
-def each(function: Callable[[P], R], trials: Sequence[Trial[P]]) -> list[R]:
+def each(function: Callable[[P], Rule], trials: Sequence[Trial[P]]) -> list[Rule]:
     """A function of the system of every trial, computed once a system: points differ in seeds."""
     systems = {id(system): system for system, _ in trials}
     values = {key: function(system) for key, system in systems.items()}
@@ -85,11 +85,11 @@ def in_groups(
 
 def in_lanes(
     name: str,
-    rule_of: Callable[[P, int], R],
+    rule_of: Callable[[P, int], Rule],
     content: Callable[[P], object],
-    key: Callable[[P, R], Hashable],
+    key: Callable[[P, Rule], Hashable],
     most: int,
-    run: Callable[[list[P], list[R], Array, int, list[Stream]], list[Values]],
+    run: Callable[[list[P], list[Rule], Array, int, list[Stream]], list[Values]],
 ) -> RunAll[P]:
     """Points that a kernel computes side by side, each on the streams of the method ``name``.
 

@@ -63,7 +63,7 @@ def test_a_limit_gives_what_is_asked_for() -> None:
 
 
 def test_auto_takes_the_method_that_gives_it() -> None:
-    quick = replace(WANDER, name="quick", rank=1, extras=())
+    quick = replace(WANDER, name="quick", outputs=replace(WANDER.outputs, extras=()))
     slow = replace(WANDER, rank=2)
     with known(replace(RECORD, methods=(quick, slow, FADE))):
         assert hdica.simulate(SYSTEM, times=TIMES).attrs["method"] == "quick"

@@ -15,10 +15,10 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import is_number
 from hdica.inputs.data_input import BUNDLED, DATA, DataInput, Reads, data_input, path_of
 from hdica.inputs.filters import Series, load_filters
 from hdica.systems.arguments import check_memory
-from hdica.systems.fields import is_number
 from hdica.systems.parameters import Parameters
 
 FILTERS = (

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
-from hdica.systems.space import is_number
 
 Array = NDArray[np.float64]
 ALLOWED = "{drift: rate >= 0 on t = k/n}, {jumps: {times: [t1, ...], share: s in (0, 1]}}, or both"

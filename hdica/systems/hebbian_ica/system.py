@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.trap import Array
 from hdica.systems.fields import (
@@ -25,7 +26,6 @@ from hdica.systems.fields import (
     SourceSpec,
     check_real,
     formula,
-    is_number,
 )
 from hdica.systems.hebbian_ica.fields import (
     Batch,

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from hdica.errors import HdicaError
 from hdica.finite.projected.given import GivenRule
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.inputs.samples import with_array_held
@@ -50,7 +51,6 @@ from hdica.systems.fields import (
     check_vectors,
     closed_refusal,
     formula,
-    is_number,
     length_refusal,
     motion,
     prior,

@@ -13,8 +13,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
+from hdica.ingredients.plain import is_number
 from hdica.inputs.data_input import DATA, DataInput
-from hdica.systems.fields import CONSTANTS, is_number
+from hdica.systems.fields import CONSTANTS
 from hdica.systems.parameters import Parameters
 
 USUAL_RANK = 32

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
@@ -31,7 +32,6 @@ from hdica.systems.fields import (
 )
 from hdica.systems.parameters import Parameters
 from hdica.systems.several_ica.rule import Rule
-from hdica.systems.space import is_number
 
 Array = NDArray[np.float64]
 STARTS = (

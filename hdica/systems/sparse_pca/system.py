@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.given import GivenRule
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.products import ProductsAt, normal_products
@@ -46,7 +47,6 @@ from hdica.systems.fields import (
     check_vectors,
     closed_refusal,
     formula,
-    is_number,
     length_refusal,
     made_in_time,
     motion,

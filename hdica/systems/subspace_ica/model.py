@@ -12,11 +12,11 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from hdica.errors import HdicaError, suggestion
 from hdica.finite.random.streams import streams_of
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import is_number, plain
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.sources import Source, make_source
 from hdica.systems.arguments import check_memory, whole
-from hdica.systems.fields import LAWS, is_number
+from hdica.systems.fields import LAWS
 from hdica.systems.parameters import Parameters
 from hdica.systems.subspace_ica.samples import Spiked
 from hdica.systems.trials import content_of

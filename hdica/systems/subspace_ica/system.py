@@ -15,8 +15,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from hdica.errors import HdicaError, speaking_of, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.grammar import constants_used
-from hdica.ingredients.plain import plain
-from hdica.systems.fields import CONSTANTS, is_number
+from hdica.ingredients.plain import is_number, plain
+from hdica.systems.fields import CONSTANTS
 from hdica.systems.subspace_ica.model import MOST_SAMPLES, SubspaceModel, whole_number
 
 SPACES = "'principal', {principal: d}, 'ambient' or 'known'"
@@ -145,10 +145,9 @@ HOME = "hdica.systems.subspace_ica"
 class SubspaceICA(SubspaceModel):
     """ICA of the subspace model (3): FastICA, gradient descent or its flow on n of its samples.
 
-    The samples are centred, projected on a space (their leading principal components), whitened
-    there, and a direction w of length one is looked for at which the mean of a contrast G(w.y) is
-    extreme. What is followed is its overlap with Sv/|Sv|, where S = C^-1/2 and v is the
-    non-Gaussian direction (Reduce and Conquer 2025, (2)-(4) and (B.5)).
+    Samples are centred, projected on a space, whitened there, and a direction w of length one is
+    looked for at which the mean of G(w.y) is extreme. What is followed is its overlap with Sv/|Sv|:
+    S = C^-1/2, v is the non-Gaussian direction (Reduce and Conquer 2025, (2)-(4) and (B.5)).
 
     Raises
     ------
@@ -164,8 +163,8 @@ class SubspaceICA(SubspaceModel):
     space: Space = Field(
         "principal",
         description=(
-            "`principal` (the `rank` leading principal components), `{principal: d}`, `ambient` "
-            "(all), or `known` (the true spikes)"
+            "`principal` (the `rank` leading components), `{principal: d}`, `ambient`, or `known` "
+            "(the true spikes)"
         ),
     )
     whitening: Whitening = Field(
@@ -173,7 +172,7 @@ class SubspaceICA(SubspaceModel):
     )
     algorithm: Algorithm = Field(
         "fastica",
-        description="`fastica` (2), `sgd`, projected gradient steps (B.5), or `flow`, their limit",
+        description="`fastica` (2), `sgd` (B.5), or `flow`, its limit",
     )
     batch: Batch = Field(
         "all", description="`all` n samples, `fresh` ones for every iteration, or B samples (`sgd`)"

@@ -15,18 +15,10 @@ import numpy as np
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of, suggestion
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
-from hdica.systems.fields import (
-    CONSTANTS,
-    LAWS,
-    SCHEDULE,
-    Rate,
-    SourceSpec,
-    is_number,
-    schedule,
-    source,
-)
+from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, Rate, SourceSpec, schedule, source
 from hdica.systems.method import AVERAGES, COMMON, FINITE
 from hdica.systems.outputs import Array, Output
 from hdica.systems.parameters import Parameters
