@@ -329,7 +329,7 @@ SPECTRUM = replace(
 
 
 def _chance(system: FilterSeries, times: Array, *_: object) -> PointResult:
-    _, channels, width = shape(system)
+    channels, width = shape(system)[1:]
     d = channels * width * width
     values = _by_chance(d, np.array([rank(system, d)]))
     return PointResult({name: np.repeat(one, len(times)) for name, one in values.items()})
@@ -347,7 +347,7 @@ def _by_chance(d: int, ranks: NDArray[np.int64]) -> dict[str, Array]:
 
 
 def _chance_spectrum(system: FilterSeries, *_: object) -> PointResult:
-    _, channels, width = shape(system)
+    channels, width = shape(system)[1:]
     d = channels * width * width
     return PointResult(_by_chance(d, ranks_of(d)))
 

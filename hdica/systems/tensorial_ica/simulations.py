@@ -66,12 +66,13 @@ def streams(system: TensorialICA) -> Callable[[int], Stream]:
     return streams_of(content_of(system, IGNORED), "vector", 0)
 
 
+Trials = Sequence[Trial[TensorialICA]]
 Compute = Callable[[list[TensorialRule], list[TensorialICA], list[Stream]], list[Values]]
 """Runs of some points side by side, from their rules, systems and random numbers."""
 
 
 def _in_lanes(
-    trials: Sequence[Trial], compute: Compute, apart: Sequence[Hashable] = ()
+    trials: Trials, compute: Compute, apart: Sequence[Hashable] = ()
 ) -> list[PointResult]:
     """Points side by side, as many as there are lanes; their numbers do not depend on that.
 
@@ -87,7 +88,7 @@ def _in_lanes(
     return in_groups(list(zip(keys, apart, strict=True)) if apart else keys, LANES, some)
 
 
-def _vectors(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -> list[PointResult]:
+def _vectors(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
     return _in_lanes(
         trials, lambda rules, _, own: run_together(rules, times, own, frozenset(save.extra))
     )
@@ -174,9 +175,7 @@ ENDS = (
 )
 
 
-def _trainings(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save
-) -> list[PointResult]:
+def _trainings(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
     def compute(
         rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
     ) -> list[Values]:
@@ -218,9 +217,7 @@ TRAINING = replace(
 )
 
 
-def _averages(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save
-) -> list[PointResult]:
+def _averages(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
     late = times >= times[-1] / 2
 
     def compute(rules: list[TensorialRule], _: object, own: list[Stream]) -> list[Values]:
@@ -244,7 +241,7 @@ SETTLED = replace(
 )
 
 
-def _vessels(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -> list[PointResult]:
+def _vessels(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
     """The deviation too over eta t^1/2, the order that Lemma 5 gives; 0 at t = 0."""
     root = np.sqrt(np.maximum(steps_of(times, 1), 1))
 

@@ -221,8 +221,8 @@ def step_sizes(system: TensorialICA) -> Schedule:
         return schedule(system, "eta")
     training = phases(system)
     if training is None:
-        numerator = system.schedule["anneal"] / moments(system).beta
-        later = system.schedule["t0"]
+        plan = system.schedule or {}
+        numerator, later = plan["anneal"] / moments(system).beta, plan["t0"]
         _check_sizes(system, [numerator / later])
         return Schedule(lambda t: numerator / (np.asarray(t, dtype=float) + later), None)
     if training.first is None or training.second is None:
