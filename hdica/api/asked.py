@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, OutOfTime
 from hdica.ingredients.functions import word_for
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.save import ALL, Save
 from hdica.process.timeout import named, within
 from hdica.systems.arguments import (
@@ -145,7 +146,7 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
     )
 
 
-def _axis(key: object, given: object, system: Parameters, content: dict[str, Any]) -> Axis:
+def _axis(key: object, given: object, system: type[Parameters], content: dict[str, Any]) -> Axis:
     if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
         raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
     key = in_one_spelling(key, system, content)
@@ -168,8 +169,7 @@ def _values(key: str, given: object) -> tuple[Value, ...]:
 
 
 def _is_number(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(value) < LARGEST
+    return is_number(value) and abs(value) < LARGEST
 
 
 def with_values(

@@ -134,13 +134,13 @@ class _Tried:
     goal: Goal
     values: list[dict[str, Value]] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
-    systems: list[Parameters] = field(default_factory=list)
+    systems: list[Any] = field(default_factory=list)
     refused: HdicaError | None = None
 
     def loss(self, space: Space, point: tuple[float, ...]) -> float:
         number = len(self.measured) + 1
         tell(lambda: f"best: trial {number}")
-        one = None
+        one: Parameters | None = None
         try:
             one = space.system(point)
             measured = self.goal.measure(one)
@@ -238,7 +238,9 @@ def _spaces(system: Parameters, over: object) -> list[Space]:
     return spaces
 
 
-def _axis(key: str, values: object, cls: type[Parameters], content: dict[str, Any]) -> Axis:
+def _axis(
+    key: str, values: tuple[Value, ...], cls: type[Parameters], content: dict[str, Any]
+) -> Axis:
     return Axis(key, address(key, cls, content, "over"), values)
 
 
@@ -278,11 +280,13 @@ def _sorted(over: Mapping[Any, Any]) -> tuple[dict[str, Range], dict[str, tuple[
     return ranges, choices
 
 
-def _range(key: str, given: object) -> Range:
-    mapped = isinstance(given, Mapping)
-    if (set(given) != {"low", "high"}) if mapped else len(given) != 2:
+def _range(key: str, given: tuple[Any, ...] | Mapping[str, Any]) -> Range:
+    if isinstance(given, Mapping):
+        ends, allowed = (given.get("low"), given.get("high")), set(given) == {"low", "high"}
+    else:
+        ends, allowed = given, len(given) == 2
+    if not allowed:
         raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
-    ends = (given["low"], given["high"]) if mapped else given
     low, high = (finite(value, f"over: {key}") for value in ends)
     if not low < high:
         raise HdicaError(f"over: {key} = ({low:g}, {high:g}) is not allowed (low < high)")

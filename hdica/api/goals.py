@@ -63,22 +63,23 @@ def goal_of(given: object, record: System) -> Goal:
     if isinstance(given, str) and given == "steady overlap":
         words = "largest overlap of a stable state (maximised)"
         return Goal(words, "1", _steady_overlap)
-    keys = set(given) if isinstance(given, Mapping) else set()
+    goal = given if isinstance(given, Mapping) else {}
+    keys = set(goal)
     if keys == {"overlap at"}:
-        t = _time(given["overlap at"], "overlap at")
+        t = _time(goal["overlap at"], "overlap at")
         return Goal(f"overlap at t = {t:g} (maximised)", "1", lambda one: _overlap_at(one, t))
     if keys == {"support errors", "at"}:
-        theta = finite(given["support errors"], "goal: support errors")
+        theta = finite(goal["support errors"], "goal: support errors")
         if theta < 0:
             raise HdicaError(f"goal: support errors = {theta:g} is not allowed (a threshold >= 0)")
-        t = _time(given["at"], "at")
+        t = _time(goal["at"], "at")
         words = f"share of entries on the wrong side of abs(x) = {theta:g} at t = {t:g} (minimised)"
         return Goal(words, "1", lambda one: _support_errors(one, theta, t))
     if keys in ({"time to"}, {"time to", "within"}):
-        target = finite(given["time to"], "goal: time to")
+        target = finite(goal["time to"], "goal: time to")
         if not 0 < target < 1:
             raise HdicaError(f"goal: time to = {target:g} is not allowed (0 < overlap < 1)")
-        longest = _time(given.get("within", LONGEST), "within")
+        longest = _time(goal.get("within", LONGEST), "within")
         words = f"time until the overlap is {target:g} (minimised)"
         return Goal(words, record.clock.units, lambda one: _time_to(one, target, longest))
     raise HdicaError(f"goal = {shown(given)} is not known ({suggestion(given, NAMES, ALLOWED)})")

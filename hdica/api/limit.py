@@ -223,7 +223,8 @@ def _run(
         finally:
             done(1, costs[id(one)])
 
-    many = method.densities and method.densities.many if isinstance(method, Limit) else None
+    densities = method.densities if isinstance(method, Limit) else None
+    many = densities.many if densities else None
     if many is not None:
         return many(systems, times, save, threads, guarded)
     results: list[PointResult | HdicaError] = []

@@ -265,7 +265,7 @@ def _value(system: Parameters, name: str) -> float:
     )
 
 
-def _function(system: Parameters, of: object) -> Function:
+def _function(system: Any, of: str) -> Function:
     """What is averaged: xi x, x phi(x) or a formula."""
     known = [one.name for one in record_of(system).order_parameters]
     text(of, "of", f"{', '.join(known)} or a formula in x and xi")

@@ -20,7 +20,7 @@ from hdica.study import kept
 from hdica.study.cells import Cells, Keys, canonical_json, cells_of, field_texts, segment_keys
 from hdica.study.schema import StudySchema
 from hdica.systems import registry
-from hdica.systems.method import Cost, Method
+from hdica.systems.method import Method, no_memory
 from hdica.systems.outputs import Output
 from hdica.systems.space import Value, canonical, shown
 
@@ -124,7 +124,7 @@ class Segment:
 
     def _most_held(self) -> int:
         held, axes, chosen = self.method.cost.memory, self.cells.axes, [0] * len(self.cells.axes)
-        if held is Cost.memory or not self.size:
+        if held is no_memory or not self.size:
             return 0
 
         def needed(index: list[int]) -> int:

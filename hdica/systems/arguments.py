@@ -93,7 +93,7 @@ def check_length(length: float, name: str, most: int) -> None:
         raise HdicaError(f"{name} has {length} values (at most {most} are allowed)")
 
 
-def _length(values: object) -> float:
+def _length(values: Any) -> float:
     """How long a list is, as far as it says so without being read."""
     try:
         return max(len(values), getattr(values, "size", 0))

@@ -63,7 +63,7 @@ class HasEntries(HasPrior, HasStart, Protocol):
     """A system with a feature and a first estimate."""
 
 
-class Projected(HasFormulas, HasEntries, HasSource, Protocol):
+class Projected(HasFormulas, HasEntries, Protocol):
     """A system with the fields that all rules of the projected family have."""
 
     @property
@@ -72,7 +72,18 @@ class Projected(HasFormulas, HasEntries, HasSource, Protocol):
     def schedules(self) -> tuple[Schedule, ...]: ...  # noqa: D102
 
 
+class Pushed(Projected, HasSource, Protocol):
+    """A system of the family whose samples have a latent variable."""
+
+
 F = TypeVar("F", bound=Projected)
+G = TypeVar("G", bound=Pushed)
+
+
+def optional(system: object, name: str) -> Any:
+    """A field that not every system has, None where there is none."""
+    return getattr(system, name, None)
+
 
 V = TypeVar("V")
 
@@ -247,7 +258,7 @@ def made_in_time(
 
 def at_dimension(system: S, n: int) -> S:
     """The system with tau = nu/n where nu is given; as it is where tau is, or where nu is none."""
-    nu = getattr(system, "nu", None)
+    nu = optional(system, "nu")
     assert isinstance(system, BaseModel)
     if nu is None or "tau" not in type(system).model_fields:
         return system
@@ -256,12 +267,12 @@ def at_dimension(system: S, n: int) -> S:
 
 def _over(rate: float | Spec, n: int) -> float | Spec:
     """A step size over n, in the form in which it is given."""
-    if is_number(rate):
-        return rate / n
     if isinstance(rate, str):
         return f"({rate})/{n}"
-    steps = rate["steps"]
-    return {"steps": {**steps, "values": [_over(value, n) for value in steps["values"]]}}
+    if isinstance(rate, dict):
+        steps = rate["steps"]
+        return {"steps": {**steps, "values": [_over(value, n) for value in steps["values"]]}}
+    return rate / n
 
 
 def constant_tau(system: HasFormulas) -> float:
@@ -269,7 +280,8 @@ def constant_tau(system: HasFormulas) -> float:
     tau = schedule(system).constant
     if tau is None:
         raise HdicaError(
-            f"tau = {vars(system)['tau']!r} is not allowed for fixed points (a constant step size)"
+            f"tau = {optional(system, 'tau')!r}"
+            " is not allowed for fixed points (a constant step size)"
         )
     return tau
 
@@ -296,9 +308,8 @@ def averages(*parts: str) -> Callable[[HasFormulas], dict[Hashable, float]]:
     def prepares(system: HasFormulas) -> dict[Hashable, float]:
         if averages_close(system):
             return {}
-        fields = vars(system)
-        law = fields.get("source") or fields["sources"]
-        own = (fields["nonlinearity"], json.dumps([law, system.constants]))
+        law = optional(system, "source") or optional(system, "sources")
+        own = (optional(system, "nonlinearity"), json.dumps([law, system.constants]))
         return {(part, *own): _AVERAGES[part] for part in parts}
 
     return prepares
@@ -316,7 +327,7 @@ def prior(system: HasPrior) -> Prior:
 
 def motion(system: HasPrior) -> Motion:
     """How the feature moves; of a system without such a field: not at all."""
-    given = getattr(system, "motion", None)
+    given = optional(system, "motion")
     moves = make_motion(given)
     if moves.moves and np.unique(prior(system).nodes.points).size == 1:
         raise HdicaError(
@@ -332,7 +343,9 @@ def resting_refusal(system: HasPrior, what: str) -> str:
     """Empty if the feature stays, else that something exists only for one that does."""
     if not motion(system).moves:
         return ""
-    return f"motion = {vars(system)['motion']!r} is not allowed for {what} (a feature that stays)"
+    return (
+        f"motion = {optional(system, 'motion')!r} is not allowed for {what} (a feature that stays)"
+    )
 
 
 def start(system: HasStart) -> Start:
@@ -388,7 +401,8 @@ def with_parameter(system: S, key: str, value: float) -> S:
 
     The key is a field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
     """
-    cls, constants = type(system), constants_of(system)
+    cls: Any = type(system)
+    constants = constants_of(system)
     key = in_one_spelling(key, cls, {"constants": constants})
     if key in constants:
         path: tuple[str, ...] = ("constants", key)
@@ -416,5 +430,5 @@ def with_parameter(system: S, key: str, value: float) -> S:
                 " (that is no plain number: give one)"
             )
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
-    content[top] = {**inside, rest[0]: value} if rest else value
+    content[top] = {**content[top], rest[0]: value} if rest else value
     return cls(**content)

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import TypeVar
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.outputs import DENSITIES, HISTOGRAM, Array, Output, PointResult, saved_outputs
-from hdica.systems.parameters import Parameters
 
-P = TypeVar("P", contravariant=True, default=Parameters)
+P = TypeVar("P", contravariant=True)
 """Class of the parameters that a method takes; of any system where none is named."""
 
 BASE = 4
@@ -206,6 +204,11 @@ class Outputs:
     coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time
 
 
+def no_memory(system: object, n: int | None) -> int:
+    """A point takes no memory to speak of."""
+    return 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cost(Generic[P]):
     """What a point takes.
@@ -226,7 +229,7 @@ class Cost(Generic[P]):
 
     seconds: Callable[[P, int | None, float], float]
     prepares: Callable[[P], Mapping[Hashable, float]] = lambda system: {}
-    memory: Callable[[P, int | None], int] = lambda system, n: 0
+    memory: Callable[[P, int | None], int] = no_memory
     fused: bool = False
 
 

@@ -12,9 +12,9 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from hdica.errors import HdicaError, suggestion
-from hdica.systems.method import Method, P, shared_twin
+from hdica.systems.method import Method, shared_twin
 from hdica.systems.parameters import DESCRIBED, Parameters
-from hdica.systems.system import System
+from hdica.systems.system import S, System
 
 GROUP = "hdica.systems"
 """Entry points of packages that bring systems of their own."""
@@ -78,7 +78,7 @@ def load_plugins() -> None:
 def _load() -> None:
     """Load the records that come with hdica, in the order of their list, and of other packages."""
     for name in BUILT_IN:
-        _SYSTEMS[name] = _SYSTEMS.pop(name, None) or _built_in(name)
+        _SYSTEMS[name] = _SYSTEMS.pop(name) if name in _SYSTEMS else _built_in(name)
     load_plugins()
 
 
@@ -139,7 +139,8 @@ def system_named(name: str) -> System:
 
 def built(name: str, text: str) -> Parameters:
     """The parameters of the system ``name`` that JSON says; a process builds them once."""
-    return _built(system_named(name).parameters, text)
+    parameters: type[Parameters] = system_named(name).parameters
+    return _built(parameters, text)
 
 
 @lru_cache(maxsize=4096)
@@ -148,7 +149,7 @@ def _built(parameters: type[Parameters], text: str) -> Parameters:
     return parameters(**json.loads(text))
 
 
-def record_of(parameters: P) -> System[P]:
+def record_of(parameters: S) -> System[S]:
     """The record behind the parameters of a problem."""
     name = type(parameters).__name__
     record: System[Any] | None = lookup(name)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import TypeVar
 
 from hdica.systems.method import Method, P, Role
 from hdica.systems.outputs import Array
@@ -18,7 +17,7 @@ from hdica.systems.parameters import Parameters
 if TYPE_CHECKING:
     from hdica.limits.mean_field.family import MeanField
 
-S = TypeVar("S", bound=Parameters, default=Parameters)
+S = TypeVar("S", bound=Parameters)
 Mask = NDArray[np.bool_]
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hdica.inputs.samples import Samples, samples_of
 from hdica.process.machine import one_thread
-from hdica.systems.fields import F
+from hdica.systems.fields import F, optional
 
 Array = NDArray[np.float64]
 _NUMBERS, _PRODUCTS, _SIDE = 2**24, 2e10, 1500
@@ -120,9 +120,9 @@ def data_notes(spikes: int, remedy: str) -> Callable[[F], tuple[str, ...]]:
     """
 
     def notes(system: F) -> tuple[str, ...]:
-        if system.data is None:
+        if optional(system, "data") is None:
             return ()
-        seen = traits(samples_of(system.data))
+        seen = traits(samples_of(optional(system, "data")))
         sentences = [_mean(seen), *_covariance(seen, spikes), _rank(seen)]
         wrong = [sentence for sentence in sentences if sentence]
         if wrong and seen.rows < seen.count:

@@ -12,7 +12,7 @@ from hdica.ingredients.save import Save
 from hdica.limits.moving.tracking import best
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.arguments import finite
-from hdica.systems.fields import F, Projected, formula, motion, prior, start
+from hdica.systems.fields import F, Projected, formula, motion, optional, prior, start
 from hdica.systems.method import (
     COMMON,
     MOVING,
@@ -30,6 +30,7 @@ from hdica.systems.method import (
     home_of,
 )
 from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.projected.steady import moving_refusal
 from hdica.systems.system import System
@@ -56,7 +57,8 @@ def side_of(system: Projected) -> float:
 def _refusal(system: Projected) -> str:
     if motion(system).rate == 0:
         return (
-            f"motion = {system.motion!r} is not allowed for the best step size (a rate of exchange "
+            f"motion = {optional(system, 'motion')!r}"
+            " is not allowed for the best step size (a rate of exchange "
             "> 0, such as {'exchange': 0.01}: a feature that stays is found the better the smaller "
             "the step size)"
         )
@@ -72,7 +74,7 @@ def best_step_method(
     drift_of: Callable[[F], Drift],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
 ) -> Limit[F]:
     """Method ``best_step``: the constant step size that tracks a feature best, and what it holds.
 
@@ -86,7 +88,7 @@ def best_step_method(
         pairs = zip(_OUTPUTS, values, strict=True)
         return PointResult({output.name: np.array(value) for output, value in pairs})
 
-    return Limit(
+    return Limit[F](
         name="best_step",
         role=Role.OTHER,
         about=About(
@@ -126,7 +128,7 @@ def _own(record: System) -> list[Method]:
     return [method for method in record.methods if method.name == "best_step"]
 
 
-def best_step(system: Projected, delta: float | None = None) -> xr.Dataset:
+def best_step(system: Parameters, delta: float | None = None) -> xr.Dataset:
     """The constant step size that tracks a moving feature best, as n -> infinity.
 
     The steady overlap is a root of dQ/dt = tau D1(Q) + tau^2 D2(Q) - delta Q: a small step size

@@ -25,6 +25,7 @@ from hdica.systems.fields import (
     averages_close,
     closed_refusal,
     constant_tau,
+    optional,
     prior,
     resting_refusal,
     start,
@@ -95,7 +96,7 @@ def _without_start(system: Projected) -> str:
     )
 
 
-def _refuses(more: Refuses[F], own: Refuses = always) -> Refuses[F]:
+def _refuses(more: Refuses[F], own: Refuses[F] = always) -> Refuses[F]:
     def refuses(given: F) -> str:
         # Each is asked at an n, where a step size in units of 1/n is one like others.
         system = at_dimension(given, _SOME)
@@ -137,7 +138,7 @@ def _method(
         assert n is not None
         return _values(outputs, at_n(at_dimension(system, n), n))
 
-    return Limit(
+    return Limit[F](
         name=name,
         role=Role.OTHER,
         about=About(text=about, accuracy="approximate", equations=equations, engines=engines),
@@ -156,7 +157,7 @@ def success_method(
     second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     ignores: frozenset[str] = frozenset(),
 ) -> Method:
     """Method ``success_diffusion``: the odds of a start beside an unstable state.
@@ -196,7 +197,7 @@ def steady_method(
     second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
 ) -> Method:
     """Method ``steady_diffusion``: the steady size of an overlap that is about to form."""
 
@@ -225,7 +226,7 @@ def fall_method(
     second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
 ) -> Method:
     """Method ``fall_diffusion``: when a run first loses the feature, of a system with a threshold.
 
@@ -234,11 +235,11 @@ def fall_method(
 
     def from_exact(system: F) -> str:
         begin = start(system)
-        if begin.exact and begin.overlap(prior(system)) > system.threshold:
+        if begin.exact and begin.overlap(prior(system)) > optional(system, "threshold"):
             return ""
         return (
             f"start = {system.start!r} is not allowed for falls by the diffusion ({{'overlap': Q0, "
-            f"'exact': True}} with Q0 above the threshold {system.threshold:g})"
+            f"'exact': True}} with Q0 above the threshold {optional(system, 'threshold'):g})"
         )
 
     def at_n(system: F, n: int) -> tuple[float, ...]:
@@ -246,7 +247,7 @@ def fall_method(
         drift, second = drift_of(system), second_of(system)
         fold = fold_of(drift, tau)
         scaled = fold.scaled(tau, n)
-        found = fall_time(drift, second, tau, n, begin, system.threshold)
+        found = fall_time(drift, second, tau, n, begin, optional(system, "threshold"))
         if not found.error < 1:
             raise HdicaError("the mean time of the fall does not settle as panels are halved")
         law = laws.fold(scaled)

@@ -282,7 +282,7 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
 def pde(
     field_of: FieldOf[F],
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
     beyond: RuleOf[F] | None = None,
 ) -> Limit[F]:
@@ -297,7 +297,7 @@ def pde(
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         return pde_values(field_of(system), system, times, save, beyond=beyond)
 
-    return Limit(
+    return Limit[F](
         name="pde",
         role=Role.LIMIT,
         rank=2,
@@ -379,7 +379,7 @@ def _particle_seconds(system: Projected, n: int | None, last: float) -> float:
 def particles(
     field_of: FieldOf[F],
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
 ) -> Simulation[F]:
     """Method ``particles``: n particles that see each other through Q and R alone."""
@@ -395,7 +395,7 @@ def particles(
         values, diverged = named(run(field, times, n, stream, observe=see))
         return {**kept, **values}, diverged
 
-    return Simulation(
+    return Simulation[F](
         name="particles",
         role=Role.SIMULATION,
         about=About(

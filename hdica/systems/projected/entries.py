@@ -54,7 +54,7 @@ class _Limit:
 
     content: bytes
     last: float
-    system: F = field(compare=False)
+    system: Any = field(compare=False)
 
 
 def _followed(law: Prior, xi: Array) -> NDArray[np.int64]:
@@ -120,7 +120,7 @@ def _refusal(without_limit: Refuses[F], system: F) -> str:
 def entries(
     field_of: FieldOf[F],
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
 ) -> Simulation[F]:
     """Method ``entries``: n uncoupled entries, each a diffusion in its own potential.
@@ -147,7 +147,7 @@ def entries(
         limit = _Limit(digest(content_of(system)), max(float(times[-1]), 1 / n), system)
         return named(run(told(limit, n), times, stream, save))
 
-    return Simulation(
+    return Simulation[F](
         name="entries",
         role=Role.SIMULATION,
         about=About(

@@ -24,7 +24,7 @@ from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import FixedPoints, find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
-from hdica.systems.fields import Projected
+from hdica.systems.fields import Projected, optional
 from hdica.systems.outputs import ZERO
 
 Array = NDArray[np.float64]
@@ -208,7 +208,8 @@ def states_say(rule: Rule, overlap: Array) -> str:
 def untracked(system: Projected) -> str:
     """That a feature moves too fast for the step size."""
     return (
-        f"the feature is not tracked at tau = {system.tau!r} and motion = {system.motion!r}: every "
+        f"the feature is not tracked at tau = {optional(system, 'tau')!r} and motion = "
+        f"{optional(system, 'motion')!r}: every "
         "steady state but Q = 0 is unstable or lost (hdica.best_step says which step sizes track "
         "it, and how fast it may move)"
     )
@@ -217,8 +218,8 @@ def untracked(system: Projected) -> str:
 def too_fast(system: Projected) -> str:
     """That a feature moves too fast for any step size."""
     return (
-        f"no step size tracks the feature at motion = {system.motion!r}: hdica.best_step has the "
-        "fastest that can be tracked, largest_delta"
+        f"no step size tracks the feature at motion = {optional(system, 'motion')!r}: "
+        "hdica.best_step has the fastest that can be tracked, largest_delta"
     )
 
 

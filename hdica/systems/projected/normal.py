@@ -63,7 +63,7 @@ def ornstein_uhlenbeck(
         save = on_grid(save, path)
         return save, values(field, system, times, save, path)
 
-    return Limit(
+    return Limit[F](
         name="ornstein_uhlenbeck",
         role=Role.LIMIT,
         about=About(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from hdica.systems.fields import (
     constant_tau,
     formula,
     motion,
+    optional,
     prior,
     schedule,
     signal_varies,
@@ -71,7 +73,7 @@ OUTPUTS = (
 
 
 @dataclass(frozen=True)
-class _Limit:
+class _Limit(Generic[F]):
     """The overlap's limit: what :func:`ode` is given."""
 
     drift_of: DriftOf[F]
@@ -137,7 +139,7 @@ def ode(
     the mean of runs of a finite n is known.
     """
     reached = (NUMERICS, OVERLAP, MOVING, MEAN_FIELD, OWN, home_of(drift_of), *uses, AVERAGES)
-    return Limit(
+    return Limit[F](
         name="ode",
         role=Role.LIMIT,
         rank=1,
@@ -172,7 +174,8 @@ def _unknown_moments(system: Projected) -> str:
     if start(system).length is None or not motion(system).moves:
         return ""
     return (
-        f"motion = {system.motion!r} is not allowed with start = a vector for method 'ode' (a "
+        f"motion = {optional(system, 'motion')!r}"
+        " is not allowed with start = a vector for method 'ode' (a "
         "start with a law given the feature, such as {'overlap': 0.5}; method 'vector' takes any)"
     )
 

@@ -140,7 +140,7 @@ def vector(
     def run(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         return named(run_shared([rule_of(at_dimension(system, n))], times, n, stream, [save])[0])
 
-    own = Simulation(
+    own = Simulation[F](
         name="vector",
         role=Role.SIMULATION,
         rank=2,
@@ -202,7 +202,7 @@ def chain(
         Fields on which it does not depend.
     """
     together = _chains(rule_of, lambda system: content_of(system, ignores))
-    own = Simulation(
+    own = Simulation[F](
         name="chain",
         role=Role.SIMULATION,
         rank=1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hdica.systems.fields import (
     constant_tau,
     formula,
     motion,
+    optional,
     prior,
     with_parameter,
 )
@@ -64,7 +65,7 @@ MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
 
 
-def family(field_of: FieldOf[F], system: F, parameter: str) -> Callable[[float], MeanField]:
+def family(field_of: FieldOf[Any], system: Any, parameter: str) -> Callable[[float], MeanField]:
     """The limit as a function of one scalar parameter of the system, whose feature stays."""
     refused = staying(system)
     if refused:
@@ -73,8 +74,8 @@ def family(field_of: FieldOf[F], system: F, parameter: str) -> Callable[[float],
 
 
 def find_transitions(
-    field_of: FieldOf[F],
-    system: F,
+    field_of: FieldOf[Any],
+    system: Any,
     parameter: str,
     ends: tuple[float, float],
 ) -> Transitions:
@@ -101,7 +102,8 @@ def staying(system: Projected) -> str:
     if not motion(system).moves:
         return ""
     return (
-        f"motion = {system.motion!r} is not allowed for branches and transitions in this parameter "
+        f"motion = {optional(system, 'motion')!r} is not allowed for branches and transitions in "
+        "this parameter "
         "(a feature that stays; hdica.best_step has the step sizes and drifts that can be tracked)"
     )
 
@@ -116,16 +118,19 @@ def moving_refusal(system: Projected) -> str:
     if not moved.moves:
         return ""
     if moved.jumps:
-        return f"motion = {system.motion!r} is not allowed for fixed points (a feature never rests)"
+        return (
+            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points (a feature "
+            "never rests)"
+        )
     if not _is_linear(system):
         return (
-            f"motion = {system.motion!r} is not allowed for fixed points with the regularizer "
-            f"{system.regularizer!r} (allowed: 0 and beta*x; method 'pde' follows any)"
+            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points with the "
+            f"regularizer {system.regularizer!r} (allowed: 0 and beta*x; method 'pde' follows any)"
         )
     law = prior(system)
     if abs(float(law.nodes.mean(law.nodes.points))) > 1e-12:
         return (
-            f"motion = {system.motion!r} is not allowed for fixed points with prior = "
+            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points with prior = "
             f"{system.prior!r} (a prior of mean 0, such as 'gaussian' or {{'sparse_sign': 0.3}})"
         )
     return ""
@@ -171,7 +176,7 @@ def fixed_points(
     field_of: FieldOf[F],
     equations: str,
     closed: Callable[[F], dict[str, Array] | None],
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
 ) -> States[F]:
     """Method ``fixed_points``: the steady states that are found, with kind and stability.
@@ -192,7 +197,7 @@ def fixed_points(
             values |= _densities(field_of(system), values["Q"], save)
         return PointResult(values)
 
-    return States(
+    return States[F](
         name="fixed_points",
         role=Role.STEADY_STATES,
         rank=1,
@@ -233,7 +238,7 @@ def critical(
     control: Control,
     equations: str,
     closed: Callable[[F], dict[str, Array] | None] = lambda system: None,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
 ) -> States[F]:
     """Method ``critical``: transitions in the system's natural parameter."""
@@ -251,7 +256,7 @@ def critical(
             }
         return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
 
-    return States(
+    return States[F](
         name="critical",
         role=Role.TRANSITIONS,
         rank=1,
@@ -295,7 +300,7 @@ def branch_points(
     field_of: FieldOf[F],
     control: Control,
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
 ) -> States[F]:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
@@ -313,7 +318,7 @@ def branch_points(
         return PointResult(padded(columns, MAX_BRANCH_POINTS, "branch points"))
 
     dims = ("branch_point",)
-    return States(
+    return States[F](
         name="branches",
         role=Role.BRANCHES,
         about=About(

@@ -15,7 +15,7 @@ from hdica.ingredients.held import ARRAY
 from hdica.ingredients.save import Save
 from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
 from hdica.process.machine import slowness
-from hdica.systems.fields import F, Projected, batch, prior, resting_refusal, start
+from hdica.systems.fields import F, Projected, batch, optional, prior, resting_refusal, start
 from hdica.systems.method import (
     PROJECTED,
     About,
@@ -55,9 +55,9 @@ LOADING = Output("loading", ("time", "column"), "entry of the estimate x, with |
 
 def check_data(system: Projected) -> None:
     """Refuse data that do not fit the feature or the first estimate."""
-    if system.data is None:
+    if optional(system, "data") is None:
         return
-    columns = shape_of(system.data)[1]
+    columns = shape_of(optional(system, "data"))[1]
     for name, law in (("prior", prior(system)), ("start", start(system))):
         if law.length not in (None, columns):
             raise HdicaError(
@@ -69,13 +69,13 @@ def check_data(system: Projected) -> None:
 
 def columns_of(system: Projected) -> dict[str, tuple[float, ...]]:
     """The dimension of the columns of the data, none without data."""
-    if system.data is None:
+    if optional(system, "data") is None:
         return {}
-    return {"column": tuple(range(shape_of(system.data)[1]))}
+    return {"column": tuple(range(shape_of(optional(system, "data"))[1]))}
 
 
 def _no_data(system: Projected) -> str:
-    if system.data is None:
+    if optional(system, "data") is None:
         return "no samples are given (data = an array of shape (samples, n), or {array: y.npy})"
     if getattr(system, "sign", "given") != "given":
         return (
@@ -117,7 +117,7 @@ def given_data(methods: tuple[Method, ...]) -> tuple[Method, ...]:
             return replace(method, scope=scope)
 
         def refuses(system: Projected) -> str:
-            if system.data is not None:
+            if optional(system, "data") is not None:
                 return _aimed(system) or (
                     f"method {method.name!r} draws samples of the model and sees no data (use "
                     "method 'stream' or 'blind', or leave out data)"
@@ -132,7 +132,7 @@ def given_data(methods: tuple[Method, ...]) -> tuple[Method, ...]:
 
 
 def _rows(system: Projected) -> Rows:
-    found, data = samples_of(system.data), system.data
+    found, data = samples_of(optional(system, "data")), optional(system, "data")
     count, n = found.shape
     return Rows(
         found.read,
@@ -147,8 +147,8 @@ def _rows(system: Projected) -> Rows:
 
 def beyond(system: Projected, last: float) -> str:
     """Empty if the samples are enough until a time, else the sentence that refuses it."""
-    count, n = shape_of(system.data)
-    passes = system.data.get("passes", 1)
+    count, n = shape_of(optional(system, "data"))
+    passes = optional(system, "data").get("passes", 1)
     enough = count * passes // batch(system)
     if steps_of(np.array([last]), n)[0] <= enough:
         return ""
@@ -190,11 +190,11 @@ def streams(
         return run
 
     def seconds(system: F, n: int | None, last: float) -> float:
-        columns = shape_of(system.data)[1]
+        columns = shape_of(optional(system, "data"))[1]
         step = 2e-5 + batch(system) * (6e-6 + 4e-9 * columns)
         return 1e-3 + slowness() * step * last * columns
 
-    blind = Simulation(
+    blind = Simulation[F](
         name="blind",
         role=Role.SIMULATION,
         rank=1,
@@ -206,7 +206,10 @@ def streams(
             engines=(*PROJECTED, INPUTS, OWN, home_of(rule_of), *uses),
         ),
         outputs=Outputs(_OF_SAMPLES, extras=(LOADING,)),
-        cost=Cost(seconds=seconds, memory=lambda system, n: 4 * shape_of(system.data)[1] + 2**21),
+        cost=Cost(
+            seconds=seconds,
+            memory=lambda system, n: 4 * shape_of(optional(system, "data"))[1] + 2**21,
+        ),
         scope=Scope(
             refuses=lambda system: _no_data(system) or _aimed(system),
             ignores=ignores,

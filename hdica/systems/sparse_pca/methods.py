@@ -17,6 +17,7 @@ from hdica.systems.method import (
     Cost,
     Limit,
     Outputs,
+    Refuses,
     Role,
     Scope,
     Simulation,
@@ -71,7 +72,7 @@ def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     return oja_overlap(begin, tau / m, omega, m * times)
 
 
-_VARIES = refusal(constant_omega)
+_VARIES: Refuses[SparsePCA] = refusal(constant_omega)
 """Why what needs a constant signal does not exist; empty if it does."""
 
 
@@ -121,6 +122,8 @@ SAMPLE_PCA_LIMIT = Limit[SparsePCA](
     ),
 )
 _OFFLINE = frozenset({"start", "variant"})
+_unpenalised: Refuses[SparsePCA] = refusal(lambda system: penalty_of(rule(system)))
+"""Empty if the regularizer is a penalty, else why not."""
 PENALISED_PCA = Simulation[SparsePCA](
     name="penalised_pca",
     role=Role.BASELINE,
@@ -147,9 +150,7 @@ PENALISED_PCA = Simulation[SparsePCA](
         memory=lambda system, n: 2 * (n or 0) ** 2,
     ),
     scope=Scope(
-        refuses=lambda system: (
-            _baseline_refusal(system) or refusal(lambda system: penalty_of(rule(system)))(system)
-        ),
+        refuses=lambda system: _baseline_refusal(system) or _unpenalised(system),
         ignores=_OFFLINE,
     ),
     run=seeded(

@@ -276,7 +276,7 @@ def _sample_seconds(system: SubspaceICA) -> float:
 
 def _sgd_seconds(system: SubspaceICA, n: int | None, last: float) -> float:
     count, d = samples_of(system) or 0, size_of_space(system)
-    batch = count if system.batch == "all" else int(system.batch)
+    batch = count if system.batch == "all" else float(system.batch)
     fresh = 3e-8 * d if samples_of(system) is None else 0.0
     steps = last / (system.eta or 1.0)
     return 1e-3 + _sample_seconds(system) + steps * batch * (1.2e-8 + 2e-9 * d + fresh)

@@ -45,6 +45,7 @@ from hdica.systems.method import (
     Cost,
     Limit,
     Outputs,
+    Refuses,
     Role,
     Scope,
     States,
@@ -233,7 +234,7 @@ def rates_of(system: HebbianICA) -> Rates:
     return rates(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
 
 
-_unstable = refusal(lambda system: critical_mu0(rates_of(system)))
+_unstable: Refuses[HebbianICA] = refusal(lambda system: critical_mu0(rates_of(system)))
 """Empty if R* = I is a stable optimal state of a system, else why not."""
 
 

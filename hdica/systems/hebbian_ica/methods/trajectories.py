@@ -53,6 +53,7 @@ from hdica.systems.method import (
     Cost,
     Limit,
     Outputs,
+    Refuses,
     Role,
     RunAll,
     Scope,
@@ -185,7 +186,7 @@ def _undecided(system: HebbianICA) -> None:
         check_start(phi, _begin(system), gain(phi, sources(system)))
 
 
-_decided = refusal(_undecided)
+_decided: Refuses[HebbianICA] = refusal(_undecided)
 
 
 def _seconds(
@@ -197,7 +198,7 @@ def _seconds(
         count, (k, m) = n or 1, (system.projections, len(system.sources))
         each = each_step(k, m, count)
         if unplain(system) and system.batch != "full":
-            each = varied(k, m, count, system.batch)
+            each = varied(k, m, count, int(system.batch))
         return 2e-4 + slowness() * last * count * each
 
     return seconds
@@ -291,7 +292,7 @@ def _clt_refusal(system: HebbianICA) -> str:
     return limit_refusal(system) or plain or _without_noise(system)
 
 
-_without_noise = refusal(
+_without_noise: Refuses[HebbianICA] = refusal(
     lambda system: check_noise(formula(system, "nonlinearity"), sources(system))
 )
 """Empty if the fluctuations are finite and can be computed, else why not."""
