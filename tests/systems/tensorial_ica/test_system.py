@@ -152,7 +152,7 @@ def test_a_moment_that_is_missing_is_known_before_anything_is_computed(method, l
     chosen = next(one for one in SYSTEM.methods if one.name == method)
     for order, refused in ((least - 0.5, True), (least + 0.5, False)):
         given = ETA | {"source": {"student": order}, "start": start}
-        assert ("moment" in chosen.refuses(hdica.TensorialICA(**given))) == refused
+        assert ("moment" in chosen.scope.refuses(hdica.TensorialICA(**given))) == refused
 
 
 def test_a_start_a_rounding_away_from_a_component_is_no_maximiser():
@@ -173,7 +173,7 @@ def test_trainings_of_the_same_length_keep_their_own_first_phases():
     schedules = {"T": 1000, "c1": 0.5, "c2": 1.5}, {"T": 2000, "c1": 0.5}
     trials = [(hdica.TensorialICA(dimension=6, schedule=one), 0) for one in schedules]
     training = next(one for one in SYSTEM.methods if one.name == "training")
-    beside = training.together(trials, np.zeros(1), None, NOTHING)
+    beside = training.together.compute(trials, np.zeros(1), None, NOTHING)
     for (system, seed), one in zip(trials, beside, strict=True):
         alone = training.run(system, np.zeros(1), None, seed, NOTHING)
         assert {k: v.tolist() for k, v in one.values.items()} == {
