@@ -12,7 +12,7 @@ ROWS = np.random.default_rng(1).standard_normal((12, 5))
 
 def refused(system, method):
     named = next(one for one in record_of(system).methods if one.name == method)
-    return named.refuses(system)
+    return named.scope.refuses(system)
 
 
 @pytest.mark.parametrize("method", ["entries", "closed", "ornstein_uhlenbeck", "chain"])
