@@ -23,7 +23,6 @@ from hdica.process.progress import check_deadline
 from hdica.systems.arguments import MOST_WHOLE
 from hdica.systems.method import AVERAGES, About, Cost, Outputs, refusal
 from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.subspace_ica import fastica
 from hdica.systems.subspace_ica.fastica import (
     AT_FINITE,
     FASTICA,
@@ -33,6 +32,7 @@ from hdica.systems.subspace_ica.fastica import (
     drawing_seconds,
     of_samples,
     rotated_seconds,
+    starts,
     without_samples,
 )
 from hdica.systems.subspace_ica.loss import direction_of
@@ -227,7 +227,7 @@ def _begun(system: SubspaceICA, stream: Stream) -> tuple[Frame, Take, Array, Arr
         prepared = prepared_of(system, stream)
         frame, y = prepared.frame, prepared.y
         take = cyclic(y)
-    w = fastica.starts(frame, 1, first_overlap(system), stream)[0]
+    w = starts(frame, 1, first_overlap(system), stream)[0]
     return frame, take, w, y
 
 

@@ -14,7 +14,6 @@ from hdica.finite.record import Values, steps_of
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
 from hdica.systems.method import (
-    FINITE,
     About,
     Bits,
     Cost,
@@ -404,7 +403,7 @@ COUPONS = replace(
         text="how many repeats that takes if each finds one component, any of them equally often",
         accuracy="exact",
         equations="Coupon collector: a sum of d geometric waiting times",
-        engines=(*FINITE, HOME),
+        engines=("hdica.systems", HOME),
     ),
     outputs=Outputs(
         (
