@@ -255,6 +255,8 @@ class _Run:
         for task in todo:
             if (begun := time.monotonic()) >= self.next_look:
                 self.there = self._now()
+                for each in self.there.values():
+                    _ = each.statuses  # computed here: it is most of what a look costs
                 took = time.monotonic() - begun
                 self.next_look = begun + took + max(LEAST_LOOK, took / LOOK_SHARE)
             placed, points = task.placed, task.points

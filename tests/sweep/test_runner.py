@@ -10,8 +10,10 @@ from hdica.errors import HdicaError, Incomplete
 from hdica.run import runner
 from hdica.run.block import block_of, compute
 from hdica.run.plan import block_points, plan
+from hdica.run.progress import report
 from hdica.run.runner import run
 from hdica.status import DIVERGED, DONE, FAILED
+from hdica.store import working
 from hdica.store.publish import publish
 from hdica.store.results import open_results
 from hdica.store.working import place
@@ -31,6 +33,30 @@ def study() -> Study:
 def expected(study: Study, tmp_path: Path) -> dict[str, bytes]:
     """What one undisturbed process publishes."""
     return made(study, tmp_path / "expected" / "toy.zarr")
+
+
+def test_looks_for_blocks_of_others_take_no_more_than_their_share(
+    study: Study, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, looks, slow, each_block = [0.0], [0], 1.0, 20.0
+    lookup = working.find_rows
+
+    def slow_lookup(*keys: Any) -> Any:
+        clock[0] += slow
+        looks[0] += 1
+        return lookup(*keys)
+
+    placed = place(study, out)
+    assert all(each.statuses.size for each in placed)
+    todo = runner.tasks(placed, block=1)
+    monkeypatch.setattr(runner.time, "monotonic", lambda: clock[0])
+    one = runner._Run(study, placed, todo, runner.cluster_settings(None, 1), runner.Care(1.0, 0))
+    monkeypatch.setattr(working, "find_rows", slow_lookup)
+    with report("toy", 1, 1.0, False, 1, "") as shown:
+        for _ in one._blocks(todo, shown):
+            clock[0] += each_block
+    share = looks[0] * slow / (len(todo) * each_block)
+    assert 0 < share < 1.5 * runner.LOOK_SHARE
 
 
 @pytest.mark.deep
