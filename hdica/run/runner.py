@@ -144,7 +144,7 @@ def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -
             # Again: two studies may have begun at once, and the first that comes here has the path.
             refuse_another(study, out)
         file = no_link(work / STUDY)
-        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        if not file.is_file() or file.read_bytes() != text.encode():
             write_text(file, text)
     remove_partials(work.parent)
     for each in placed:

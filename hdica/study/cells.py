@@ -83,14 +83,15 @@ def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:
     if stored.size >= wanted.size and np.array_equal(stored[: wanted.size], wanted):
         return np.arange(wanted.size, dtype=np.int64)
     # By their first bytes, as numbers, keys are sorted and looked up seven times as fast.
-    heads, sought = _heads(stored), _heads(wanted)
+    heads = _heads(stored)
     order = np.argsort(heads, kind="stable")
     heads, ordered = heads[order], stored[order]
     if ((heads[1:] == heads[:-1]) & (ordered[1:] != ordered[:-1])).any():
         order = np.argsort(stored, kind="stable")
-        heads, sought = stored[order], wanted
-    place = np.searchsorted(heads, sought).clip(max=stored.size - 1)
-    rows = order[place].astype(np.int64)
+        place = np.searchsorted(stored[order], wanted)
+    else:
+        place = np.searchsorted(heads, _heads(wanted))
+    rows = order[place.clip(max=stored.size - 1)].astype(np.int64)
     rows[stored[rows] != wanted] = -1
     return rows
 
