@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,7 +63,8 @@ def _say(text: str) -> None:
 
 
 def _note(text: str) -> None:
-    typer.echo(printable(text, " \n\t"), err=True)
+    with suppress(OSError):  # nobody listens
+        typer.echo(printable(text, " \n\t"), err=True)
 
 
 def _notes(study: Study) -> None:

@@ -33,7 +33,9 @@ def of_machine(exc: BaseException) -> bool:
     So is whatever an import raises, and what was raised in the place of such an exception.
     """
     return any(
-        isinstance(one, OF_MACHINE) or _NO_THREAD in str(one) or any(_importing(one))
+        isinstance(one, OF_MACHINE)
+        or (isinstance(one, RuntimeError) and _NO_THREAD in str(one))
+        or any(_importing(one))
         for one in _origins(exc)
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable
+from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable, printable
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
 from hdica.store.blocks import Arrays, as_array, write_block
 from hdica.store.files import NO_ROOM, in_words, kept
@@ -161,7 +161,7 @@ class Results:
                 raise HdicaError(f"{name} has shape {value.shape}, expected {array.shape[1:]}")
             array[place] = value
         self.status[place] = DIVERGED if result.diverged else DONE
-        self.reasons[place] = result.diverged
+        self.reasons[place] = printable(str(result.diverged or ""))
 
     def fail(self, place: int, reason: str) -> None:
         """Record that a point failed."""
@@ -284,12 +284,16 @@ def _one(block: Block, method: Method, place: int, results: Results) -> None:
         if of_machine(exc):
             results.leave(place, _hindered(exc))
             return
-        results.fail(place, _failure(exc))
+        results.fail(place, failure(exc))
     results.cpu_seconds[place] = time.process_time() - started
 
 
-def _failure(exc: Exception) -> str:
-    text = " ".join(str(exc).split())
+def failure(exc: BaseException) -> str:
+    """What an exception says, in letters that can be stored."""
+    try:
+        text = printable(" ".join(str(exc).split()))
+    except Exception:  # another's exception, whose text cannot be read
+        text = ""
     return f"{type(exc).__name__}: {text[:300]}" if text else type(exc).__name__
 
 
@@ -303,9 +307,9 @@ def _hindered(exc: Exception) -> Incomplete:
         place = exc.filename or f"a file of a point (temporary ones go to {tempfile.gettempdir()})"
         return Unwritable(f"{place} cannot be written: {in_words(exc)}")
     if isinstance(exc, MemoryError):
-        return Incomplete(f"out of memory ({_failure(exc)}); run with fewer workers")
+        return Incomplete(f"out of memory ({failure(exc)}); run with fewer workers")
     if isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
-        return Incomplete(f"{_failure(exc)} (raise the limit: ulimit -n)")
+        return Incomplete(f"{failure(exc)} (raise the limit: ulimit -n)")
     if file := damaged_file(exc):
         return Incomplete(f"{file} is damaged: remove it, Python writes it again")
-    return Incomplete(_failure(exc))
+    return Incomplete(failure(exc))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from hdica.process.progress import Pace
@@ -53,8 +53,10 @@ class Lines(Progress):
         self._say(f"{pace.points} points to compute{first and f' ({first})'}")
 
     def _say(self, text: str) -> None:
-        self.stream.write(f"{self.name}: {text}\n")
-        self.stream.flush()
+        # That nobody reads it, or that its disk is full, is no reason to give up.
+        with suppress(OSError, ValueError):
+            self.stream.write(f"{self.name}: {text}\n")
+            self.stream.flush()
 
     def advance(self, points: int, seconds: float) -> None:
         """Count points and say so if the last line is old enough."""

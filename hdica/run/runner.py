@@ -146,7 +146,7 @@ def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -
             # Again: two studies may have begun at once, and the first that comes here has the path.
             refuse_another(study, out)
         file = no_link(work / STUDY)
-        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        if not file.is_file() or file.read_bytes() != text.encode():
             write_text(file, text)
     remove_partials(work.parent)
     for each in placed:
@@ -257,6 +257,8 @@ class _Run:
         for task in todo:
             if (begun := time.monotonic()) >= self.next_look:
                 self.there = self._now()
+                for each in self.there.values():
+                    _ = each.statuses  # computed here: it is most of what a look costs
                 took = time.monotonic() - begun
                 self.next_look = begun + took + max(LEAST_LOOK, took / LOOK_SHARE)
             placed, points = task.placed, task.points

@@ -13,20 +13,31 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hdica.errors import HdicaError, Incomplete
 from hdica.process.progress import compilations
-from hdica.run.block import Block, Results, Summary, commit, compute, compute_and_commit
+from hdica.run.block import (
+    Block,
+    Results,
+    Summary,
+    commit,
+    compute,
+    compute_and_commit,
+    failure,
+)
 from hdica.run.processes import FORKS
 from hdica.run.settings import BUDGET
 from hdica.run.signals import HEEDED, unbroken
+from hdica.status import of_machine
+from hdica.store.files import in_words
 
 FACTOR, BLOCK_FACTOR = 100.0, 10.0
 """How many times longer than the plan says a point, and a block, may take where that is more. The
@@ -49,6 +60,10 @@ SIGBUS means that a disk or a memory failed below a file, SIGILL that a processo
 library or cache was compiled for: elsewhere the point has its result.
 """
 _PR_SET_PDEATHSIG = 1
+HELPLESS = 97
+"""Exit status of a process that could not serve its parent."""
+UNKNOWN = 2**31
+"""Status of a process for which somebody else has waited."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +122,41 @@ class Worker:
             If the process has ended, or has exceeded a limit.
         """
         self._fresh = self._child is None
-        pid, pipe = self._child = self._child or _forked()
+        pid, pipe = self._child or self._fork()
         try:
             pipe.send((function, block))
             kind, value = self._answer(pid, pipe, limit + LOADING * self._fresh, memory)
-        except (EOFError, OSError):
-            raise _end_of(self._wait()) from None
+        except (EOFError, ConnectionError):
+            raise self._ended() from None
         except BaseException:  # a limit, or a signal: nobody wants the result any more
             self.close()
             raise
         if kind == "error":
             raise value
+        if kind == "raised":
+            raise Ended(value[0], own=value[1])
         return value
+
+    def _fork(self) -> tuple[int, Any]:
+        """Start the process: one like this that waits for blocks, at the other end of a pipe."""
+        parent = os.getpid()
+        # Callbacks of a fork would swallow what a signal raises, and nobody would know the process.
+        with unbroken(), warnings.catch_warnings():
+            # Of the other threads, whose locks the child does not need.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pipes: tuple[Any, ...] = ()
+            try:
+                ours, theirs = pipes = Pipe()
+                pid = os.fork()
+            except OSError as exc:  # no more processes, files or memory
+                for pipe in pipes:
+                    pipe.close()
+                raise Ended(f"none could be started: {in_words(exc)}", own=False) from exc
+            if pid == 0:
+                _serve(parent, theirs)
+            theirs.close()
+            self._child = pid, ours
+        return pid, ours
 
     def _answer(self, pid: int, pipe: Any, limit: float, memory: int) -> tuple[str, Any]:
         """What the process answers, within its limits."""
@@ -148,12 +186,26 @@ class Worker:
                 os.kill(self._child[0], signal.SIGKILL)
             self._wait()
 
+    def _ended(self) -> Ended:
+        """How the process ended that has closed its pipe; one that goes on without it is ended."""
+        assert self._child is not None
+        until = time.monotonic() + LOADING
+        while _state(self._child[0]) not in "ZX":
+            if time.monotonic() > until:
+                self.close()
+                return Ended("it let go of the process that waits for it", own=True)
+            time.sleep(0.01)
+        return _end_of(self._wait())
+
     def _wait(self) -> int:
         """Wait for the end of the process; its status, negative for a signal."""
         assert self._child is not None
         (pid, pipe), self._child = self._child, None
         pipe.close()
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        try:
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        except ChildProcessError:  # whoever called us ignores its children, or has waited for it
+            return UNKNOWN
 
 
 class InPlace(Worker):
@@ -166,8 +218,20 @@ class InPlace(Worker):
         return function(block)
 
 
+def _state(pid: int) -> str:
+    """State of a process, as R or S; Z if it has ended, X if nothing is left of it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
 def _end_of(status: int) -> Ended:
     """How a process has ended by itself."""
+    if status == HELPLESS:
+        return Ended("its process could not begin: too few files or too little memory", own=False)
+    if status == UNKNOWN:
+        return Ended("nobody knows how", own=False)
     if status >= 0:
         return Ended(f"exit status {status}", own=True)
     return Ended(signal.Signals(-status).name, own=-status in FAULTS)
@@ -183,20 +247,6 @@ def _used(pid: int) -> tuple[float, bool, int]:
     return seconds, fields[0] in "tT", int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _forked() -> tuple[int, Any]:
-    """A process like this one that waits for blocks, and the pipe to it."""
-    (ours, theirs), parent = Pipe(), os.getpid()
-    # Callbacks of a fork would swallow what a signal raises.
-    with unbroken(), warnings.catch_warnings():
-        # Of the other threads, whose locks the child does not need.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-        if pid == 0:
-            _serve(parent, theirs)
-    theirs.close()
-    return pid, ours
-
-
 def _serve(parent: int, pipe: Any) -> NoReturn:
     """What the fork does until its parent has no more for it, or ends."""
     try:
@@ -207,10 +257,8 @@ def _serve(parent: int, pipe: Any) -> NoReturn:
         with compilations(lambda name: pipe.send(("compiling", name))):
             while os.getppid() == parent:
                 pipe.send(_result(*pipe.recv()))
-    except (EOFError, OSError):
-        os._exit(0)
-    finally:
-        os._exit(1)
+    finally:  # its parent has ended, or there are no more files or memory to begin with
+        os._exit(HELPLESS)
 
 
 def _release_others(pipe: int) -> None:
@@ -230,8 +278,8 @@ def _result(function: Callable[[Block], Any], block: Block) -> tuple[str, Any]:
         return "result", function(block)
     except HdicaError as exc:
         return "error", exc
-    except BaseException as exc:
-        return "error", HdicaError(" ".join(f"{type(exc).__name__}: {exc}".split()))
+    except BaseException as exc:  # also SystemExit, or one whose text cannot be read
+        return "raised", (failure(exc), not of_machine(exc))
 
 
 def over_budget(limit: float, planned: float) -> str:
@@ -268,6 +316,8 @@ def run_block(
         except Ended as why:
             if why.late:
                 results.fail(place, over_budget(limit, point.seconds))
+                # At once: a run that is ended before the block is does not wait for it again.
+                commit(block, replace(results, hindrance=None))
             elif why.own:
                 results.fail(place, f"it has ended the process that computed it ({why})")
             else:

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from hdica.errors import HdicaError, printable
 from hdica.store.files import Folder, lockable, make_folder, no_link, opened, try_lock
@@ -65,8 +66,7 @@ def locked(out: str | Path) -> Iterator[Path]:
     """
     work = work_path(out)
     make_folder(work)
-    with lockable(no_link(work / LOCK), 0o644) as file:
-        wait_for(lambda: try_lock(file), work, LOCK_SECONDS)
+    with _locked_file(work) as file:
         with suppress(OSError):
             file.truncate(0)
             os.pwrite(file.fileno(), _this_process().encode(), 0)
@@ -75,6 +75,30 @@ def locked(out: str | Path) -> Iterator[Path]:
         finally:
             with suppress(OSError):
                 file.truncate(0)
+
+
+def _locked_file(work: Path) -> BinaryIO:
+    """The lock's file, locked; another one where somebody has removed it meanwhile."""
+    path = no_link(work / LOCK)
+    while True:
+        make_folder(work)
+        file = lockable(path, 0o644)
+        try:
+            wait_for(lambda: try_lock(file), work, LOCK_SECONDS)  # noqa: B023
+            if _is_at(file, path):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether an open file is the one of a path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _holder(work: Path) -> str:

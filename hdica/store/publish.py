@@ -299,6 +299,8 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
             # Again: another study may have been published while this one waited.
             refuse_another(study, out)
         counts = lay_out(partial, study, out)
+        if not replace:
+            refuse_loss(study, out, counts)
         about = {
             "study": study.study,
             "study_hash": study.content_hash(),
@@ -307,6 +309,32 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
             "counts": counts,
         }
         return exchange(partial, out, about, _consolidate(partial))
+
+
+def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]) -> None:
+    """Refuse to replace published results by pending points: the working store was removed.
+
+    Raises
+    ------
+    HdicaError
+        If every point is pending, or fewer points of the very same study are done than published.
+    """
+    from hdica.store.results import open_results
+
+    try:
+        tree = open_results(out)
+    except (HdicaError, OSError):  # nothing that anybody could read
+        return
+    done = sum(each["done"] + each["diverged"] for each in counts.values())
+    failed = sum(each["failed"] for each in counts.values())
+    nodes = [node["status"].to_numpy() for node in tree.children.values() if "status" in node]
+    before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in nodes)
+    same = tree.attrs.get("study_hash") == study.content_hash()
+    if before and (not (done + failed) or (same and done < before)):
+        raise HdicaError(
+            f"{results_path(out)} has {before} points and {work_path(out)} has {done} of them: "
+            "nothing was published (hdica run computes the others, and publishes all)"
+        )
 
 
 @contextmanager

@@ -100,13 +100,13 @@ def _repaired(path: str | Path, work: Path) -> list[str]:
 def _put_aside(out: str | Path, damage: Damage) -> str:
     """Take away what does not belong to a store: a link goes, a file is kept beside the store."""
     file = damage.path
-    if file.is_symlink() or not file.is_file():
+    if file.is_symlink() or not (file.is_file() or file.is_dir()):
         discard(file)
         return f"{damage.sentence}: it is removed"
     folder = no_link(results_path(out).with_suffix(".strays"))
     folder.mkdir(exist_ok=True)
     name = "/".join(file.parts[len(results_path(out).parent.parts) :])
-    aside = folder / re.sub(r"[^\w.-]+", "_", name)[-200:]
+    aside = folder / re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[-200:]
     while aside.exists():
         aside = aside.with_name(f"{aside.name}_")
     file.replace(aside)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hdica.status import DONE
 from hdica.store.blocks import NAME, read_block
-from hdica.store.files import DamageError, TornError, inside, walk
+from hdica.store.files import PARTIAL, DamageError, TornError, inside, walk
 from hdica.store.lock import RUNNING
 from hdica.store.manifest import count_in, read_manifest
 from hdica.store.paths import (
@@ -37,7 +37,7 @@ from hdica.store.published import (
 )
 from hdica.store.results import stable
 from hdica.store.sealed import SchemaError, read_sealed
-from hdica.store.working import described, recorded_study
+from hdica.store.working import UnreadableStudy, described, recorded_study
 from hdica.study.segment import NAME as SEGMENT
 
 WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
@@ -112,21 +112,25 @@ def working_damage(out: str | Path) -> list[Damage]:
     found = study_damage(out)
     if not work.is_dir():
         return found
-    segments = segments_in(out)
+    segments = []
     for path in sorted(work.iterdir()):
-        ours = path in segments or path.name in (LOCK, RUNNING, STUDY)
-        if path.is_symlink() or not (ours or path.name.endswith(".partial")):
+        # Not by an earlier listing: a run that begins makes folders meanwhile.
+        segment = SEGMENT.fullmatch(path.name) and path.is_dir()
+        ours = segment or path.name in (LOCK, RUNNING, STUDY) or PARTIAL.fullmatch(path.name)
+        if path.is_symlink() or not ours:
             found.append(Damage(f"{path} does not belong to {work}", path, stray=True))
+        elif segment:
+            segments.append(path)
     return found + [damage for path in segments for damage in _segment_damage(path)]
 
 
 def _segment_damage(folder: Path) -> Iterator[Damage]:
     if (folder / METADATA).is_file():
         raise SchemaError(f"{folder.parent} is of an earlier version of hdica (remove it)")
-    files, strange = walk(folder)
-    for name in (*strange, *files):
-        path = folder / name
-        if not NAME.fullmatch(name):
+    for path in sorted(folder.iterdir()):
+        if PARTIAL.fullmatch(path.name):
+            continue
+        if not NAME.fullmatch(path.name) or (path.is_dir() and not path.is_symlink()):
             yield Damage(f"{path} does not belong to {folder.name}", path, stray=True)
             continue
         try:
@@ -146,6 +150,8 @@ def study_damage(out: str | Path) -> list[Damage]:
         there = recorded_study(out) is not None or not segments_in(out)
     except DamageError as exc:
         return [Damage(f"{exc} (all points)", file)]
+    except UnreadableStudy:
+        return []
     lost = not there and results_path(out).is_dir()
     return [Damage(f"{file} is missing (all points)", file)] if lost else []
 
@@ -280,12 +286,15 @@ def _verdict(path: str | Path) -> Verdict:
     points, incomplete = 0, []
     if not damaged:
         manifest = manifest or _alone(path)
-        working = working_status(path) if work_path(path).is_dir() else None
-        if working is not None:
-            points = working.total("points")
-            if working.total("pending"):
-                incomplete.append(f"{working.total('pending')} points are not computed yet")
-        incomplete += list(_incomplete(path, manifest))
+        try:
+            working = working_status(path) if work_path(path).is_dir() else None
+            if working is not None:
+                points = working.total("points")
+                if working.total("pending"):
+                    incomplete.append(f"{working.total('pending')} points are not computed yet")
+            incomplete += list(_incomplete(path, manifest))
+        except UnreadableStudy as exc:
+            incomplete.append(str(exc))
     if manifest is not None and not points:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
     root = results_path(path)

@@ -37,6 +37,10 @@ MAX_NAMED = 3
 _HEADS: dict[Path, dict[str, _Head]] = {}
 
 
+class UnreadableStudy(HdicaError):
+    """A whole record of a study that this installation cannot read: it may lack the system."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Head:
     """What a listing needs of a block."""
@@ -227,13 +231,21 @@ def place(study: Study, out: str | Path) -> list[Placed]:
 
 
 def recorded_study(out: str | Path) -> Study | None:
-    """The study that was run last with the working store, None if there is none."""
+    """The study that was run last with the working store, None if there is none.
+
+    Raises
+    ------
+    DamageError
+        If its record is damaged.
+    UnreadableStudy
+        If the record is whole, and no study of this installation.
+    """
     path = work_path(out) / STUDY
     content = read_sealed(path)
     try:
         return None if content is None else study_from(content)
     except HdicaError as exc:
-        raise DamageError(f"{path} is no study that this version can read: {exc}") from exc
+        raise UnreadableStudy(f"{path} is no study of this installation: {exc}") from exc
 
 
 def described(path: Path) -> str:

@@ -11,7 +11,7 @@ from hdica.errors import HdicaError
 from hdica.run.runner import run
 from hdica.status import DONE, PENDING
 from hdica.store.blocks import read_block
-from hdica.store.paths import manifest_path, work_path
+from hdica.store.paths import STUDY, manifest_path, work_path
 from hdica.store.publish import is_current, publish
 from hdica.store.repair import repair
 from hdica.store.results import open_results
@@ -232,3 +232,54 @@ def test_status_counts_while_a_run_goes_on(out: Path) -> None:
         (r.method, r.n, r.done) for r in working.rows
     }
     assert alone.whole
+
+
+def test_results_whose_working_store_was_removed_are_not_replaced_by_nothing(
+    study: Study, out: Path
+) -> None:
+    before = values(out)
+    shutil.rmtree(work_path(out))
+    for again in (study, study_from(toy.study(title="Another title"))):
+        with pytest.raises(HdicaError, match="nothing was published"):
+            publish(again, out)
+    assert values(out) == before
+    assert run(study, out, progress=False).computed == 79
+    publish(study, out)
+    assert values(out) == before
+
+
+def test_a_folder_of_somebody_else_is_put_aside_with_all_that_is_in_it(
+    study: Study, out: Path
+) -> None:
+    letter = work_path(out) / "mine" / "letter.txt"
+    letter.parent.mkdir()
+    letter.write_text("a year of work")
+    in_place = block(study, out)
+    in_place.unlink()
+    in_place.mkdir()
+    assert {in_place, letter.parent} <= {Path(s.split(" does")[0]) for s in verify(out).damaged}
+    repair(out)
+    aside = next(out.parent.glob("*.strays")).rglob("letter.txt")
+    assert next(aside).read_text() == "a year of work"
+    assert run(study, out, progress=False).computed == 5
+    publish(study, out)
+    assert verify(out).code == 0
+
+
+def test_a_store_of_a_system_that_is_not_installed_is_not_damaged(study: Study, out: Path) -> None:
+    toy.forget()
+    verdict = verify(out)
+    assert verdict.damaged == ()
+    assert "is no study of this installation" in " ".join(verdict.incomplete)
+    assert repair(out) == []
+    toy.register()
+    assert verify(out).code == 0
+
+
+def test_a_record_that_is_no_text_is_written_anew(study: Study, out: Path) -> None:
+    file = work_path(out) / STUDY
+    raw = file.read_bytes()
+    file.write_bytes(raw[:60] + bytes([raw[60] | 128]) + raw[61:])
+    assert verify(out).damaged[0].startswith(str(file))
+    run(study, out, progress=False)
+    assert file.read_bytes() == raw

@@ -156,9 +156,15 @@ def test_ignored_parameters_are_absent_from_key_and_grid_but_not_from_the_system
     assert "tau" not in next(steady.cells.contents())
 
 
+# Some share their first eight bytes, by which they are looked up.
+KEYS = st.binary(min_size=32, max_size=32) | st.binary(min_size=1, max_size=1).map(
+    lambda last: b"8 bytes " + last * 24
+)
+
+
 @given(
-    st.lists(st.binary(min_size=32, max_size=32), max_size=30, unique=True),
-    st.lists(st.binary(min_size=32, max_size=32), max_size=10),
+    st.lists(KEYS, max_size=30, unique=True),
+    st.lists(KEYS, max_size=10),
     st.randoms(use_true_random=False),
 )
 def test_rows_are_found_as_in_a_dictionary(

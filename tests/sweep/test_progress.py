@@ -137,3 +137,17 @@ def test_the_time_left_is_the_model_s_corrected_by_what_was_measured(
     assert pace.said() == "0.5 points/s, about 12 s left"
     pace.advance(6, 6.0)
     assert pace.left == 0.0
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), OSError(28, "No space left on device")])
+def test_a_run_goes_on_where_nobody_can_read_what_it_writes(
+    monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise error
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    with progress.report("toy", 2, 1.0) as shown:
+        shown.note("a worker has ended")
+        shown.advance(2, 1.0)

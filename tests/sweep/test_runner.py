@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError, Incomplete
-from hdica.run import runner
+from hdica.errors import HdicaError, Incomplete, Unwritable
+from hdica.run import runner, worker
 from hdica.run.block import block_of, compute
 from hdica.run.plan import block_points, plan
+from hdica.run.progress import report
 from hdica.run.runner import run
-from hdica.status import DIVERGED, DONE, FAILED
+from hdica.status import DIVERGED, DONE, FAILED, PENDING
+from hdica.store import working
+from hdica.store.files import make_folder
 from hdica.store.publish import publish
 from hdica.store.results import open_results
 from hdica.store.working import place
@@ -31,6 +35,81 @@ def study() -> Study:
 def expected(study: Study, tmp_path: Path) -> dict[str, bytes]:
     """What one undisturbed process publishes."""
     return made(study, tmp_path / "expected" / "toy.zarr")
+
+
+@pytest.mark.parametrize("number", range(1, toy.CLOSES + 1))
+def test_a_point_fails_alone_whatever_it_raises(
+    out: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LOADING", 0.5)
+    methods = {"walk": {"n": [10], "seeds": 1}}
+    grid = {"tau": [0.1, 0.2], "Q0": [0.5]}
+    constants = {"source": "laplace", "constants": {"trouble": number}}
+    study = study_from(toy.study(parameters=constants, grid=grid, methods=methods))
+    summary = run(study, out, progress=False)
+    assert summary.counts == {"done": 1, "failed": 1}
+    publish(study, out)
+    reason = str(open_results(out)["walk"].sel(tau=0.1).reason.item())
+    name = "" if number == toy.CLOSES else type(toy.TROUBLES[number - 1]).__name__
+    assert name in reason
+    assert reason.isprintable()
+
+
+def test_late_points_are_stored_before_their_block_ends(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(worker.Worker):
+        def call(self, function: Any, block: Any, limit: float, memory: int = 0) -> Any:
+            if block.size > 1:
+                raise worker.Ended("too long", own=True, late=True)
+            if len(asked) == 2:
+                raise Unwritable("the run ends")
+            asked.append(block)
+            if len(asked) == 2:
+                raise worker.Ended("too long", own=True, late=True)
+            return function(block)
+
+    asked: list[Any] = []
+    study = study_from(toy.study(methods={"walk": {"n": [10], "seeds": 4}}))
+    (placed,) = place(study, out)
+    make_folder(placed.path)
+    with pytest.raises(Unwritable):
+        worker.run_block(block_of(placed, np.arange(4)), runner.Care(1.0, 0), Late())
+    assert placed.again().statuses[:4].tolist() == [DONE, FAILED, PENDING, PENDING]
+
+
+def test_a_caller_that_ignores_its_children_is_no_hindrance(
+    study: Study, out: Path, expected: dict[str, bytes]
+) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert made(study, out) == expected
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_looks_for_blocks_of_others_take_no_more_than_their_share(
+    study: Study, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, looks, slow, each_block = [0.0], [0], 1.0, 20.0
+    lookup = working.find_rows
+
+    def slow_lookup(*keys: Any) -> Any:
+        clock[0] += slow
+        looks[0] += 1
+        return lookup(*keys)
+
+    placed = place(study, out)
+    assert all(each.statuses.size for each in placed)
+    todo = runner.tasks(placed, block=1)
+    monkeypatch.setattr(runner.time, "monotonic", lambda: clock[0])
+    one = runner._Run(study, placed, todo, runner.cluster_settings(None, 1), runner.Care(1.0, 0))
+    monkeypatch.setattr(working, "find_rows", slow_lookup)
+    with report("toy", 1, 1.0, False, 1, "") as shown:
+        for _ in one._blocks(todo, shown):
+            clock[0] += each_block
+    share = looks[0] * slow / (len(todo) * each_block)
+    assert 0 < share < 1.5 * runner.LOOK_SHARE
 
 
 @pytest.mark.deep
