@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.aligned import aligned_zeros
 from hdica.finite.fastica.found import checked_samples
-from hdica.finite.random.width import LANES
+from hdica.finite.random.streams import LANES
+from hdica.finite.record import aligned_zeros
 from hdica.ingredients.contrasts import Contrast
 
 Array = NDArray[np.float64]

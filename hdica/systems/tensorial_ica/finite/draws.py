@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.random.width import LANES
+from hdica.finite.random.streams import LANES
 from hdica.ingredients.sources import Source, make_source
 
 Array = NDArray[np.float64]

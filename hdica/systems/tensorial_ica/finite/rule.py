@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.aligned import aligned_zeros
-from hdica.finite.random.streams import Stream
-from hdica.finite.random.width import LANES
-from hdica.finite.record import Values, fill_step_sizes, steps_of
+from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.record import Values, aligned_zeros, fill_step_sizes, steps_of
 from hdica.ingredients.quadrature import dot
 from hdica.process.progress import check_deadline
 from hdica.systems.tensorial_ica.finite.draws import Draw, block_of, draws, kind_of
