@@ -13,9 +13,9 @@ from hdica.systems.patch_ica.record import PatchICA as PatchICA
 from hdica.systems.filter_series.record import FilterSeries as FilterSeries
 
 if TYPE_CHECKING:  # the functions that a record names, for whoever checks types
-    from hdica.systems.online_ica.wkb import escape_exponent as escape_exponent
-    from hdica.systems.hebbian_ica.convert import convert as convert
-    from hdica.systems.hebbian_ica.tracking import tracking as tracking
+    from hdica.systems.online_ica.escape import escape_exponent as escape_exponent
+    from hdica.systems.hebbian_ica.as_online import convert as convert
+    from hdica.systems.hebbian_ica.as_online import tracking as tracking
     from hdica.systems.hebbian_ica.api import (
         asymptotics as asymptotics,
         conflict_region as conflict_region,
