@@ -14,14 +14,14 @@ from hdica.analysis.escape.compute import escape, steps
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.escape.skewed import (
+from hdica.systems.hebbian_ica.passage import passages
+from hdica.systems.hebbian_ica.skewed import (
     skew_near_zero,
     skewed_escape,
     skewed_optimum,
     skewed_range,
     skewed_time,
 )
-from hdica.systems.hebbian_ica.finite.passage import passages
 from hdica.systems.hebbian_ica.system import rule
 from tests.systems.hebbian_ica.cases import hebbian, stream_of
 

@@ -20,7 +20,6 @@ import numba
 import numpy as np
 from numba import types
 
-# The numbers of a step, and the nonlinearity, are those of the chains of one overlap.
 from hdica.finite.projected.chain_kernels import chain_draws, lane_value
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
 from hdica.finite.random.lanes import (
@@ -149,17 +148,17 @@ def _overlaps(r, loading, q, k, m):  # type: ignore[no-untyped-def]
     trace = every(0.0)
     for i in range(k):
         for j in range(i + 1):
-            found = every(0.0)
+            entry = every(0.0)
             for other in range(m):
                 one = load(r, (i * m + other) * LANES)
-                found = fma(one, load(r, (j * m + other) * LANES), found)
+                entry = fma(one, load(r, (j * m + other) * LANES), entry)
             for other in range(j + 1):
                 one = load(loading, (i * k + other) * LANES)
-                found = fma(one, load(loading, (j * k + other) * LANES), found)
-            store(q, (i * k + j) * LANES, found)
-            store(q, (j * k + i) * LANES, found)
+                entry = fma(one, load(loading, (j * k + other) * LANES), entry)
+            store(q, (i * k + j) * LANES, entry)
+            store(q, (j * k + i) * LANES, entry)
             if i == j:
-                trace = trace + found
+                trace = trace + entry
     return trace
 
 
@@ -199,7 +198,7 @@ def _still(state, law, k, m, lane):  # type: ignore[no-untyped-def]
 @numba.njit
 def _look(state, law, watch, k, m, step, made):  # type: ignore[no-untyped-def]
     """Note which lanes are no longer finite, or have passed; whether any is left to watch."""
-    levels, first, kept, begun = watch
+    levels, first, reached, begun = watch
     outer, far, inner, near = _shorter(k, m)
     for lane in range(LANES):
         trace, low, top = 0.0, math.inf, 0.0
@@ -220,7 +219,7 @@ def _look(state, law, watch, k, m, step, made):  # type: ignore[no-untyped-def]
         if low >= levels[1, lane]:
             first[1, lane], levels[1, lane] = begun[lane] + step, math.inf
             for place in range(k * m):
-                kept[place, lane] = state[place, lane]
+                reached[place, lane] = state[place, lane]
 
 
 @numba.njit

@@ -13,21 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import Observation
+from hdica.finite.projected.chain import address, powers
 from hdica.finite.random.streams import Stream
-from hdica.finite.record import Track, Values, record
+from hdica.finite.record import Observation, Track, Values, record
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
-from hdica.systems.hebbian_ica.finite.rule import (
+from hdica.systems.hebbian_ica.rule import (
     Array,
     Draw,
     HebbianRule,
-    address,
     check_dimension,
     draws,
-    powers,
+    first_overlaps,
+    first_weights,
 )
-from hdica.systems.hebbian_ica.finite.start import first_overlaps, first_weights
 
 _NOTHING = Schedule(np.zeros_like, 0.0)
 Seen = Callable[[], dict[str, Array]]
@@ -78,20 +77,20 @@ def _chi_square(dof: int, rng: np.random.Generator) -> Draw:
 
 def _wishart(size: int, dof: int, rng: np.random.Generator) -> list[Draw]:
     """Bartlett's chi-square numbers, and then the normal ones below them."""
-    found = [_chi_square(dof - i, rng) for i in range(size)]
-    return found + [rng.standard_normal] * (size * (size - 1) // 2)
+    draws = [_chi_square(dof - i, rng) for i in range(size)]
+    return draws + [rng.standard_normal] * (size * (size - 1) // 2)
 
 
 def chain_draws(rule: HebbianRule, n: int, stream: Stream) -> list[Draw]:
     """The numbers of a step of the chain, in the order of ``varied_chain_steps``."""
     (k, m), noise = rule.shape, stream("noise")
-    found = sample_draws(rule, stream) + [noise.standard_normal] * (rule.batch * k)
-    found += _wishart(min(rule.batch, k), n - m - k, noise)
+    numbers = sample_draws(rule, stream) + [noise.standard_normal] * (rule.batch * k)
+    numbers += _wishart(min(rule.batch, k), n - m - k, noise)
     if rule.motion is not None:
         turn = stream("motion")
-        found += [turn.standard_normal] * (k * m)
-        found += _wishart(m, n - m - k, turn)
-    return found
+        numbers += [turn.standard_normal] * (k * m)
+        numbers += _wishart(m, n - m - k, turn)
+    return numbers
 
 
 def columns(drawn: Sequence[Draw], given: Sequence[Schedule], seen: Seen) -> list[Track]:
@@ -124,11 +123,11 @@ def _recorded(
     A step passes over so many entries.
     """
     made = np.zeros(1, dtype=np.int64)
-    given = 2 + rule.projections
+    count = 2 + rule.projections
 
     def advance(numbers: Array, values: Array) -> NDArray[np.int64]:
         made[0] = steps(
-            np.ascontiguousarray(numbers[:, :drawn]), np.ascontiguousarray(values[:, :given])
+            np.ascontiguousarray(numbers[:, :drawn]), np.ascontiguousarray(values[:, :count])
         )
         return np.repeat(made, len(tracks))
 
@@ -140,7 +139,7 @@ def _recorded(
 
 def run_varied_chain(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
     """R and Q alone, exact in law, at a cost per step that does not depend on n."""
-    from hdica.systems.hebbian_ica.finite.varied_kernels import varied_chain_steps
+    from hdica.systems.hebbian_ica.varied_kernels import varied_chain_steps
 
     check_dimension(rule, n, "chain")
     check_motion(rule, n)
@@ -168,7 +167,7 @@ def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -
     """All n coordinates, step by step: R, Q and the signs, if they change."""
     from hdica.finite.random.gaussian import lanes_of
     from hdica.finite.random.lanes import CHUNK
-    from hdica.systems.hebbian_ica.finite.varied_vector import varied_vector_steps
+    from hdica.systems.hebbian_ica.varied_kernels import varied_vector_steps
 
     check_dimension(rule, n, "vector")
     check_motion(rule, n)

@@ -7,12 +7,22 @@ Neural Computation 14 (2002), with sigma on the other side of <y phi'> than prin
     D = -Sigma <phi phi'> Sigma R / 2.
 
 It holds for every alpha in (0, 1), not only for small ones: alpha cancels.
+
+With batches, signs that jump and sources that move, the mean over m samples divides what comes of
+the square of a step by m; sources that drift turn away from W at their rate:
+
+    dR/dt = mu L(R) + (mu^2/m) D(R) - drift R,
+
+with the Sigma of the present time; a jump by a share s leaves (1 - s) R. Of all samples at once,
+m infinite, nothing is left but the mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +36,15 @@ from hdica.limits.numerics.packed import scaled
 from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap.drift import solve as solve_overlap
 from hdica.limits.overlap.projected_drift import projected_drift
-from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, mean_function
-from hdica.systems.hebbian_ica.limit.moments import Array, Numbers
-from hdica.systems.hebbian_ica.limit.nodes import TooManyPoints
+from hdica.systems.hebbian_ica.averages import (
+    COARSE,
+    FINE,
+    Array,
+    Numbers,
+    TooManyPoints,
+    mean_function,
+)
+from hdica.systems.hebbian_ica.fields import STILL, Motion
 
 Parts = Callable[[Numbers], tuple[Numbers, Numbers]]
 _TINY, _STEP = 1e-30, 1e-4
@@ -191,5 +207,98 @@ def as_matrix(tensor: Array) -> Array:
 
 def eigenvalues(field: Field, r: Array, mu: float) -> NDArray[np.complex128]:
     """Eigenvalues of the Jacobian, by increasing real part, shape (KM,)."""
-    found = np.linalg.eigvals(as_matrix(jacobian(field, r, mu))).astype(complex)
-    return np.asarray(found[np.lexsort((found.imag, found.real))])
+    values = np.linalg.eigvals(as_matrix(jacobian(field, r, mu))).astype(complex)
+    return np.asarray(values[np.lexsort((values.imag, values.real))])
+
+
+Rate = Callable[[Array, float], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A limit whose right-hand side changes with time."""
+
+    phi: Formula
+    sources: tuple[Source, ...]
+    schedule: Schedule
+    start: Array  # R at t = 0, shape (K, M)
+    batch: float = 1.0  # samples of an update, infinite for all of them
+    motion: Motion = STILL
+
+    def rate(self, signs: tuple[float, ...], rough: bool = False, factor: float = 1.0) -> Rate:
+        """dR/dt as a function of R and mu for these signs, ``factor`` times what (17) says."""
+        parts = _signed_parts(signs, self.phi, self.sources, rough)
+
+        def rate(r: Array, mu: float) -> Array:
+            learning, loss = parts(r)
+            flow = factor * (mu * learning + mu**2 / self.batch * loss)
+            return np.asarray(flow - self.motion.drift * r)
+
+        return rate
+
+
+@lru_cache(maxsize=64)
+def _field(signs: tuple[float, ...], phi: Formula, sources: tuple[Source, ...]) -> Field:
+    return make_field(signs, phi, sources)
+
+
+def _signed_parts(
+    signs: tuple[float, ...], phi: Formula, sources: tuple[Source, ...], rough: bool
+) -> Parts:
+    """L and D; a rough one of K = M = 1 is off by as much as its series may be."""
+    field = _field(signs, phi, sources)
+    if not rough:
+        return field.parts
+    alone = field.scalar
+    if alone is None:
+        return field.rough
+
+    def shifted(r: Numbers) -> tuple[Numbers, Numbers]:
+        learning, loss = field.parts(r)
+        return learning + alone.learning_error, loss + alone.loss_error
+
+    return shifted
+
+
+def pieces(breaks: Array, end: float) -> Iterator[tuple[float, float]]:
+    """Intervals between breaks inside (0, end)."""
+    edges = [0.0, *sorted({float(b) for b in breaks if 0 < b < end}), end]
+    return pairwise(edges)
+
+
+def from_time(schedule: Schedule, low: float) -> Schedule:
+    """The same step size on a clock that starts at ``low``."""
+    breaks = tuple(b - low for b in schedule.breaks if b > low)
+    return Schedule(lambda t: schedule.value(t + low), schedule.constant, breaks)
+
+
+def left_at(motion: Motion, time: float) -> float:
+    """What a jump at a time leaves of R: 1 where there is none."""
+    shares = [left for t, left in zip(motion.times, motion.left, strict=True) if t == time]
+    return shares[0] if shares else 1.0
+
+
+def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> Path:
+    """The limit with signs (J + 1, K) that jump at J times, at increasing times (T,)."""
+
+    def march(tolerance: float, rough: bool, factor: float) -> tuple[Array, float]:
+        now, used = problem.start, tolerance
+        path = np.empty((times.size, *now.shape))
+        path[times <= 0] = now
+        breaks = np.concatenate([jumps, problem.motion.times])
+        for low, high in pieces(breaks, float(times[-1])):
+            row = signs[np.searchsorted(jumps, low, side="right")]
+            rate = problem.rate(tuple(row.tolist()), rough, factor)
+            inside = (times > low) & (times <= high)
+            wanted = np.append(times[inside], high) - low
+            begin = from_time(problem.schedule, low)
+            states, close = integrate(rate, begin, now, wanted, tolerance)
+            path[inside] = states[:-1]
+            now, used = states[-1] * left_at(problem.motion, high), max(used, close)
+        return path, used
+
+    fine, close = march(REFINED, False, 1.0)
+    step = coarser(close)
+    coarse, _ = march(step, True, 1.0)
+    wrong, _ = march(step, True, CONTROL)
+    return Path(fine, np.abs(fine - coarse) + close, wrong)

@@ -1,27 +1,40 @@
-"""Methods of Hebbian ICA near R = 0: escape times by theory and by chains, and the potential.
+"""Escape of Hebbian ICA from R = 0 by theory: its law as n grows and at n, and the potential.
 
-The clock there is s = t/n^2: n^3 steps are one unit (Rattray 2002, section 4.2).
+The clock there is s = t/n^2: n^3 steps are one unit (Rattray 2002, section 4.2). Exactly at n it is
+that of one projection and one source.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import Stream, digest
-from hdica.finite.random.width import LANES
-from hdica.finite.record import Values
+from hdica.finite.random.streams import digest
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin
-from hdica.systems.ages import UNIT, at_ages, over_age
+from hdica.limits.passage.chain import FreeChain, PassageLaw, exact_passage
 from hdica.systems.fields import averages, formula
-from hdica.systems.hebbian_ica.escape.times import Escape, escape
+from hdica.systems.first_passage import (
+    ERROR,
+    EXPONENT,
+    KRAMERS,
+    MEAN,
+    MEAN_OPTIMAL,
+    MEDIAN,
+    NU_OPTIMAL,
+    SD,
+    SURVIVAL,
+    UNIT,
+    at_ages,
+    exact_values,
+    over_age,
+)
+from hdica.systems.hebbian_ica.escape_times import Escape, escape
 from hdica.systems.hebbian_ica.fields import (
     given_rate,
     in_unit,
@@ -30,18 +43,19 @@ from hdica.systems.hebbian_ica.fields import (
     start_overlap,
     unit,
 )
-from hdica.systems.hebbian_ica.finite.passage import Passage, passages
-from hdica.systems.hebbian_ica.finite.rule import HebbianRule
 from hdica.systems.hebbian_ica.system import (
     HebbianICA,
-    overlaps_held,
-    passage_refusal,
     plain_refusal,
-    rule,
 )
-from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED, kernel_of
-from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, refusal
-from hdica.systems.trials import Together, alone, content_of, in_lanes
+from hdica.systems.kernel import (
+    AVERAGES,
+    COMMON,
+    DIFFUSIONS,
+    NUMERICS,
+    PASSAGES,
+    kernel_of,
+)
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
@@ -50,34 +64,32 @@ POSITIONS = np.linspace(-8.0, 8.0, 321)
 """Values of r = sqrt(n) R at which the potential is given."""
 IGNORED = frozenset({"threshold"})
 """Fields that matter to escape times alone."""
-MOST_RACES = 4096
-"""Chains of one system in one call."""
 _ANY = 10**6
 """A dimension at which to ask whether a system has escape times: any would do."""
 
 ESCAPES = (
-    Output("mean", (), "mean time of the first escape of any entry", UNIT),
-    Output("mean_last", (), "mean time after which no further entry escapes", UNIT),
-    Output("pair_mean", PAIR, "mean escape time of one entry if it were alone", UNIT),
-    Output("pair_sd", PAIR, "standard deviation of that time", UNIT),
-    Output("pair_median", PAIR, "median of that time", UNIT),
-    Output("kramers", PAIR, "Kramers' formula for that mean, with (27) corrected", UNIT),
-    Output("exponent", PAIR, "exponent 3 P nu/(4 C) of Kramers' formula"),
-    Output("survival", ("age",), "probability that no entry has escaped until age times the mean"),
-    Output("survival_last", ("age",), "probability that one can still escape after age mean_last"),
-    Output("error", (), "relative error of the mean times"),
+    replace(MEAN, long_name="mean time of the first escape of any entry"),
+    replace(MEAN, name="mean_last", long_name="mean time after which no further entry escapes"),
+    replace(
+        MEAN,
+        name="pair_mean",
+        dims=PAIR,
+        long_name="mean escape time of one entry if it were alone",
+    ),
+    replace(SD, name="pair_sd", dims=PAIR),
+    replace(MEDIAN, name="pair_median", dims=PAIR),
+    replace(KRAMERS, dims=PAIR, long_name="Kramers' formula for that mean, with (27) corrected"),
+    replace(EXPONENT, dims=PAIR),
+    replace(SURVIVAL, long_name="probability that no entry has escaped until age times the mean"),
+    replace(
+        SURVIVAL,
+        name="survival_last",
+        long_name="probability that one can still escape after age mean_last",
+    ),
+    replace(ERROR, long_name="relative error of the mean times"),
 )
-BEST = (
-    Output("nu_optimal", PAIR, "nu with the least mean as n -> infinity"),
-    Output("mean_optimal", PAIR, "least mean escape time over nu as n -> infinity", UNIT),
-)
+BEST = tuple(replace(output, dims=PAIR) for output in (NU_OPTIMAL, MEAN_OPTIMAL))
 PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as printed", UNIT)
-PASSAGES = (
-    Output("first", (), "time of the first passage of any abs(R_ij), or of the end", UNIT),
-    Output("first_seen", (), "1 if that was a passage, 0 if the run ended before one"),
-    Output("last", (), "time at which min(K, M) sources are found, or of the end", UNIT),
-    Output("last_seen", (), "1 if that was a passage, 0 if the run ended before"),
-)
 
 
 def trap_refusal(system: HebbianICA, n: bool) -> str:
@@ -152,47 +164,47 @@ def escape_of(system: HebbianICA, n: int | None) -> Escape:
 
 def shared(system: HebbianICA) -> list[Source]:
     """Laws of the sources, equal ones as one object: their escape times are computed once."""
-    known: dict[bytes, Source] = {}
+    by_spec: dict[bytes, Source] = {}
     pairs = zip(system.sources, sources(system), strict=True)
-    return [known.setdefault(digest(spec), law) for spec, law in pairs]
+    return [by_spec.setdefault(digest(spec), law) for spec, law in pairs]
 
 
 def escapes_at_all(system: HebbianICA, n: int | None) -> None:
     """Refuse a system of which no entry escapes, or whose start has no escape time."""
     constant_nu(system, n)
     beginning(system, n)
-    known = [trap.sigma for trap in traps(system)]
-    if not set(known) & {int(sign) for sign in signs(system)}:
+    allowed = [trap.sigma for trap in traps(system)]
+    if not set(allowed) & {int(sign) for sign in signs(system)}:
         raise HdicaError(
             f"sigma = {system.sigma} is not allowed for escape times (no entry escapes from "
-            f"R = 0: the signs with which they do are {known})"
+            f"R = 0: the signs with which they do are {allowed})"
         )
 
 
-def escape_values(found: Escape, save: Save) -> dict[str, Array]:
+def escape_values(times: Escape, save: Save) -> dict[str, Array]:
     """What all methods of escape times give, and of the best nu what is kept."""
-    first, last = found.first, found.last
+    first, last = times.first, times.last
     return {
         "mean": np.asarray(first),
         "mean_last": np.asarray(last),
-        "pair_mean": found.mean,
-        "pair_sd": found.sd,
-        "pair_median": found.median,
-        "kramers": found.kramers,
-        "exponent": found.exponent,
-        "survival": at_ages(found.survival, first),
-        "survival_last": at_ages(found.survival_last, last),
-        "error": np.asarray(found.error),
-        **{o.name: getattr(found, o.name) for o in BEST if o.name in save.extra},
+        "pair_mean": times.mean,
+        "pair_sd": times.sd,
+        "pair_median": times.median,
+        "kramers": times.kramers,
+        "exponent": times.exponent,
+        "survival": at_ages(times.survival, first),
+        "survival_last": at_ages(times.survival_last, last),
+        "error": np.asarray(times.error),
+        **{o.name: getattr(times, o.name) for o in BEST if o.name in save.extra},
     }
 
 
-def _result(system: HebbianICA, found: Escape, save: Save) -> PointResult:
-    values = escape_values(found, save)
-    if found.n is None:
+def _result(system: HebbianICA, times: Escape, save: Save) -> PointResult:
+    values = escape_values(times, save)
+    if times.n is None:
         nu = constant_nu(system, None)
         row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
-        values["printed"] = np.where(np.isfinite(found.mean), row, math.inf)
+        values["printed"] = np.where(np.isfinite(times.mean), row, math.inf)
     return PointResult(values)
 
 
@@ -238,94 +250,24 @@ ESCAPE_DIFFUSION = replace(
 )
 
 
-def _seen(steps: int, end: int, unit: float) -> tuple[float, float]:
-    return (steps / unit, 1.0) if steps >= 0 else (end / unit, 0.0)
-
-
-def _passage_values(passage: Passage, n: int, power: int) -> Values:
-    unit = float(n) ** power
-    first, first_seen = _seen(passage.first_any, passage.steps, unit)
-    last, last_seen = _seen(passage.first_all, passage.steps, unit)
-    values = {"first": first, "first_seen": first_seen, "last": last, "last_seen": last_seen}
-    lost = bool(passage.diverged)
-    return {k: np.asarray(math.nan if lost else v) for k, v in values.items()}, passage.diverged
-
-
-def passages_in(power: int) -> Together:
-    """First passages in n^power steps, all seeds of a system in one race of eight lanes."""
-
-    def race(
-        systems: Sequence[HebbianICA],
-        rules: Sequence[HebbianRule],
-        times: Array,
-        n: int,
-        streams: Sequence[Stream],
-    ) -> list[Values]:
-        most = math.floor(times[-1] * n)
-        found = passages(rules[0], n, streams, systems[0].threshold, most)
-        return [_passage_values(passage, n, power) for passage in found]
-
-    # On the streams of the chain: a passage is one of the path that method chain gives.
-    return in_lanes(
-        "chain",
-        lambda system, n: rule(system),
-        lambda system: content_of(system, IGNORED),
-        lambda system, one: id(system),
-        MOST_RACES,
-        race,
-    )
-
-
-_PASSAGES = passages_in(3)
-
-
-def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
-    """Steps until the escape or the end; a step costs more with more entries."""
-    dimension = n or 1
-    steps = last * dimension
-    # Skewed sources that the nonlinearity sees have no time of this kind: the end bounds them.
-    if not trap_refusal(system, n=True) and not refusal(traps)(system):
-        nu = constant_nu(system, dimension)
-        kramers = min(trap.log_kramers(nu) for trap in traps(system))
-        steps = min(steps, 2 * safe_exp(kramers) * float(dimension) ** 3)
-    k, m = system.projections, len(system.sources)
-    return 5e-4 + steps * 1.5e-9 * (1 + k * (k + m))
-
-
-ESCAPE_TIMES = Method(
-    name="escape_times",
-    about="when chains first find a source, and when min(K, M) are found",
-    engines=(*PROJECTED, AVERAGES, HOME),
-    role=Role.ESCAPE,
-    stochastic=True,
-    accuracy="exact in law",
-    bits=Bits.EVERY_KIND,
-    outputs=PASSAGES,
-    run=alone(_PASSAGES),
-    refuses=passage_refusal,
-    seconds=_passage_seconds,
-    fused=True,
-    equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
-    held=lambda system, n: LANES * overlaps_held(system),
-    together=_PASSAGES,
-)
-
-
 def _trapping(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    nu, found = constant_nu(system, None), traps(system)
-    sigma, noise = signs(system), found[0].power * nu**2
-    shape = (sigma.size, len(found))
-    turned = [[trap.sigma * s for trap in found] for s in sigma]
+    nu, columns = constant_nu(system, None), traps(system)
+    sigma, noise = signs(system), columns[0].power * nu**2
+    shape = (sigma.size, len(columns))
+    turned = [[trap.sigma * s for trap in columns] for s in sigma]
     # With the other sign both terms of (26) confine.
     u = [
-        [t.potential(nu, POSITIONS, escaping=sign > 0) for t, sign in zip(found, row, strict=True)]
+        [
+            t.potential(nu, POSITIONS, escaping=sign > 0)
+            for t, sign in zip(columns, row, strict=True)
+        ]
         for row in turned
     ]
     escaping = np.array(turned) > 0
-    heights = [t.barrier(nu) / noise for t in found]
-    ends = {"barrier": heights, "summit": [t.summit(nu) for t in found]}
+    heights = [t.barrier(nu) / noise for t in columns]
+    ends = {"barrier": heights, "summit": [t.summit(nu) for t in columns]}
     tables = {
         k: np.where(escaping, np.broadcast_to(np.array(v, dtype=float), shape), math.inf)
         for k, v in ends.items()
@@ -352,4 +294,80 @@ TRAPPING = Method(
     equations=f"{PAPER}, (26) over the D of (25)",
 )
 
-METHODS = (ESCAPE_TIMES, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)
+
+_LEAST = 3
+
+_BOTH = ("mean", "mean_last", "pair_mean", "pair_sd", "survival", "survival_last", "error")
+OUTPUTS = (
+    *(output for output in ESCAPES if output.name in _BOTH),
+    replace(SD, long_name="standard deviation of the time of the first escape"),
+)
+"""One entry is the first that escapes, and the last."""
+
+
+def check(system: HebbianICA, n: int) -> None:
+    """Refuse what has no escape that one equation gives."""
+    escapes_at_all(system, n)
+    shape = system.projections, len(system.sources)
+    if shape != (1, 1):
+        raise HdicaError(
+            f"projections and sources: {shape[0]} and {shape[1]} are not allowed for exact escape "
+            "times (one of each: the equation has the overlap and its length alone)"
+        )
+    if not system.alpha < 1:
+        raise HdicaError(
+            f"alpha = {system.alpha} is not allowed for exact escape times (alpha < 1: W'W = 1 is "
+            "approached evenly there)"
+        )
+
+
+def exact_law(system: HebbianICA, n: int) -> PassageLaw:
+    """The law of the number of steps of the chain at n."""
+    check(system, n)
+    if n < _LEAST:
+        raise HdicaError(f"n: {n} is not allowed (at least {_LEAST})")
+    phi, law, sigma = formula(system, "nonlinearity"), sources(system)[0], float(signs(system)[0])
+    eta = in_unit("eta", system, n).constant
+    assert eta is not None
+    chain = FreeChain(
+        lambda y: sigma * phi.value(y),
+        law,
+        eta,
+        system.alpha,
+        n,
+        system.threshold,
+        even=phi.is_odd or law.symmetric,
+        odd=phi.is_odd and law.symmetric,
+    )
+    return exact_passage(chain, beginning(system, n))
+
+
+def _exact(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    values = exact_values(exact_law(system, n), n)
+    values |= {"mean_last": values["mean"], "survival_last": values["survival"]}
+    values |= {f"pair_{name}": values[name][None, None] for name in ("mean", "sd")}
+    return PointResult(values)
+
+
+ESCAPE_EXACT = replace(
+    ESCAPE,
+    name="escape_exact",
+    about="law of the escape from R = 0 at n, from the exact chain (K = M = 1)",
+    engines=(*COMMON, AVERAGES, PASSAGES, HOME),
+    kernel="",
+    rank=None,
+    accuracy="exact",
+    outputs=OUTPUTS,
+    extras=(),
+    run=_exact,
+    refuses=refusal(lambda system: check(system, _ANY)),
+    seconds=lambda system, n, last: max(2.5, (n or 1) / 40),
+    ignores=frozenset(),
+    equations=f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation",
+    finite=True,
+)
+
+METHODS = (ESCAPE_EXACT, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

@@ -13,11 +13,9 @@ import numpy as np
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.limits.diffusion.densities import density, survival
+from hdica.limits.diffusion.densities import density, paths, survival
 from hdica.limits.diffusion.escape import scaled
-from hdica.limits.diffusion.paths import paths
-from hdica.systems.hebbian_ica.fields import signs, start_overlap
-from hdica.systems.hebbian_ica.methods.escape import (
+from hdica.systems.hebbian_ica.escapes import (
     HOME,
     PAIR,
     PAPER,
@@ -26,6 +24,7 @@ from hdica.systems.hebbian_ica.methods.escape import (
     trap_refusal,
     traps,
 )
+from hdica.systems.hebbian_ica.fields import signs, start_overlap
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
 from hdica.systems.method import Array, Method, Output, PointResult, Role
@@ -39,9 +38,9 @@ _CUT = 6.0
 
 def depths(system: HebbianICA, nu: float) -> Array:
     """G = sigma kappa_4 <phi'''>/(6 P nu) of every entry, shape (K, M); below 0 it confines."""
-    found = traps(system)
+    columns = traps(system)
     return np.array(
-        [[sign * t.product / (6 * t.power * nu) for t in found] for sign in signs(system)]
+        [[sign * t.product / (6 * t.power * nu) for t in columns] for sign in signs(system)]
     )
 
 
@@ -125,16 +124,16 @@ def _density(
     # A start at given places has no density at t = 0.
     begun = np.exp(-(POSITIONS**2) / 2) / math.sqrt(2 * math.pi) * inside
     heights[~later] = begun if r0 is None else math.nan
-    known: dict[tuple[float, float | None], tuple[Array, Array]] = {}
+    solved: dict[tuple[float, float | None], tuple[Array, Array]] = {}
     for i, j in np.ndindex(*g.shape):
         start = None if r0 is None else abs(float(r0[i, j])) * math.sqrt(n)
         key = (float(g[i, j]), start)
-        if key not in known:
+        if key not in solved:
             one, begin = scaled(key[0]), _normal if start is None else start
             scale = min(1 / math.sqrt(2 * abs(key[0])), high)
             p, _ = density(one, high, begin, clock, POSITIONS[inside], scale=scale)
-            known[key] = p, survival(one, high, begin, clock, scale=scale)[0]
-        p, s = known[key]
+            solved[key] = p, survival(one, high, begin, clock, scale=scale)[0]
+        p, s = solved[key]
         heights[np.ix_(later, [i], [j], inside)] = p[:, None, None, :]
         alive[later, i, j] = s
     return PointResult({"density": heights, "alive": alive})

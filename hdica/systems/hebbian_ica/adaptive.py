@@ -25,17 +25,18 @@ from hdica.ingredients.sources import Source
 from hdica.limits.numerics.integrate import MOST
 from hdica.limits.overlap.drift import CONTROL, REFINED, TOLERANCE
 from hdica.process.progress import check_deadline
-from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, MOST_PAIRS
-from hdica.systems.hebbian_ica.limit.equation_17 import Path
-from hdica.systems.hebbian_ica.limit.moments import Array
-from hdica.systems.hebbian_ica.limit.nodes import (
+from hdica.systems.hebbian_ica.averages import (
+    COARSE,
+    FINE,
+    MOST_PAIRS,
+    Array,
     gauss,
     normal_panels,
     normal_rule,
     product,
     source_rule,
 )
-from hdica.systems.hebbian_ica.limit.varied import Problem, left_at, pieces
+from hdica.systems.hebbian_ica.ode import Path, Problem, left_at, pieces
 
 Gain = Callable[[Array], Array]
 UNDECIDED = 1e-9
@@ -74,13 +75,13 @@ def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
 
 def check_start(phi: Formula, r0: Array, g: Gain) -> Array:
     """Signs at t = 0, shape (K,), 0 for rows that stay at R_i = 0; refused if they are random."""
-    found = g(r0)
+    gains = g(r0)
     for i, row in enumerate(r0):
         if np.any(row):
-            if not abs(found[i]) > UNDECIDED:
+            if not abs(gains[i]) > UNDECIDED:
                 raise HdicaError(
                     f"sigma = 'adaptive' is not allowed for the limit (<y f(y) - f'(y)> of "
-                    f"projection {i} is {found[i]:.1e} at t = 0: noise chooses the sign)",
+                    f"projection {i} is {gains[i]:.1e} at t = 0: noise chooses the sign)",
                     ["sigma"],
                 )
         elif np.any(r0) and not phi.is_odd:
@@ -89,7 +90,7 @@ def check_start(phi: Formula, r0: Array, g: Gain) -> Array:
                 "where noise chooses its sign, and f is not odd, so that the others feel it)",
                 ["sigma"],
             )
-    return np.sign(found)
+    return np.sign(gains)
 
 
 @dataclass(eq=False)
@@ -116,18 +117,18 @@ class _March:
 
     def piece(self, r: Array, low: float, high: float, times: Array) -> tuple[Array, Array]:
         """R at times in (low, high], and at ``high``; the signs switch on the way."""
-        found = np.empty((times.size, *r.shape))
+        states = np.empty((times.size, *r.shape))
         self._clock(self.plain_at(low, low, high), low)
         while low < high:
             solved, stop = self._until_event(r, low, high)
             inside = (times > low) & (times <= stop)
             if np.any(inside):
-                found[inside] = solved.sol(times[inside])[: r.size].T.reshape(-1, *r.shape)
+                states[inside] = solved.sol(times[inside])[: r.size].T.reshape(-1, *r.shape)
             r, self.memory = solved.y[: r.size, -1].reshape(r.shape), solved.y[r.size :, -1].copy()
             low = stop
             if solved.status == 1:
                 self._switch(solved.t_events, low)
-        return found, r
+        return states, r
 
     def plain_at(self, t: float, low: float, high: float) -> bool:
         """Whether the rate of the mean is 1/t."""
@@ -204,15 +205,15 @@ def solve_adaptive(problem: Problem, times: Array) -> tuple[Path, list[tuple[flo
 
     def march(g: Gain, roughly: bool, factor: float, tolerance: float) -> tuple[Array, _March]:
         run = _March(problem, g, roughly, factor, tolerance, signs.copy(), np.zeros(signs.size))
-        now, found = problem.start, np.empty((times.size, *problem.start.shape))
-        found[times <= 0] = now
+        now, states = problem.start, np.empty((times.size, *problem.start.shape))
+        states[times <= 0] = now
         breaks = np.array([*problem.schedule.breaks, *problem.motion.times])
         for low, high in pieces(breaks, float(times[-1])):
             inside = (times > low) & (times <= high)
             if high > low:
-                found[inside], now = run.piece(now, low, high, times[inside])
+                states[inside], now = run.piece(now, low, high, times[inside])
             now = now * left_at(problem.motion, high)
-        return found, run
+        return states, run
 
     exact, run = march(fine, False, 1.0, REFINED)
     coarse, _ = march(rough, True, 1.0, TOLERANCE)

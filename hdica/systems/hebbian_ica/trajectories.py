@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import Stream
-from hdica.finite.random.width import LANES
+from hdica.finite.random.streams import LANES, Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
 from hdica.process.machine import slowness
 from hdica.systems.fields import averages, formula
+from hdica.systems.hebbian_ica.adaptive import check_start, gain, solve_adaptive
+from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAPER
 from hdica.systems.hebbian_ica.fields import (
+    STILL,
+    make_motion,
     mu_of,
     samples,
     sign_steps,
@@ -24,16 +27,10 @@ from hdica.systems.hebbian_ica.fields import (
     start_overlap,
     unplain,
 )
-from hdica.systems.hebbian_ica.finite.rule import HebbianRule, run_chains, run_vector
-from hdica.systems.hebbian_ica.finite.varied import run_varied_chain, run_varied_vector
-from hdica.systems.hebbian_ica.limit.adaptive import check_start, gain, solve_adaptive
-from hdica.systems.hebbian_ica.limit.bias import solve_bias
-from hdica.systems.hebbian_ica.limit.equation_17 import Path, solve
-from hdica.systems.hebbian_ica.limit.fluctuations import check_noise, solve_fluctuations
-from hdica.systems.hebbian_ica.limit.varied import Problem, solve_steps
-from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusal
-from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAPER
-from hdica.systems.hebbian_ica.motion import STILL, make_motion
+from hdica.systems.hebbian_ica.fluctuations import check_noise, solve_bias, solve_fluctuations
+from hdica.systems.hebbian_ica.ode import Path, Problem, solve, solve_steps
+from hdica.systems.hebbian_ica.optimum import field_of, limit_refusal
+from hdica.systems.hebbian_ica.rule import HebbianRule, run_chains, run_vector
 from hdica.systems.hebbian_ica.system import (
     HebbianICA,
     modes_held,
@@ -42,6 +39,7 @@ from hdica.systems.hebbian_ica.system import (
     rule,
     sampled_refusal,
 )
+from hdica.systems.hebbian_ica.varied import run_varied_chain, run_varied_vector
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, refusal
 from hdica.systems.trials import (
@@ -86,12 +84,12 @@ def _side_by_side(
 ) -> list[Values]:
     if rules[0].alike is None:
         pairs = zip(rules, streams, strict=True)
-        found = [run_varied_chain(one, times, n, stream) for one, stream in pairs]
+        results = [run_varied_chain(one, times, n, stream) for one, stream in pairs]
     else:
-        found = run_chains(rules, times, n, streams)
+        results = run_chains(rules, times, n, streams)
     return [
         (_with_signs(system, values), diverged)
-        for system, (values, diverged) in zip(systems, found, strict=True)
+        for system, (values, diverged) in zip(systems, results, strict=True)
     ]
 
 
@@ -280,8 +278,8 @@ def _clt(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     """The limit and its fluctuations."""
-    found = _ode(system, times, n, seed, NOTHING)
-    return PointResult(found.values | _bands(system, times))
+    limit = _ode(system, times, n, seed, NOTHING)
+    return PointResult(limit.values | _bands(system, times))
 
 
 CLT = replace(

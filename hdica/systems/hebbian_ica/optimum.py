@@ -1,14 +1,28 @@
-"""Methods of Hebbian ICA at and near its fixed points: states, folds, eigenvalues, annealing."""
+"""Hebbian ICA at its fixed points and near the optimal one: states, eigenvalues, annealing.
+
+Near R* = I: eigensystem (36) and annealing (18)-(21), Rattray 2002, section 4.1 and appendix B.
+With m = min(K, M) and xi_i = sigma_i <s phi - phi'> for i <= m, the Jacobian (34) couples only R_ij
+and R_ji. Rows i > M of more projections than sources decay at xi_j / 2, a case missing in (36).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.expectations import average, gain_at, power_at
+from hdica.limits.averages.expectations import averages as averages_of
+from hdica.limits.averages.features import features
 from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import averages, formula
+from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAIR, PAPER
 from hdica.systems.hebbian_ica.fields import (
     given_rate,
     mu_of,
@@ -19,16 +33,7 @@ from hdica.systems.hebbian_ica.fields import (
     turned,
     unit,
 )
-from hdica.systems.hebbian_ica.limit.asymptotics import (
-    Rates,
-    annealed_decay,
-    annealed_limit,
-    critical_mu0,
-    eigensystem,
-    rates,
-)
-from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
-from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAIR, PAPER
+from hdica.systems.hebbian_ica.ode import Field, make_field
 from hdica.systems.hebbian_ica.system import (
     HebbianICA,
     batched_refusal,
@@ -39,6 +44,158 @@ from hdica.systems.hebbian_ica.system import (
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+
+_BELOW = 1e-7
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the asymptotic dynamics needs of phi and the sources; m = min(K, M)."""
+
+    # sigma_i <s_i phi(s_i) - phi'(s_i)>, shape (m,); all positive where R* is stable, (14).
+    xi: Array
+    power: Array  # <phi(s_i)^2>, shape (m,)
+    # D(R*) of dR/dt = mu L + mu^2 D, shape (K, M): -<phi^2>/2 on the diagonal. Off it the product
+    # of two <phi>, which is zero, and not in the paper, if phi is odd and the sources symmetric.
+    loss: Array
+    error: Array  # the larger of the relative errors of xi and of <phi^2>, shape (m,)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Projections K and sources M."""
+        return self.loss.shape[0], self.loss.shape[1]
+
+
+def source_rate(phi: Formula, source: Source) -> tuple[float, float, float]:
+    """<s phi(s) - phi'(s)>, <phi(s)^2>, and the larger of their relative errors."""
+    if phi.coefficients is None:
+        # Jumps belong to phi': just below one the projection smooths them, and a corner of the
+        # law of s at a jump is smoothed by as much as sqrt(1 - R^2).
+        steep = features(phi).steep
+        at = 1.0 - _BELOW if steep else 1.0
+        (gain, off), (power, other) = gain_at(phi, source, at), power_at(phi, source, at)
+        error = max(off / max(abs(gain), 1e-300), _relative(other, power))
+        return gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
+    series = averages_of(phi, source)
+    gain, power = float(series.gain(1.0)), float(series.power(1.0))
+    error = max(series.gain_error / max(abs(gain), 1e-300), _relative(series.power_error, power))
+    return gain, power, error
+
+
+def _relative(error: float, power: float) -> float:
+    """Relative error of <phi^2>, and its own where phi vanishes on the source: x^3 - x at +-1."""
+    return error / power if power > error else error
+
+
+def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Rates:
+    """The rates of the optimal fixed point y_i = s_i, R* = I: projection i finds source i."""
+    signs = np.asarray(sigma, dtype=float)
+    count = min(signs.size, len(sources))
+    own = np.array([source_rate(phi, source) for source in sources[:count]])
+    level = [average(lambda c, u: phi.value(u), phi, one, 1.0)[0] for one in sources[:count]]
+    # A projection beyond the sources is normal, whatever the source it is asked for.
+    free = average(lambda c, u: phi.value(u), phi, sources[0], 0.0)[0]
+    turned = signs * np.array([*level, *[free] * (signs.size - count)])
+    loss = np.zeros((signs.size, len(sources)))
+    loss[:, :count] = -0.5 * turned[:, None] * turned[:count]
+    loss[range(count), range(count)] = -0.5 * own[:, 1]
+    return Rates(signs[:count] * own[:, 0], own[:, 1], loss, own[:, 2])
+
+
+@dataclass(frozen=True)
+class Eigensystem:
+    """Eigenvalues and eigenmatrices of (34)."""
+
+    values: Array  # lambda_kl, shape (K, M)
+    matrices: Array  # of lambda_kl at [:, :, k, l], shape (K, M, K, M): V_ijkl of (35)
+
+
+def eigensystem(asymptotic: Rates) -> Eigensystem:
+    """(36) with the rows i > M of K > M corrected.
+
+    Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two eigenmatrices
+    of that pair coincide: (34) has no complete set there.
+    """
+    xi, count = asymptotic.xi, asymptotic.xi.size
+    values = np.array([_eigenvalues(asymptotic, i) for i in range(asymptotic.shape[0])])
+    matrices = np.zeros((*asymptotic.shape, *asymptotic.shape))
+    for i, j in np.ndindex(*asymptotic.shape):
+        matrices[i, j, i, j] = 1.0
+        if i < j < count:
+            matrices[j, i, i, j] = -1.0
+        elif j < i < count:
+            matrices[i, j, i, j], matrices[j, i, i, j] = xi[i], xi[j]
+    return Eigensystem(values, matrices)
+
+
+def _eigenvalues(asymptotic: Rates, i: int) -> Array:
+    """Those of projection i, one a source."""
+    xi, count = asymptotic.xi, asymptotic.xi.size
+    own = xi[i] if i < count else 0.0
+    values = np.zeros(asymptotic.shape[1])
+    for j in range(asymptotic.shape[1]):
+        if i == j:
+            values[j] = -2 * own
+        elif j >= count or i >= count:
+            # One of the two is zero.
+            values[j] = -(own + (xi[j] if j < count else 0.0) / 2)
+        else:
+            values[j] = -(own + xi[j]) / (2 if i < j else 1)
+    return values
+
+
+def critical_mu0(asymptotic: Rates) -> float:
+    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max."""
+    if not np.all(asymptotic.xi > 0):
+        raise HdicaError(
+            f"xi = {asymptotic.xi.tolist()} is not allowed (all above zero: the optimal fixed "
+            "point is unstable else, choose the other sign in sigma)"
+        )
+    return -1.0 / float(
+        max(np.max(_eigenvalues(asymptotic, i)) for i in range(asymptotic.shape[0]))
+    )
+
+
+def annealed_limit(asymptotic: Rates, mu0: float) -> Array:
+    """(21): the limit of t (R - R*) for mu = mu0/t above the critical mu0, shape (K, M).
+
+    On the diagonal -mu0^2 <phi^2> / (4 mu0 xi_i - 2); off it zero if phi is odd and the sources
+    are symmetric.
+    """
+    system = eigensystem(asymptotic)
+    modes = mu0**2 * _in_modes(system, asymptotic.loss) / (-mu0 * system.values.ravel() - 1)
+    return _from_modes(system, modes[None])[0]
+
+
+def _in_modes(system: Eigensystem, r: Array) -> Array:
+    """Coefficients of a matrix (K, M) in the eigenmatrices, shape (KM,)."""
+    basis = system.matrices.reshape(r.size, r.size)
+    return np.asarray(np.linalg.solve(basis, r.ravel()))
+
+
+def _from_modes(system: Eigensystem, modes: Array) -> Array:
+    """Matrices, shape (T, K, M), of coefficients of shape (T, KM)."""
+    size = system.values.size
+    basis = system.matrices.reshape(size, size)
+    return np.sum(modes[:, None] * basis, axis=2).reshape(-1, *system.values.shape)
+
+
+def annealed_decay(asymptotic: Rates, mu0: float, start: float, u0: Array, times: Array) -> Array:
+    """(19)-(20): R - R*, (T, K, M), for mu = mu0/t from ``start`` on, to first order in R - R*.
+
+    ``u0`` is R - R* at the time ``start`` > 0; ``mu0`` may be below the critical one.
+    """
+    from scipy.special import exprel
+
+    u, at = np.asarray(u0, dtype=float), np.asarray(times, dtype=float)[:, None]
+    system = eigensystem(asymptotic)
+    power = -mu0 * system.values.ravel()
+    log = np.log(at / start)
+    # X of (20) is mu0^2 log(t/tau_0)/t where mu0 lambda = -1, the limit of its quotient.
+    x = mu0**2 / at * log * exprel(-(power - 1) * log)
+    modes = np.exp(-power * log) * _in_modes(system, u) + x * _in_modes(system, asymptotic.loss)
+    return _from_modes(system, modes)
+
 
 MAX_TRANSITIONS = 12
 MAX_STATES = 2048
@@ -77,29 +234,29 @@ def steady_refusal(system: HebbianICA) -> str:
 def _fixed_points(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    from hdica.systems.hebbian_ica.limit.equation_17 import eigenvalues
-    from hdica.systems.hebbian_ica.states.found import states
+    from hdica.systems.hebbian_ica.certificate import states
+    from hdica.systems.hebbian_ica.ode import eigenvalues
 
     field, mu = field_of(system), mu_of(system).constant
     assert mu is not None
     # mu L + (mu^2/m) D = m {(mu/m) L + (mu/m)^2 D}.
     m = samples(system)
     alone = mu / m
-    found = states(field, alone)
-    slowest = m * np.array([float(eigenvalues(field, r, alone).real.max()) for r in found.r])
+    result = states(field, alone)
+    slowest = m * np.array([float(eigenvalues(field, r, alone).real.max()) for r in result.r])
     columns = {
         "eigenvalue": slowest,
         "stable": (slowest < 0).astype(float),
-        "kind": np.array([0.0 if np.any(one) else 1.0 for one in found.r]),
-        "multiplicity": found.multiplicity,
-        "hits": found.hits,
+        "kind": np.array([0.0 if np.any(one) else 1.0 for one in result.r]),
+        "multiplicity": result.multiplicity,
+        "hits": result.hits,
     }
     values = padded(columns, MAX_STATES, "fixed points")
     values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
-    values["R"][: len(found.r)] = found.r
-    values["certified"] = np.asarray(float(found.certified))
-    values["starts"] = np.asarray(float(found.starts))
-    values["unseen"] = np.asarray(found.unseen)
+    values["R"][: len(result.r)] = result.r
+    values["certified"] = np.asarray(float(result.certified))
+    values["starts"] = np.asarray(float(result.starts))
+    values["unseen"] = np.asarray(result.unseen)
     return PointResult(values)
 
 
@@ -148,11 +305,11 @@ def _critical(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     """Folds of projection i and source i alone: at an optimal state of odd phi they decouple."""
-    found: list[tuple[float, float, float]] = []
+    folds: list[tuple[float, float, float]] = []
     for sign, source in zip(signs(system).tolist(), sources(system), strict=False):
-        known, error = folds_of(turned(system, sign), source)
-        found += zip(known.tau.tolist(), known.q.tolist(), error.tolist(), strict=True)
-    rows = np.array(sorted(set(found), reverse=True)).reshape(-1, 3).T
+        of_source, error = folds_of(turned(system, sign), source)
+        folds += zip(of_source.tau.tolist(), of_source.q.tolist(), error.tolist(), strict=True)
+    rows = np.array(sorted(set(folds), reverse=True)).reshape(-1, 3).T
     columns = dict(zip(("value", "R", "error"), rows, strict=True))
     columns["kind"] = np.zeros(rows.shape[1])
     return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
@@ -223,8 +380,8 @@ def annealing_refusal(system: HebbianICA) -> str:
     why = limit_refusal(system) or plain_refusal(system, "annealing")
     if why:
         return why
-    found, begin = annealing(system), start_overlap(system)
-    if found is None or not found[1] > 0:
+    anneal, begin = annealing(system), start_overlap(system)
+    if anneal is None or not anneal[1] > 0:
         return f"mu = {system.mu!r} is not allowed for annealing (mu0/(t + t0) with t0 > 0)"
     near = np.eye(system.projections, len(system.sources))
     if begin is None or float(np.abs(begin - near).max()) >= 1:
@@ -235,11 +392,11 @@ def annealing_refusal(system: HebbianICA) -> str:
 def _annealed(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    found, begin = annealing(system), start_overlap(system)
-    assert found is not None
+    anneal, begin = annealing(system), start_overlap(system)
+    assert anneal is not None
     assert begin is not None
     best = np.eye(*begin.shape)
-    u = annealed_decay(rates_of(system), found[0], found[1], begin - best, times + found[1])
+    u = annealed_decay(rates_of(system), anneal[0], anneal[1], begin - best, times + anneal[1])
     return PointResult({"R": best + u})
 
 
@@ -262,19 +419,19 @@ ANNEALED = Method(
 def _asymptotics(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    known = rates_of(system)
-    found, shape = known.xi.size, known.shape
-    annealed, critical = annealing(system), critical_mu0(known)
+    asymptotic = rates_of(system)
+    count, shape = asymptotic.xi.size, asymptotic.shape
+    annealed, critical = annealing(system), critical_mu0(asymptotic)
     columns = np.full((5, shape[1]), math.nan)
     # The minimum of (21) over mu0, source by source: -<phi^2>/(2 xi_i^2) with mu0 = 1/xi_i.
-    best = 1 / known.xi, -known.power / (2 * known.xi**2)
-    columns[:, :found] = known.xi, known.power, *best, known.error
+    best = 1 / asymptotic.xi, -asymptotic.power / (2 * asymptotic.xi**2)
+    columns[:, :count] = asymptotic.xi, asymptotic.power, *best, asymptotic.error
     decay = np.full(shape, math.nan)
     if annealed is not None and annealed[0] > critical:
-        decay = annealed_limit(known, annealed[0])
+        decay = annealed_limit(asymptotic, annealed[0])
     names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
     values = dict(zip(names, columns, strict=True))
-    modes = eigensystem(known)
+    modes = eigensystem(asymptotic)
     values |= {"eigenvalue": modes.values, "decay": decay}
     if EIGENMATRICES.name in save.extra:
         values[EIGENMATRICES.name] = modes.matrices

@@ -13,21 +13,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.averages.expectations import power_at
-from hdica.limits.averages.trap import Array, safe_exp
-from hdica.limits.diffusion.escape import EscapeLaw, Range, escape_law, least_over_depth
+from hdica.limits.averages.trap import safe_exp
+from hdica.limits.diffusion.escape import Range, escape_law, least_over_depth
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
-from hdica.systems.hebbian_ica.escape.copies import Race
-from hdica.systems.hebbian_ica.escape.times import Escape
+from hdica.systems.fields import formula
+from hdica.systems.first_passage import UNIT
+from hdica.systems.hebbian_ica.escape_times import Entry, Escape, escape_of_entries
+from hdica.systems.hebbian_ica.escapes import (
+    BEST,
+    ESCAPE,
+    ESCAPES,
+    HOME,
+    PAIR,
+    PAPER,
+    escape_values,
+    shared,
+)
+from hdica.systems.hebbian_ica.fields import given_rate, signs, sources, unit
+from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, passages_in
+from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal
+from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.trials import alone
 
 _FLOOR = 8.0
 """Where r is reflected on the side that confines: the chance to be beyond is below 1e-15."""
@@ -131,8 +149,8 @@ def skewed_time(depth: float, start: str = "zero") -> PassageTime:
 @lru_cache(maxsize=4)
 def skewed_optimum(start: str = "zero") -> SkewedOptimum:
     """Where h^2 F(h) is least: below nu2* the escape is slower again."""
-    (found,) = least_over_depth(lambda h: skewed_time(h, start).log_mean, _OPTIMA, 32)
-    return SkewedOptimum(*found)
+    (minimum,) = least_over_depth(lambda h: skewed_time(h, start).log_mean, _OPTIMA, 32)
+    return SkewedOptimum(*minimum)
 
 
 def check_skewed(sources: Sequence[Source], phi: Formula, projections: int) -> None:
@@ -161,38 +179,136 @@ def skewed_escape(
 
     ``start`` is ``"zero"`` or ``"random"``. Sources that are one object are computed once.
     """
-    kinds = [s for k, s in enumerate(sources) if not any(s is other for other in sources[:k])]
-    check_skewed(kinds, phi, projections)
-    skews = [skew_near_zero(phi, source) for source in kinds]
-    laws: list[EscapeLaw | None] = [
-        escape_law(skewed_range(skew, nu2, start)) if skew.product else None for skew in skews
-    ]
-    which = [next(k for k, kind in enumerate(kinds) if kind is source) for source in sources]
-    some = [law for law in laws if law]
     best = skewed_optimum(start)
 
-    def table(values: Sequence[float]) -> Array:
-        row = [values[k] if laws[k] else math.inf for k in which]
-        return np.tile(np.array(row, dtype=float), (projections, 1))
+    def entry(source: Source) -> Entry:
+        skew = skew_near_zero(phi, source)
+        law = escape_law(skewed_range(skew, nu2, start)) if skew.product else None
+        kramers = safe_exp(skew.log_kramers(nu2))
+        return Entry(law, 1, kramers, skew.exponent(nu2), best.nu2(skew), best.time(skew))
 
-    race = _race(laws, projections, [which.count(k) for k in range(len(kinds))])
-    known = max(law.mean_error for law in some)
-    return Escape(
-        kramers=table([safe_exp(skew.log_kramers(nu2)) for skew in skews]),
-        exponent=table([skew.exponent(nu2) for skew in skews]),
-        nu_optimal=table([best.nu2(skew) for skew in skews]),
-        mean_optimal=table([best.time(skew) for skew in skews]),
-        laws=tuple(tuple(laws[k] for k in which) for _ in range(projections)),
-        race=race,
-        n=None,
-        error=known if projections * len(sources) == 1 else known + max(law.error for law in some),
+    def entries(kinds: list[Source]) -> list[Entry]:
+        check_skewed(kinds, phi, projections)
+        return [entry(source) for source in kinds]
+
+    # Whatever sigma is, it escapes on one side: as if all signs were those that let it.
+    competing = projections * len(sources) > 1
+    return escape_of_entries(sources, [1] * projections, entries, competing=competing)
+
+
+SQUARED = "n^2 steps"
+ABOUT = {
+    "kramers": "Kramers' formula for that mean",
+    "nu_optimal": "nu2 with the least mean as n -> infinity",
+    "mean_optimal": "least mean escape time over nu2 as n -> infinity",
+    "exponent": "exponent P^2 nu2^2/(6 kappa3^2 <phi''>^2) of Kramers' formula",
+}
+
+
+def _squared(outputs: Sequence[Output]) -> tuple[Output, ...]:
+    """The same in units of n^2 steps."""
+    return tuple(
+        replace(
+            output,
+            long_name=ABOUT.get(output.name, output.long_name),
+            units=SQUARED if output.units == UNIT else output.units,
+        )
+        for output in outputs
     )
 
 
-def _race(laws: Sequence[EscapeLaw | None], projections: int, counts: Sequence[int]) -> Race | None:
-    """All projections against each other; None if every mean is too long for a number."""
-    finite = [law.mean for law in laws if law and law.mean < math.inf]
-    if not finite:
-        return None
-    hazards = [[law.hazard if law else None for law in laws]]
-    return Race((projections,), tuple(counts), hazards, min(finite), max(finite))
+def constant_nu2(system: HebbianICA) -> float:
+    """Nu2 = n^(3/2) eta of a constant step size, of a system that it is given for."""
+    why = plain_refusal(system, "the diffusion of skewed sources near R = 0")
+    if why:
+        raise HdicaError(why)
+    if unit(system) != "nu2":
+        raise HdicaError(
+            f"the diffusion of skewed sources near R = 0 needs nu2, and {unit(system)} is given "
+            "(nu2 = n^(3/2) eta stays finite there)"
+        )
+    fixed = given_rate(system).constant
+    if fixed is None:
+        raise HdicaError(
+            f"nu2 = {system.nu2!r} is not allowed for the diffusion of skewed sources near R = 0 "
+            "(a constant step size)"
+        )
+    if system.start not in ("zero", "random"):
+        raise HdicaError(
+            f"start = {system.start} is not allowed for escape times as n -> infinity "
+            "(R is of order n^-1/2 there: 'zero' or 'random')"
+        )
+    return fixed
+
+
+def skewed_escape_of(system: HebbianICA) -> Escape:
+    """Escape times of the system from its start, in n^2 steps."""
+    nu2, phi = constant_nu2(system), formula(system, "nonlinearity")
+    return skewed_escape(shared(system), phi, system.projections, nu2, str(system.start))
+
+
+def _result(system: HebbianICA, times: Escape, save: Save) -> PointResult:
+    phi = formula(system, "nonlinearity")
+    skews = [skew_near_zero(phi, source) for source in sources(system)]
+    side = [[skew.side(float(sign)) for skew in skews] for sign in signs(system)]
+    return PointResult(escape_values(times, save) | {"side": np.array(side, dtype=float)})
+
+
+def _escape(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    return _result(system, skewed_escape_of(system), save)
+
+
+def _escapes_at_all(system: HebbianICA) -> None:
+    """Refuse a system of which no entry escapes, or whose entries are no independent copies.
+
+    With another unit it says why the trap of n^3 steps has none, if it has none.
+    """
+    why = ESCAPE.refuses(system) if unit(system) != "nu2" else ""
+    if why:
+        raise HdicaError(why)
+    constant_nu2(system)
+    check_skewed(shared(system), formula(system, "nonlinearity"), system.projections)
+
+
+SKEWED_ESCAPE = Method(
+    name="skewed_escape",
+    about="laws of escapes in n² steps as n → ∞ at fixed ν₂, for skewed sources",
+    engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME),
+    role=Role.ESCAPE,
+    rank=2,
+    accuracy="converged",
+    outputs=(
+        *_squared(ESCAPES),
+        Output("side", PAIR, "sign of the R that an entry escapes to, 0 if it does not"),
+    ),
+    extras=_squared(BEST),
+    run=_escape,
+    coords=ESCAPE.coords,
+    refuses=refusal(_escapes_at_all),
+    seconds=lambda system, n, last: 0.5,
+    ignores=frozenset({"alpha", "threshold"}),
+    equations=f"{PAPER}, leading term of (22) with the noise of (25), first passages to infinity",
+)
+
+
+_PASSAGES = passages_in(2)
+SKEWED_ESCAPE_TIMES = replace(
+    ESCAPE_TIMES,
+    name="skewed_escape_times",
+    about="when chains first find a source, in n² steps",
+    outputs=_squared(PASSAGES),
+    run=alone(_PASSAGES),
+    together=_PASSAGES,
+    refuses=passage_refusal,
+    seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * _entries(system),
+)
+
+
+def _entries(system: HebbianICA) -> int:
+    k, m = system.projections, len(system.sources)
+    return 1 + k * (k + m)
+
+
+METHODS = (SKEWED_ESCAPE_TIMES, SKEWED_ESCAPE)

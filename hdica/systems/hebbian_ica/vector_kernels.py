@@ -133,7 +133,7 @@ def _weights(w, x, y, q, mean, count, source, step, eta, law, keep, p):  # type:
 def hebbian_vector_steps(arrays, n, source, eta, law):  # type: ignore[no-untyped-def]
     """Steps of one point; returns how many of them succeeded.
 
-    ``arrays`` are those of :class:`hdica.systems.hebbian_ica.finite.rule.VectorState`; what lies
+    ``arrays`` are those of :class:`hdica.systems.hebbian_ica.rule.VectorState`; what lies
     beyond n is zero. ``source`` and ``eta`` have shape (steps, M), the step size in the first
     column. ``law``: alpha; the signs, 0 for adaptive ones; phi, as coefficients of a polynomial,
     the highest first, or none and the address of a function; and its derivative likewise.
