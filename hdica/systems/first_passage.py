@@ -20,7 +20,8 @@ from hdica.limits.passage.chain import PassageLaw
 from hdica.systems.method import Array, Output
 from hdica.systems.trials import Together, in_lanes
 
-Problem, Rule = TypeVar("Problem"), TypeVar("Rule")
+Problem = TypeVar("Problem")
+Rule = TypeVar("Rule")
 AGES = 2.0 ** (np.arange(-64, 25) / 8)
 """Times at which survival is given, in multiples of the mean, of the first escape or the last."""
 UNIT = "n^3 steps"

@@ -172,19 +172,18 @@ def _means(sources, at, count, q, s, coefficients, terms, f, scratch):  # type: 
 
 
 @numba.njit(forceinline=True)
-def _moved_along(place, sources, at, m, e, size, parameters, coefficients, terms, f, rest, scratch):  # type: ignore[no-untyped-def]
+def _moved(place, sources, at, m, e, pace, coefficients, terms, f, rest, scratch):  # type: ignore[no-untyped-def]
     """One step of the overlaps with m features, in memory; which lanes are finite."""
     s = load(place, m * LANES)
     u = s * e
     for j in range(m):
         u = fma(load(place, j * LANES), load(sources, at + j * LANES), u)
-    g = load(parameters, RATE * LANES) * size * lane_value(f, coefficients, terms, u, scratch)
-    keep = load(parameters, BASE * LANES) - load(parameters, SLOPE * LANES) * size
-    across = fma(g, e, keep * s)
+    g = pace * lane_value(f, coefficients, terms, u, scratch)
+    across = fma(g, e, s)
     square = fma(g * g, rest, across * across)
     norm = square
     for j in range(m):
-        ahead = fma(g, load(sources, at + j * LANES), keep * load(place, j * LANES))
+        ahead = fma(g, load(sources, at + j * LANES), load(place, j * LANES))
         store(place, j * LANES, ahead)
         norm = fma(ahead, ahead, norm)
     healthy = (every(0.0) < norm) & (norm < every(math.inf))
@@ -236,8 +235,8 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
     tau
         Shape (steps, LANES): the step size of each step.
     parameters
-        Shape (3, LANES): rate, and keep = base - slope tau; a chain that stops gets those of one
-        that stays where it is.
+        Shape (3, LANES): rate, and keep = base - slope tau, which is 1 with several features; a
+        chain that stops gets those of one that stays where it is.
     coefficients, f
         The nonlinearity: coefficients of a polynomial in u, shape (terms, LANES), the highest
         first, or none and the address of a function for all: of u and c, and with several features
@@ -261,6 +260,8 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
     # As many degrees of freedom as one feature has in n - M + 1 dimensions.
     like = n if features is None else n - features + 1
     d = (like - 2) / 2 - 1 / 3
+    if watch is not None:
+        ways, levels = load(pointer(watch[0]), 0), pointer(watch[1])
     made[:] = steps
     k = 0
     while k < steps:
@@ -268,15 +269,15 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
         rate = load(places[1], RATE * LANES)
         base, slope = load(places[1], BASE * LANES), load(places[1], SLOPE * LANES)
         if watch is not None:
-            ways, level = load(pointer(watch[0]), 0), load(pointer(watch[1]), 0)
+            level = load(levels, 0)
         fine = True
         while fine and k < steps:
             e, rest, a, b, c, count = chain_draws(a, b, c, count, like, d)
             size = load(sizes, k * LANES)
             if features is not None:
-                healthy = _moved_along(
-                    places[0], sources, k * features * LANES, features, e, size,
-                    places[1], places[2], terms, f, rest, scratch,
+                healthy = _moved(
+                    places[0], sources, k * features * LANES, features, e, rate * size,
+                    places[2], terms, f, rest, scratch,
                 )  # fmt: skip
             elif source.ndim == 3:
                 width = source.shape[1]

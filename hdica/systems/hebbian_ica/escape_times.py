@@ -387,11 +387,16 @@ def escape_of_entries(
         return np.array(rows, dtype=float)
 
     return Escape(
-        *(table(name) for name in ("kramers", "exponent", "nu_optimal", "mean_optimal")),
+        kramers=table("kramers"),
+        exponent=table("exponent"),
+        nu_optimal=table("nu_optimal"),
+        mean_optimal=table("mean_optimal"),
         laws=laws,
         race=_race(entries, sigma, [which.count(k) for k in range(len(kinds))]),
         n=n,
-        competing=sum(map(bool, sum(laws, ()))) > 1 if competing is None else competing,
+        competing=len([law for row in laws for law in row if law]) > 1
+        if competing is None
+        else competing,
     )
 
 
