@@ -1,8 +1,8 @@
-"""How much of hdica does one point meet, from YAML to disk? ``python -m benchmarks.one_point``.
+"""How much of hdica does one point meet? ``python -m benchmarks.one_point``.
 
-A study of one point is loaded and run by ``Study.run``, after the same in another store, so that
-nothing is imported or compiled. Counted are the modules of hdica of which a function was called,
-the functions, and the calls, those of the process that computes the point too.
+From YAML to disk, by ``Study.run``, and in memory, by ``hdica.simulate``; each after the same was
+done once, so that nothing is imported or compiled. Counted are the modules of hdica of which a
+function was called, the functions, and the calls, those of the process that computes the point too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,16 +26,36 @@ methods: {chain: {n: 100, seeds: 1}}
 """
 
 
-def counted(study: Path, calls: Path) -> Counter[tuple[str, str]]:
-    """Calls of each function, as (module, name), in every process of a run of the study."""
+def to_disk(folder: Path) -> None:
+    """Load the study of one point and run it."""
     import hdica
 
-    # Imports and compiles all that the second run needs.
-    hdica.Study.load(study).run(out=study.with_name("before.zarr"))
-    watch(calls)
-    hdica.Study.load(study).run(out=study.with_name("counted.zarr"))
-    sys.setprofile(None)
-    lines = (line.split("\t") for line in calls.read_text().splitlines())
+    study = folder / "one.yaml"
+    study.write_text(STUDY)
+    hdica.Study.load(study).run(out=folder / f"{len(list(folder.iterdir()))}.zarr")
+
+
+def in_memory(folder: Path) -> None:
+    """The same point as labelled data."""
+    import hdica
+
+    hdica.simulate(hdica.OnlineICA(tau=0.1), n=100, times=[0, 1, 10])
+
+
+POINTS: dict[str, Callable[[Path], None]] = {"Study.run": to_disk, "simulate": in_memory}
+
+
+def counted(compute: Callable[[Path], None]) -> Counter[tuple[str, str]]:
+    """Calls of each function, as (module, name), in every process that computes a point."""
+    with tempfile.TemporaryDirectory() as made:
+        folder, calls = Path(made), Path(made) / "calls"
+        # Imports and compiles all that the second run needs.
+        compute(folder)
+        watch(calls)
+        compute(folder)
+        sys.setprofile(None)
+        threading.setprofile(None)
+        lines = [line.split("\t") for line in calls.read_text().splitlines()]
     return Counter((module, name) for module, name in lines)
 
 
@@ -56,17 +77,15 @@ def watch(calls: Path) -> None:
 
 def main() -> None:
     """Print the counts; with ``--all`` each function too."""
-    with tempfile.TemporaryDirectory() as made:
-        study = Path(made) / "one.yaml"
-        study.write_text(STUDY)
-        calls = counted(study, Path(made) / "calls")
-    by_room = Counter(".".join(module.split(".")[:2]) for module in {m for m, _ in calls})
-    modules = sum(by_room.values())
-    print(f"{modules} modules, {len(calls)} functions, {sum(calls.values())} calls")
-    print(", ".join(f"{room} {count}" for room, count in by_room.most_common()))
-    if "--all" in sys.argv:
-        for (module, name), count in sorted(calls.items()):
-            print(f"{count:6} {module}.{name}")
+    for name, compute in POINTS.items():
+        calls = counted(compute)
+        by_room = Counter(".".join(module.split(".")[:2]) for module in {m for m, _ in calls})
+        modules = sum(by_room.values())
+        print(f"{name}: {modules} modules, {len(calls)} functions, {sum(calls.values())} calls")
+        print(", ".join(f"{room} {count}" for room, count in by_room.most_common()))
+        if "--all" in sys.argv:
+            for (module, function), count in sorted(calls.items()):
+                print(f"{count:6} {module}.{function}")
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ from hdica.version import __version__ as __version__
 if TYPE_CHECKING:
     from hdica.analysis.record import Analysis as Analysis
     from hdica.api.best import best as best
-    from hdica.api.curve import critical_curve as critical_curve
-    from hdica.api.curve import effective_potential as effective_potential
     from hdica.api.escape_time import escape_time as escape_time
     from hdica.api.limit import limit as limit
-    from hdica.api.sensitivity import sensitivity as sensitivity
+    from hdica.api.mean_field import critical_curve as critical_curve
+    from hdica.api.mean_field import effective_potential as effective_potential
+    from hdica.api.mean_field import sensitivity as sensitivity
     from hdica.api.simulate import simulate as simulate
     from hdica.api.steady import critical as critical
     from hdica.api.steady import fixed_points as fixed_points
@@ -50,14 +50,14 @@ _HOME = {
     "best": "hdica.api.best",
     "cite": "hdica.store.cite",
     "critical": "hdica.api.steady",
-    "critical_curve": "hdica.api.curve",
-    "effective_potential": "hdica.api.curve",
+    "critical_curve": "hdica.api.mean_field",
+    "effective_potential": "hdica.api.mean_field",
     "escape_time": "hdica.api.escape_time",
     "fixed_points": "hdica.api.steady",
     "limit": "hdica.api.limit",
     "open_results": "hdica.store.results",
     "register": "hdica.plug_in",
-    "sensitivity": "hdica.api.sensitivity",
+    "sensitivity": "hdica.api.mean_field",
     "simulate": "hdica.api.simulate",
     "whiten": "hdica.api.whiten",
 }

@@ -1,18 +1,39 @@
-"""What others bring: systems and analyses of their own, made known to this process."""
+"""What others bring: systems and analyses of their own, and all that a record is made of."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import overload
 
 from hdica.analysis import registry as analyses
-from hdica.analysis.record import Analysis
+from hdica.analysis.record import Analysis as Analysis
+from hdica.finite.record import steps_of as steps_of
 from hdica.systems import registry as systems
+from hdica.systems.method import About as About
+from hdica.systems.method import Cost as Cost
+from hdica.systems.method import Limit as Limit
+from hdica.systems.method import Outputs as Outputs
+from hdica.systems.method import Role as Role
+from hdica.systems.method import Scope as Scope
+from hdica.systems.method import Simulation as Simulation
+from hdica.systems.method import States as States
+from hdica.systems.outputs import Output as Output
+from hdica.systems.outputs import PointResult as PointResult
+from hdica.systems.parameters import Parameters as Parameters
+from hdica.systems.system import Control as Control
+from hdica.systems.system import OrderParameter as OrderParameter
+from hdica.systems.system import Paper as Paper
+from hdica.systems.system import System as System
+from hdica.systems.trials import seeded as seeded
 
 
-def register(record: Any) -> Any:
-    """Make a system or an analysis of one's own known to this process, and return its record.
+@overload
+def register(record: Analysis) -> Analysis: ...
+@overload
+def register(record: System) -> System: ...
+def register(record: object) -> Analysis | System:
+    """Add a system or an analysis of one's own in this process, and return its record.
 
-    A study names it like any other. What other processes shall know too, those of a cluster or of
+    A study names it like any other. What other processes need too, those of a cluster or of
     Snakemake, comes with an installed package, by an entry point of the group ``hdica.systems`` or
     ``hdica.analyses``.
 

@@ -552,7 +552,7 @@ def test_a_limit_on_memory_is_named(
     results: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from hdica.errors import HdicaError
-    from hdica.systems.points import check_memory
+    from hdica.systems.arguments import check_memory
 
     monkeypatch.setattr("resource.getrlimit", lambda which: (10**8, 10**9))
     assert call(["status", results]) == 2

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import types
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hdica
 from hdica.process.compile_cache import PLACE, set_cache_folder
+from hdica.systems.registry import systems
 from tests.workflow.conftest import ROOT
 
 OWN = ROOT / "examples/own_system"
+PERCEPTRON = ROOT / "examples/perceptron"
 Run = Callable[..., str]
 
 
@@ -57,9 +63,65 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return program
 
 
-def test_it_is_short() -> None:
-    lines = [len(path.read_text().splitlines()) for path in (OWN / "own_system").glob("*.py")]
-    assert sum(lines) < 200
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [(OWN / "own_system", 120), (OWN / "own_system/crossing.py", 60), (PERCEPTRON, 120)],
+    ids=["own_system", "crossing", "perceptron"],
+)
+def test_it_is_short(path: Path, most: int) -> None:
+    files = [path] if path.is_file() else path.glob("*.py")
+    assert sum(len(file.read_text().splitlines()) for file in files) <= most
+
+
+@pytest.mark.parametrize("example", [OWN, PERCEPTRON], ids=lambda path: path.name)
+def test_what_has_to_be_learned_is_little(example: Path) -> None:
+    text = (example / "README.md").read_text()
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. ", text, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert 6 <= len(numbers) <= 12
+    if example == PERCEPTRON:  # all that it uses of hdica is in the list
+        used = set(re.findall(r"\bhd\.(\w+)", (example / "perceptron.py").read_text()))
+        assert used <= set(re.findall(r"\w+", text))
+
+
+@pytest.fixture
+def perceptron(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    """The rule of no family, registered in this process."""
+    monkeypatch.syspath_prepend(PERCEPTRON)
+    module = importlib.import_module("perceptron")
+    hdica.register(module.SYSTEM)
+    yield module
+    systems().pop("Perceptron")
+
+
+def test_a_rule_of_no_family_meets_its_limit(perceptron: types.ModuleType) -> None:
+    student, times = perceptron.Perceptron(tau=1.0), [0, 1, 5]
+    runs = hdica.simulate(student, n=200, times=times, seeds=24)
+    limit = hdica.limit(student, times=times)
+    for name in ("cosine", "P"):
+        error = runs[name].std("seed", ddof=1) / 24**0.5
+        assert np.all(np.abs(runs[name].mean("seed") - limit[name]) <= 4 * error + 5 / 200)
+    assert limit.cosine_error.max() < 1e-7 < abs(limit.cosine_control - limit.cosine)[1]
+    same = hdica.simulate(student, n=200, times=times, seeds=[3])
+    assert same.cosine.values[0].tobytes() == runs.cosine.values[3].tobytes()
+
+
+def test_a_rule_of_no_family_refuses_in_one_sentence(perceptron: types.ModuleType) -> None:
+    with pytest.raises(hdica.HdicaError, match=r"^Perceptron: tau = -1 is not allowed"):
+        perceptron.Perceptron(tau=-1)
+    with pytest.raises(hdica.HdicaError, match=r"'pde' is not known .*allowed: auto, ode"):
+        hdica.limit(perceptron.Perceptron(tau=1), times=[0], method="pde")
+    with pytest.raises(hdica.HdicaError, match=r"register: a Limit is not allowed"):
+        hdica.register(perceptron.ODE)
+
+
+def test_a_study_of_a_rule_of_no_family_is_swept_and_judged(
+    perceptron: types.ModuleType, tmp_path: Path
+) -> None:
+    study = hdica.Study.load(PERCEPTRON / "perceptron.yaml")
+    tree = study.run(out=tmp_path / "perceptron.zarr")
+    assert tree["vector"].cosine.dims == ("tau", "n", "seed", "time")
+    assert tree["ode"].attrs["kernel"] == "4, perceptron 1"
 
 
 @pytest.mark.deep

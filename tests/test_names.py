@@ -35,7 +35,9 @@ def names() -> frozenset[str]:
     found = {record.name for record in records}
     found |= {method.name for record in records for method in record.methods}
     # A method may be called like what it gives, or like the analysis that shows it.
-    outputs = {o.name for record in records for method in record.methods for o in method.outputs}
+    outputs = {
+        o.name for record in records for method in record.methods for o in method.outputs.always
+    }
     found -= set(analyses()) | outputs
     found |= {one.name for record in records for one in record.order_parameters}
     return frozenset(found - {str(role) for role in Role} - set(vars_of_hdica()) - WORDS)

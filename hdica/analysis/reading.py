@@ -16,10 +16,9 @@ from hdica.analysis.settings import TIME, Gives, Needs, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
 from hdica.status import DONE
-from hdica.systems.axes import parse_axis
-from hdica.systems.method import Method, Role
+from hdica.systems.method import Method, Role, varied
 from hdica.systems.registry import lookup
-from hdica.systems.space import Space, space_of
+from hdica.systems.space import Space, parse_axis, space_of
 from hdica.systems.system import System
 
 OWN = frozenset({"n", "seed", "time"})
@@ -144,7 +143,7 @@ def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
     """The first method of a store that has the critical values of a parameter."""
     found = [m for m, node in tree.children.items() if "transition" in node.dims]
     known = ((m, method_of(tree, m)) for m in found if parameter not in tree[m].dims)
-    return next((m for m, method in known if method is None or method.varies == parameter), None)
+    return next((m for m, method in known if method is None or varied(method) == parameter), None)
 
 
 def group(tree: xr.DataTree, method: str) -> xr.Dataset:

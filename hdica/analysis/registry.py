@@ -14,8 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 from hdica.analysis.record import Analysis
 from hdica.analysis.settings import Gives, Settings
 from hdica.errors import HdicaError
-from hdica.systems import plugins
-from hdica.systems.registry import load_plugins
+from hdica.systems.registry import load_entry_points, load_plugins
 from hdica.systems.system import System
 
 OWN = (
@@ -54,7 +53,7 @@ def _load() -> None:
     """Register what comes with hdica and with other packages."""
     _load_own()
     load_plugins()  # a package that brings a system may bring analyses of it
-    plugins.load(GROUP, "analysis", Analysis, register)
+    load_entry_points(GROUP, "analysis", Analysis, register)
 
 
 def analyses() -> dict[str, Analysis]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from hdica.systems.axes import check_keys
+from hdica.systems.space import check_keys
 from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from hdica.api.asked import Over, with_values
 from hdica.api.goals import Goal, Measured, goal_of
-from hdica.api.over import Over, with_values
-from hdica.api.search import PER_RANGE, Range, smallest
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import is_number
 from hdica.process.progress import shown as showing
 from hdica.process.progress import tell
 from hdica.process.timeout import USUAL, named, within
-from hdica.systems.address import Axis, address, check_conflicts, in_one_spelling
 from hdica.systems.arguments import entries, finite, shown
-from hdica.systems.axes import is_number
 from hdica.systems.labelled import described, noted
-from hdica.systems.notes import joined
+from hdica.systems.outputs import Array
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
+from hdica.systems.space import Axis, address, check_conflicts, in_one_spelling
+from hdica.systems.system import joined
 
 Value = float | str
 MOST_CHOICES = 100
@@ -32,7 +34,7 @@ _VALUES = "a tuple (low, high), {'low': ..., 'high': ...}, or a list of numbers 
 
 @showing
 def best(
-    system: Any,
+    system: Parameters,
     over: Over,
     goal: str | Mapping[str, float],
     *,
@@ -43,7 +45,7 @@ def best(
 
     Every combination of choices is tried. In ranges a grid finds where the best may be, and
     every local best of it, the first two at most, is polished: by Brent's method in one range,
-    else by that of Nelder and Mead. What is found is the best of all that was tried; that there
+    else by that of Nelder and Mead. The result is the best of all that was tried; that there
     is none better between the points of the grid is not proved.
 
     Parameters
@@ -110,7 +112,7 @@ class Space:
     ``fixed`` are the choices, by key; ``content`` the fields of a system with them.
     """
 
-    cls: Any
+    cls: type[Parameters]
     content: dict[str, Any]
     fixed: dict[str, Value]
     axes: tuple[Axis, ...]
@@ -120,7 +122,7 @@ class Space:
         """Parameters at a point of the ranges, by key."""
         return self.fixed | {axis.key: x for axis, x in zip(self.axes, point, strict=True)}
 
-    def system(self, point: tuple[float, ...]) -> Any:
+    def system(self, point: tuple[float, ...]) -> Parameters:
         """The system at a point of the ranges."""
         return self.cls(**with_values(self.content, self.axes, point))
 
@@ -131,47 +133,47 @@ class _Tried:
 
     goal: Goal
     values: list[dict[str, Value]] = field(default_factory=list)
-    found: list[Measured] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
     systems: list[Any] = field(default_factory=list)
     refused: HdicaError | None = None
 
     def loss(self, space: Space, point: tuple[float, ...]) -> float:
-        number = len(self.found) + 1
+        number = len(self.measured) + 1
         tell(lambda: f"best: trial {number}")
-        one = None
+        one: Parameters | None = None
         try:
             one = space.system(point)
-            found = self.goal.measure(one)
+            measured = self.goal.measure(one)
         except HdicaError as exc:
             self.refused = self.refused or exc
-            found = Measured(np.nan, np.nan, np.inf, str(exc))
+            measured = Measured(np.nan, np.nan, np.inf, str(exc))
         self.values.append(space.values(point))
-        self.found.append(found)
+        self.measured.append(measured)
         self.systems.append(one)
-        return found.loss
+        return measured.loss
 
 
 def _best(spaces: list[Space], goal: Goal) -> xr.Dataset:
     tried, converged = _Tried(goal), []
     begins = []
     for space in spaces:
-        begins.append(len(tried.found))
+        begins.append(len(tried.measured))
         converged.append(smallest(lambda point, one=space: tried.loss(one, point), space.ranges))  # type: ignore[misc]
-    losses = np.array([one.loss for one in tried.found])
+    losses = np.array([one.loss for one in tried.measured])
     where = int(np.argmin(losses))
     if not np.isfinite(losses[where]):
         raise tried.refused or HdicaError(
-            f"best: no point has a limit (at the first of them {tried.found[0].note})"
+            f"best: no point has a limit (at the first of them {tried.measured[0].note})"
         )
     own = int(np.searchsorted(begins, where, side="right")) - 1
-    return _told(tried, where, spaces, spaces[own], converged[own])
+    return _labelled(tried, where, spaces, spaces[own], converged[own])
 
 
-def _told(
+def _labelled(
     tried: _Tried, where: int, spaces: list[Space], own: Space, converged: bool
 ) -> xr.Dataset:
     """The best of what was tried, as labelled data."""
-    found, goal = tried.found[where], tried.goal
+    best, goal = tried.measured[where], tried.goal
     data: dict[str, Any] = {}
     table: dict[str, Any] = {}
     for key in dict.fromkeys(key for values in tried.values for key in values):
@@ -183,29 +185,29 @@ def _told(
         data[name] = ((), array[where], {"long_name": f"best value of {key}"})
         table[f"tried_{name}"] = ("trial", array, {"long_name": f"{key} that was tried"})
     about = {"long_name": goal.words, "units": goal.units}
-    data["value"] = ((), found.value, about)
-    data["error"] = ((), found.error, {"long_name": "error of the value", "units": goal.units})
-    said = "whether the goal is reached and the search converged"
-    data["success"] = ((), bool(found.reached and converged), {"long_name": said})
-    table["tried_value"] = ("trial", np.array([one.value for one in tried.found]), about)
+    data["value"] = ((), best.value, about)
+    data["error"] = ((), best.error, {"long_name": "error of the value", "units": goal.units})
+    meaning = "whether the goal is reached and the search converged"
+    data["success"] = ((), bool(best.reached and converged), {"long_name": meaning})
+    table["tried_value"] = ("trial", np.array([one.value for one in tried.measured]), about)
     attrs = {"goal": goal.words}
-    result = xr.Dataset(data | table, {"trial": np.arange(len(tried.found))}, attrs)
-    note = joined(found.note, _ends(own, tried.values[where]))
+    result = xr.Dataset(data | table, {"trial": np.arange(len(tried.measured))}, attrs)
+    note = joined(best.note, _ends(own, tried.values[where]))
     return described(noted(result, note), tried.systems[where])
 
 
 def _ends(space: Space, values: dict[str, Value]) -> str:
     """Which parameters are best at an end of their range."""
-    told = []
+    notes = []
     for axis, one in zip(space.axes, space.ranges, strict=True):
         value = values[axis.key]
         end = one.end(float(value))
         if end:
-            told.append(f"{axis.key} = {value:.6g} is at the {end} end of its range")
-    return joined(*told, "a wider range may have a better one") if told else ""
+            notes.append(f"{axis.key} = {value:.6g} is at the {end} end of its range")
+    return joined(*notes, "a wider range may have a better one") if notes else ""
 
 
-def _spaces(system: Any, over: Any) -> list[Space]:
+def _spaces(system: Parameters, over: object) -> list[Space]:
     """The ranges left at every combination of choices."""
     if not isinstance(over, Mapping) or not over:
         raise HdicaError(
@@ -217,30 +219,32 @@ def _spaces(system: Any, over: Any) -> list[Space]:
         over = {own[key]: values for key, values in over.items()}
     ranges, choices = _sorted(over)
     axes = tuple(_axis(key, values, cls, content) for key, values in choices.items())
-    found = []
+    spaces = []
     for values in itertools.product(*choices.values()):
         changed = with_values(content, axes, values)
         used = {key: one for key, one in ranges.items() if _matters(key, cls, changed)}
         here = tuple(_axis(key, (), cls, changed) for key in used)
         check_conflicts({}, (*axes, *here), "over")
         fixed = dict(zip(choices, values, strict=True))
-        found.append(Space(cls, changed, fixed, here, tuple(used.values())))
+        spaces.append(Space(cls, changed, fixed, here, tuple(used.values())))
     for key in ranges:
-        if not any(key == axis.key for space in found for axis in space.axes):
-            _axis(key, (), cls, found[0].content)  # says what is known
+        if not any(key == axis.key for space in spaces for axis in space.axes):
+            _axis(key, (), cls, spaces[0].content)  # says what is known
             raise HdicaError(f"over: {key} is not allowed (no formula uses it)")
-    if len(found) > MOST_CHOICES:
+    if len(spaces) > MOST_CHOICES:
         raise HdicaError(
-            f"over: {len(found)} combinations of choices are not allowed (at most {MOST_CHOICES})"
+            f"over: {len(spaces)} combinations of choices are not allowed (at most {MOST_CHOICES})"
         )
-    return found
+    return spaces
 
 
-def _axis(key: str, values: Any, cls: Any, content: dict[str, Any]) -> Axis:
+def _axis(
+    key: str, values: tuple[Value, ...], cls: type[Parameters], content: dict[str, Any]
+) -> Axis:
     return Axis(key, address(key, cls, content, "over"), values)
 
 
-def _matters(key: str, cls: Any, content: dict[str, Any]) -> bool:
+def _matters(key: str, cls: type[Parameters], content: dict[str, Any]) -> bool:
     """Whether a key is a field, or a constant that a formula uses."""
     from hdica.ingredients.grammar import constants_used
 
@@ -276,22 +280,134 @@ def _sorted(over: Mapping[Any, Any]) -> tuple[dict[str, Range], dict[str, tuple[
     return ranges, choices
 
 
-def _range(key: str, given: Any) -> Range:
-    mapped = isinstance(given, Mapping)
-    if (set(given) != {"low", "high"}) if mapped else len(given) != 2:
+def _range(key: str, given: tuple[Any, ...] | Mapping[str, Any]) -> Range:
+    if isinstance(given, Mapping):
+        ends, allowed = (given.get("low"), given.get("high")), set(given) == {"low", "high"}
+    else:
+        ends, allowed = given, len(given) == 2
+    if not allowed:
         raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
-    ends = (given["low"], given["high"]) if mapped else given
     low, high = (finite(value, f"over: {key}") for value in ends)
     if not low < high:
         raise HdicaError(f"over: {key} = ({low:g}, {high:g}) is not allowed (low < high)")
     return Range(low, high)
 
 
-def _choices(key: str, given: Any) -> tuple[Value, ...]:
+def _choices(key: str, given: object) -> tuple[Value, ...]:
     if isinstance(given, str):
         raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
-    found = entries(given, f"over: {key}", _VALUES, MOST_CHOICES)
-    alike = all(map(is_number, found)) or all(isinstance(value, str) for value in found)
-    if not found or not alike or len(set(found)) < len(found):
-        raise HdicaError(f"over: {key} = {shown(found)} is not allowed ({_VALUES})")
-    return tuple(value if isinstance(value, str) else finite(value, key) for value in found)
+    choices = entries(given, f"over: {key}", _VALUES, MOST_CHOICES)
+    alike = all(map(is_number, choices)) or all(isinstance(value, str) for value in choices)
+    if not choices or not alike or len(set(choices)) < len(choices):
+        raise HdicaError(f"over: {key} = {shown(choices)} is not allowed ({_VALUES})")
+    return tuple(value if isinstance(value, str) else finite(value, key) for value in choices)
+
+
+Loss = Callable[[tuple[float, ...]], float]
+PER_RANGE = {1: 25, 2: 7, 3: 5}
+"""Points of the grid in each of so many ranges."""
+_STARTS = 2
+_CLOSE = 1e-7
+"""Share of a range at which Brent's method ends."""
+_SIDE, _LEVEL = 3e-4, 1e-7
+"""Side of the simplex, and differences of the loss on it, at which Nelder and Mead's ends."""
+_MOST = 120
+_END = 1e-4
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers between two ends, both included.
+
+    On the way from 0 to 1 they are spaced evenly in the logarithm if both ends are > 0, as squares
+    if the lower one is 0, which looks closer where a parameter is small, and else evenly.
+    """
+
+    low: float
+    high: float
+
+    def at(self, u: float) -> float:
+        """The number at a share of the way."""
+        if u <= 0:
+            return self.low
+        if u >= 1:
+            return self.high
+        if self.low > 0:
+            return self.low * math.exp(u * math.log(self.high / self.low))
+        return self.low + (self.high - self.low) * (u * u if self.low == 0 else u)
+
+    def end(self, value: float) -> str:
+        """Which end a number is at, for people; empty if it is inside."""
+        inside = self.at(_END) < value < self.at(1 - _END)
+        return "" if inside else ("lower" if value <= self.at(_END) else "upper")
+
+
+def smallest(loss: Loss, ranges: tuple[Range, ...]) -> bool:
+    """Ask for the loss where it may be smallest; whether the search converged.
+
+    Whoever asks keeps what was tried: the smallest of these is the result. Every local minimum of
+    a grid, the lowest two at most, is polished: by Brent's method in one range, else by that of
+    Nelder and Mead.
+    """
+
+    def at(u: Array) -> float:
+        return loss(tuple(r.at(float(x)) for r, x in zip(ranges, u, strict=True)))
+
+    if not ranges:
+        return bool(np.isfinite(at(np.empty(0))))
+    count = PER_RANGE[len(ranges)]
+    line = np.linspace(0.0, 1.0, count)
+    shape = (count,) * len(ranges)
+    grid = np.array([at(np.array(u)) for u in itertools.product(line, repeat=len(ranges))])
+    polished = [_polished(at, line[list(i)], 1 / (count - 1)) for i in _minima(grid.reshape(shape))]
+    return bool(polished) and all(polished)
+
+
+def _minima(grid: Array) -> list[tuple[int, ...]]:
+    """Where a grid is not above any neighbour: the lowest of these, and of equal ones the first."""
+    minima: list[tuple[float, tuple[int, ...]]] = []
+    for index in np.ndindex(*grid.shape):
+        value = float(grid[index])
+        near = [float(grid[other]) for other in _neighbours(index, grid.shape)]
+        # On a plateau one point is enough.
+        if np.isfinite(value) and value <= min(near) and value < max(near):
+            minima.append((value, index))
+    if not minima and np.isfinite(grid).any():
+        lowest = np.unravel_index(int(np.argmin(grid)), grid.shape)
+        minima.append((0.0, tuple(int(i) for i in lowest)))
+    return [index for _, index in sorted(minima)[:_STARTS]]
+
+
+def _neighbours(index: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for step in itertools.product((-1, 0, 1), repeat=len(index)):
+        other = tuple(i + s for i, s in zip(index, step, strict=True))
+        if any(step) and all(0 <= i < size for i, size in zip(other, shape, strict=True)):
+            yield other
+
+
+def _polished(at: Callable[[Array], float], u: Array, step: float) -> bool:
+    """Ask around a point of the grid until nothing changes any more; whether this was reached."""
+    from scipy.optimize import minimize, minimize_scalar
+
+    low, high = np.maximum(u - step, 0.0), np.minimum(u + step, 1.0)
+    if u.size == 1:
+        search = minimize_scalar(
+            lambda x: at(np.array([x])),
+            bounds=(float(low[0]), float(high[0])),
+            method="bounded",
+            options={"xatol": _CLOSE, "maxiter": _MOST},
+        )
+        return bool(search.success)
+    # From the point into the box, whichever side has room.
+    toward = np.where(u + step / 2 <= 1, step / 2, -step / 2)
+    simplex = np.vstack([u, u + np.diag(toward)])
+    value = at(u)
+    options = {
+        "initial_simplex": simplex,
+        "xatol": _SIDE,
+        "fatol": _LEVEL * max(1.0, abs(value)),
+        "maxfev": _MOST * u.size,
+    }
+    bounds = [(0.0, 1.0)] * u.size
+    search = minimize(at, u, method="Nelder-Mead", bounds=bounds, options=options)
+    return bool(search.success)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import xarray as xr
 
 from hdica.errors import HdicaError, suggestion
@@ -12,6 +10,7 @@ from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import whole
 from hdica.systems.labelled import candidates, computed, first_of
 from hdica.systems.method import Method, Role
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
@@ -46,11 +45,11 @@ def _asked(record: System, n: int | None, method: str) -> list[Method]:
 @shown
 @limited
 def escape_time(
-    system: Any,
+    system: Parameters,
     n: int | None = None,
     *,
     method: str = "auto",
-    start: Any = None,
+    start: object = None,
     threshold: float | None = None,
     timeout: float | None = USUAL,
     progress: bool | None = None,

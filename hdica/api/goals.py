@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked
-from hdica.api.limits import auto
+from hdica.api.asked import Asked
+from hdica.api.limit import auto
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.arguments import finite, shown
+from hdica.systems.arguments import check_until, finite, shown
 from hdica.systems.labelled import candidates, first_of, with_role
-from hdica.systems.method import Method, PointResult, Role
-from hdica.systems.points import check_until
+from hdica.systems.method import Method, Role
+from hdica.systems.outputs import Array, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
-Array = NDArray[np.float64]
 ALLOWED = (
     "'steady overlap', {'overlap at': t}, {'time to': overlap, 'within': t} or "
     "{'support errors': threshold, 'at': t}"
@@ -57,36 +55,37 @@ class Goal:
 
     words: str
     units: str
-    measure: Callable[[Any], Measured]
+    measure: Callable[[Parameters], Measured]
 
 
-def goal_of(given: Any, record: System) -> Goal:
+def goal_of(given: object, record: System) -> Goal:
     """The goal that a call names, or a sentence why it is none."""
     if isinstance(given, str) and given == "steady overlap":
         words = "largest overlap of a stable state (maximised)"
         return Goal(words, "1", _steady_overlap)
-    keys = set(given) if isinstance(given, Mapping) else set()
+    goal = given if isinstance(given, Mapping) else {}
+    keys = set(goal)
     if keys == {"overlap at"}:
-        t = _time(given["overlap at"], "overlap at")
+        t = _time(goal["overlap at"], "overlap at")
         return Goal(f"overlap at t = {t:g} (maximised)", "1", lambda one: _overlap_at(one, t))
     if keys == {"support errors", "at"}:
-        theta = finite(given["support errors"], "goal: support errors")
+        theta = finite(goal["support errors"], "goal: support errors")
         if theta < 0:
             raise HdicaError(f"goal: support errors = {theta:g} is not allowed (a threshold >= 0)")
-        t = _time(given["at"], "at")
+        t = _time(goal["at"], "at")
         words = f"share of entries on the wrong side of abs(x) = {theta:g} at t = {t:g} (minimised)"
         return Goal(words, "1", lambda one: _support_errors(one, theta, t))
     if keys in ({"time to"}, {"time to", "within"}):
-        target = finite(given["time to"], "goal: time to")
+        target = finite(goal["time to"], "goal: time to")
         if not 0 < target < 1:
             raise HdicaError(f"goal: time to = {target:g} is not allowed (0 < overlap < 1)")
-        longest = _time(given.get("within", LONGEST), "within")
+        longest = _time(goal.get("within", LONGEST), "within")
         words = f"time until the overlap is {target:g} (minimised)"
         return Goal(words, record.clock.units, lambda one: _time_to(one, target, longest))
     raise HdicaError(f"goal = {shown(given)} is not known ({suggestion(given, NAMES, ALLOWED)})")
 
 
-def _time(value: Any, name: str) -> float:
+def _time(value: object, name: str) -> float:
     t = finite(value, f"goal: {name}")
     if not t > 0:
         raise HdicaError(f"goal: {name} = {t:g} is not allowed (a time > 0)")
@@ -95,7 +94,7 @@ def _time(value: Any, name: str) -> float:
 
 def _overlap_of(record: System, method: Method) -> str:
     """The first order parameter of a method that is an overlap: at most 1."""
-    given = {output.name for output in method.outputs}
+    given = {output.name for output in method.outputs.always}
     for one in record.order_parameters:
         if one.high <= 1 and one.name in given:
             return one.name
@@ -118,19 +117,19 @@ def _largest(values: Array, errors: Array | None) -> tuple[Array, Array]:
     return top, each[:, 0]
 
 
-def _steady_overlap(system: Any) -> Measured:
+def _steady_overlap(system: Parameters) -> Measured:
     record, able = record_of(system), with_role(Role.STEADY_STATES)
     method = first_of(candidates(system, "auto", "best", able, able), system)
-    found = method.run(system, np.empty(0), None, None, NOTHING).values
-    overlap, error = _largest(found[_overlap_of(record, method)], found.get("error"))
-    stable = (found["stable"] == 1) & np.isfinite(overlap)
+    states = method.run(system, np.empty(0), None, None, NOTHING).values
+    overlap, error = _largest(states[_overlap_of(record, method)], states.get("error"))
+    stable = (states["stable"] == 1) & np.isfinite(overlap)
     if not stable.any():
         return Measured(np.nan, np.nan, 0.0, "no stable state was found")
     best = int(np.argmax(np.where(stable, overlap, -np.inf)))
     return Measured(float(overlap[best]), float(error[best]), -float(overlap[best]))
 
 
-def _path(system: Any, times: Array) -> tuple[Array, Array, PointResult]:
+def _path(system: Parameters, times: Array) -> tuple[Array, Array, PointResult]:
     """Overlap and its error at some times by the limit that ``auto`` takes, shape (T,) each."""
     record = record_of(system)
     able = auto(Asked(None, None, None, None))
@@ -146,14 +145,14 @@ def _missing(result: PointResult) -> Measured:
     return Measured(np.nan, np.nan, np.inf, result.diverged or "the limit is no number there")
 
 
-def _overlap_at(system: Any, t: float) -> Measured:
+def _overlap_at(system: Parameters, t: float) -> Measured:
     overlap, error, result = _path(system, np.array([0.0, t]))
     if not np.isfinite(overlap[-1]):
         return _missing(result)
     return Measured(float(overlap[-1]), float(error[-1]), -float(overlap[-1]))
 
 
-def _support_errors(system: Any, threshold: float, t: float) -> Measured:
+def _support_errors(system: Parameters, threshold: float, t: float) -> Measured:
     able = auto(Asked((t,), None, (threshold,), None))
     method = first_of(candidates(system, "auto", "best", able, able), system)
     save = Save((t,), (), (threshold,))
@@ -163,7 +162,7 @@ def _support_errors(system: Any, threshold: float, t: float) -> Measured:
     return Measured(value, np.nan, value) if np.isfinite(value) else _missing(result)
 
 
-def _time_to(system: Any, target: float, longest: float) -> Measured:
+def _time_to(system: Parameters, target: float, longest: float) -> Measured:
     """First time at which the overlap is ``target``, on a grid that is made finer where it is."""
     end = min(record_of(system).horizon, longest)
     while True:
@@ -183,7 +182,7 @@ def _time_to(system: Any, target: float, longest: float) -> Measured:
     return Measured(np.inf, np.nan, longest * (1 + short), note)
 
 
-def _crossing(system: Any, times: Array, index: int, target: float) -> Measured:
+def _crossing(system: Parameters, times: Array, index: int, target: float) -> Measured:
     """The time of a crossing between two output times."""
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq

@@ -1,31 +1,31 @@
-"""The limit n -> infinity of a system as labelled data."""
+"""The limit n -> infinity of a system as labelled data, at one point or over a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, Numbers, saved, timed
-from hdica.api.limits import MANY_TIMES, able, auto, note_of
-from hdica.api.over import Over
-from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, named, within
-from hdica.systems.arguments import whole
+from hdica.api.asked import Asked, Numbers, Over, first_everywhere, grid_of, saved, timed
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.process.progress import counted, shown
+from hdica.process.timeout import USUAL, check_timeout, named, within
+from hdica.systems.arguments import check_held, check_times, check_until, taken_names, whole
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted
-from hdica.systems.points import check_times, check_until
+from hdica.systems.method import Guard, Limit, Method, Role
+from hdica.systems.outputs import Array, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of
-
-Array = NDArray[np.float64]
+from hdica.systems.system import System, joined
 
 
 @shown
 def limit(
-    system: Any,
+    system: Parameters,
     *,
     times: Numbers | None = None,
     method: str = "auto",
@@ -120,24 +120,186 @@ def limit(
     asked = Asked(snapshots, x, thresholds, functionals, extra, bands=bands, bias=bias)
     given = None if times is None else check_times(times)
     if over is not None:
-        from hdica.api.limit_grid import limit_over
-
         return limit_over(system, over, given, method, asked, threads, timeout)
     return within(timeout, named("limit", system), lambda: _limit(system, given, method, asked))
 
 
-def _limit(system: Any, given: Array | None, method: str, asked: Asked) -> xr.Dataset:
+def _limit(system: Parameters, given: Array | None, method: str, asked: Asked) -> xr.Dataset:
     """The limit at one point."""
     record = record_of(system)
     check_until(system, given)
     chosen = first_of(candidates(system, method, "limit", able, auto(asked)), system)
     times = timed(chosen, given, asked)
-    if chosen.picture is not None:
+    if isinstance(chosen, Limit) and chosen.densities is not None:
         if asked.snapshots is None:
             asked = replace(asked, snapshots=times if times.size <= MANY_TIMES else times[-1:])
-        save, result = chosen.picture(system, times, saved(chosen, system, times, asked))
+        save, result = chosen.densities.picture(system, times, saved(chosen, system, times, asked))
     else:
         save = saved(chosen, system, times, asked)
         result = chosen.run(system, times, None, None, save)
-    found = dataset(record, chosen, times, save, system.dims(), [result], "")
-    return described(noted(found, note_of(system, chosen, times, result)), system)
+    data = dataset(record, chosen, times, save, system.dims(), [result], "")
+    return described(noted(data, note_of(system, chosen, times, result)), system)
+
+
+MANY_TIMES = 50
+"""More output times than this, and only the last density is kept unless snapshots are asked for."""
+
+
+def able(record: System) -> list[Method]:
+    """Methods that can be named: limits, and baselines without seeds."""
+    ranked = record.with_role(Role.LIMIT)
+    return ranked + [m for m in record.with_role(Role.BASELINE) if not m.stochastic]
+
+
+def auto(asked: Asked) -> Callable[[System], list[Method]]:
+    """Methods to try; where densities are asked for, those that have any."""
+    return lambda record: asked.first(
+        [
+            m
+            for m in record.with_role(Role.LIMIT)
+            if m.rank and (asked.plain or getattr(m, "densities", None))
+        ]
+    )
+
+
+def note_of(system: Parameters, method: Method, times: Array, result: PointResult) -> str:
+    """What a reader of the numbers must know, of themselves and of what is learned."""
+    return joined(numbers_note(result), learning_note(system, method, times, result))
+
+
+def learning_note(system: Parameters, method: Method, times: Array, result: PointResult) -> str:
+    """Why nothing is learned, where a limit that is not itself an approximation says so."""
+    if method.role is not Role.LIMIT or method.about.accuracy == "approximate" or times[-1] == 0.0:
+        return ""
+    record = record_of(system)
+    path = result.values.get(record.order_parameters[0].name)
+    if path is None or not np.all(np.isfinite(path)):
+        return ""
+    return record.notes.limit(system, result.values, times)
+
+
+def numbers_note(result: PointResult) -> str:
+    """That the solver stopped, or the state condenses."""
+    if result.diverged:
+        return result.diverged
+    curvature = result.values.get("curvature")
+    if curvature is not None and curvature[-1] < 0:
+        return (
+            "at the last time h < 0: |x|^2 moves to ever larger entries, so the estimate is "
+            "not converging (it condenses if this lasts)"
+        )
+    return ""
+
+
+def _kept(method: Method, system: Parameters, times: Array, asked: Asked) -> Save:
+    """What to keep of every point: densities only at points that all share."""
+    snapshots, shown = asked.snapshots, asked.x is not None or asked.thresholds is not None
+    if snapshots is not None and not shown:
+        raise HdicaError(
+            "x = None is not allowed with over and snapshots (points of the densities, which all "
+            "combinations share, or thresholds)"
+        )
+    if snapshots is None and shown:
+        snapshots = times if times.size <= MANY_TIMES else times[-1:]
+    return saved(method, system, times, replace(asked, snapshots=snapshots))
+
+
+def _run(
+    method: Method,
+    systems: Sequence[Parameters],
+    times: Array,
+    save: Save,
+    threads: int,
+    guard: Guard,
+) -> list[PointResult | HdicaError]:
+    """Every point, the error in the place of one that cannot be computed."""
+    last = float(times[-1])
+    costs = {id(one): method.cost.seconds(one, None, last) for one in systems}
+    done = counted(len(systems), sum(costs.values()))
+
+    def guarded(one: Parameters, compute: Callable[[], PointResult]) -> PointResult:
+        try:
+            return guard(one, compute)
+        finally:
+            done(1, costs[id(one)])
+
+    densities = method.densities if isinstance(method, Limit) else None
+    many = densities.many if densities else None
+    if many is not None:
+        return many(systems, times, save, threads, guarded)
+    results: list[PointResult | HdicaError] = []
+    for one in systems:
+        try:
+            results.append(guarded(one, partial(method.run, one, times, None, None, save)))
+        except HdicaError as exc:
+            results.append(exc)
+    return results
+
+
+@dataclass
+class _Points:
+    """Points of which each has its own time in seconds, and the note that a reader of it needs."""
+
+    method: Method
+    times: Array
+    timeout: float | None
+    notes: dict[int, str] = field(default_factory=dict)
+
+    def guard(self, system: Parameters, compute: Callable[[], PointResult]) -> PointResult:
+        """The result of a point, and its note for later."""
+        results: list[PointResult] = []
+
+        def solve() -> str:
+            results.append(compute())
+            return learning_note(system, self.method, self.times, results[0])
+
+        try:
+            self.notes[id(system)] = within(self.timeout, named("limit", system), solve)
+        except HdicaError as exc:
+            if not results:
+                raise
+            self.notes[id(system)] = str(exc)
+        return results[0]
+
+    def note(self, system: Parameters, result: PointResult) -> str:
+        """What a reader of a point's numbers must know."""
+        return joined(numbers_note(result), self.notes.get(id(system), ""))
+
+
+def limit_over(
+    system: Parameters,
+    over: Over,
+    given: Array | None,
+    method: str,
+    asked: Asked,
+    threads: int,
+    timeout: float | None,
+) -> xr.Dataset:
+    """The limit at every combination of parameters: :func:`hdica.limit` with ``over``."""
+    grid = grid_of(system, over)
+    timeout, systems = check_timeout(timeout), grid.systems
+    methods = candidates(systems[0], method, "limit", able, auto(asked))
+    chosen, against = first_everywhere(methods, systems, timeout, "limit", given)
+    check_held(chosen, max(systems, key=lambda one: chosen.cost.memory(one, None)), None)
+    times = timed(chosen, given, asked)
+    save = _kept(chosen, system, times, asked)
+    outputs = chosen.outputs_of(save)
+    grid.check_names(taken_names(outputs))
+    own = grid.own({dim for output in outputs for dim in output.dims})
+    points = _Points(chosen, times, timeout)
+    applies = [one for one, why in zip(systems, against, strict=True) if why is None]
+    solved = _run(chosen, applies, times, save, threads, points.guard) if applies else []
+    left = iter(solved)
+    each = [next(left) if why is None else why for why in against]
+    if not any(isinstance(one, PointResult) for one in each):
+        raise next(one for one in (*solved, *each) if isinstance(one, HdicaError))
+    results = [
+        one if isinstance(one, PointResult) else chosen.blank(times, save, own, str(one))
+        for one in each
+    ]
+    flat = dataset(record_of(system), chosen, times, save, own, results, "point")
+    about = {"long_name": "why values are missing, the estimate condenses or nothing is learned"}
+    notes = np.array(
+        [points.note(*pair) for pair in zip(systems, results, strict=True)], dtype=object
+    )
+    return described(grid.unfolded(flat.assign(note=("point", notes, about))), system)

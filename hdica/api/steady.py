@@ -1,36 +1,34 @@
-"""Steady states and transitions as labelled data."""
+"""Steady states and transitions as labelled data, at one point or over a grid."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, Numbers, saved
-from hdica.api.over import Over
+from hdica.api.asked import Asked, Grid, Numbers, Over, grid_of, saved
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, named, within
+from hdica.process.timeout import USUAL, check_timeout, named, within
 from hdica.systems.arguments import check_range, finite, text
-from hdica.systems.kinds import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, words
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
-from hdica.systems.method import Method, Role
-from hdica.systems.notes import joined
+from hdica.systems.method import Method, Role, varied
+from hdica.systems.outputs import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, Array, words
+from hdica.systems.parameters import Parameters
 from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of
-from hdica.systems.system import System
+from hdica.systems.system import System, joined
 
-Array = NDArray[np.float64]
 _NONE = np.empty(0)
 
 
 @shown
 def fixed_points(
-    system: Any,
+    system: Parameters,
     *,
     x: Numbers | None = None,
     over: Over | None = None,
@@ -109,36 +107,34 @@ def fixed_points(
     """
     compute = partial(_fixed_points, x=x)
     if over is not None:
-        from hdica.api.steady_grid import steady_grid
-
         return steady_grid(system, over, timeout, "fixed_points", compute)
     return within(timeout, named("fixed_points", system), partial(compute, system))
 
 
-def _fixed_points(system: Any, x: Numbers | None = None) -> xr.Dataset:
+def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     """The steady states of one system, with their densities at ``x``."""
     record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
     save = saved(chosen, system, _NONE, Asked(None, x, None, None))
     result = chosen.run(system, _NONE, None, None, save)
-    found = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
-    found = found.isel(fixed_point=np.isfinite(found["stable"].values))
+    states = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
+    states = states.isel(fixed_point=np.isfinite(states["stable"].values))
     about = {"long_name": "whether small departures die out"}
-    found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
-    found["kind"] = ("fixed_point", words(found["kind"].values, STATE_KINDS))
-    known = found["stable"].values, found["kind"].values == STATE_KINDS[INFORMATIVE]
-    note = record.notes.states(system, _overlap(record, found), *known)
-    return described(noted(found, note), system)
+    states["stable"] = ("fixed_point", states["stable"].values.astype(bool), about)
+    states["kind"] = ("fixed_point", words(states["kind"].values, STATE_KINDS))
+    known = states["stable"].values, states["kind"].values == STATE_KINDS[INFORMATIVE]
+    note = record.notes.states(system, _overlap(record, states), *known)
+    return described(noted(states, note), system)
 
 
-def _method(system: Any, kind: str, role: Role) -> Method:
+def _method(system: Parameters, kind: str, role: Role) -> Method:
     """The method of a role that applies."""
     able = with_role(role)
     return first_of(candidates(system, "auto", kind, able, able), system)
 
 
-def _overlap(record: System, found: xr.Dataset) -> Any:
+def _overlap(record: System, states: xr.Dataset) -> Any:
     """The first order parameter of every state, of a matrix its largest entry."""
-    values = found[record.order_parameters[0].name].values
+    values = states[record.order_parameters[0].name].values
     if values.ndim == 1:
         return values
     r = values.reshape(len(values), -1) if values.size else np.empty((0, 1))
@@ -147,7 +143,7 @@ def _overlap(record: System, found: xr.Dataset) -> Any:
 
 @shown
 def critical(
-    system: Any,
+    system: Parameters,
     parameter: str | None = None,
     *,
     low: float | None = None,
@@ -200,28 +196,28 @@ def critical(
     """
     record = record_of(system)
     _named(system)
-    found = record.controls[0].name if parameter is None else parameter
-    text(found, "parameter", "the name of a scalar parameter")
+    name = record.controls[0].name if parameter is None else parameter
+    text(name, "parameter", "the name of a scalar parameter")
 
-    def transitions(one: Any) -> xr.Dataset:
-        return _critical(one, found, low, high)
+    def transitions(one: Parameters) -> xr.Dataset:
+        return _critical(one, name, low, high)
 
     if over is not None:
-        from hdica.api.steady_grid import steady_grid
-
-        return steady_grid(system, over, timeout, "critical", transitions, found)
+        return steady_grid(system, over, timeout, "critical", transitions, name)
     return within(timeout, named("critical", system), lambda: transitions(system))
 
 
-def _critical(system: Any, parameter: str, low: float | None, high: float | None) -> xr.Dataset:
+def _critical(
+    system: Parameters, parameter: str, low: float | None, high: float | None
+) -> xr.Dataset:
     """The transitions of one system."""
     record, method = record_of(system), _named(system)
-    if parameter == method.varies and low is None and high is None:
+    if parameter == varied(method) and low is None and high is None:
         return _natural(record, method, system)
     if record.mean_field is None:
         raise HdicaError(
             f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
-            f"{record.name} (allowed: {method.varies}, without low and high)"
+            f"{record.name} (allowed: {varied(method)}, without low and high)"
         )
     ends = ends_of(record, parameter, low, high)
     points = find_transitions(record.mean_field, system, parameter, ends)
@@ -229,31 +225,31 @@ def _critical(system: Any, parameter: str, low: float | None, high: float | None
     columns = {"value": points.value, overlap: points.q, "error": points.error}
     data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
     data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
-    attrs = {"parameter": parameter, "kernel_version": method.kernel}
+    attrs = {"parameter": parameter, "kernel_version": method.about.kernel}
     note = record.notes.transitions(system, parameter, points.q, ends)
     note = joined(note, corner_note(points.value, points.q, points.kind))
     return described(noted(xr.Dataset(data, attrs=attrs), note), system)
 
 
-def _named(system: Any) -> Method:
+def _named(system: Parameters) -> Method:
     """The method of the transitions of a system, whether or not it applies."""
     able = with_role(Role.TRANSITIONS)
     return candidates(system, "auto", "critical", able, able)[0]
 
 
-def _natural(record: System, method: Method, system: Any) -> xr.Dataset:
+def _natural(record: System, method: Method, system: Parameters) -> xr.Dataset:
     """Transitions in the parameter that the method of the system varies."""
     chosen = first_of([method], system)
     result = chosen.run(system, _NONE, None, None, NOTHING)
-    found = dataset(record, chosen, _NONE, NOTHING, {}, [result], "")
-    found = found.isel(transition=np.isfinite(found["value"].values))
-    kinds = words(found["kind"].values, TRANSITION_KINDS)
+    points = dataset(record, chosen, _NONE, NOTHING, {}, [result], "")
+    points = points.isel(transition=np.isfinite(points["value"].values))
+    kinds = words(points["kind"].values, TRANSITION_KINDS)
     complete = record.notes.complete(system)
-    ends = None if complete else ends_of(record, method.varies, None, None)
-    overlap = _overlap(record, found)
-    note = record.notes.transitions(system, method.varies, overlap, ends)
-    note = joined(note, corner_note(found["value"].values, overlap, kinds))
-    return described(noted(found.assign(kind=("transition", kinds)), note), system)
+    ends = None if complete else ends_of(record, varied(method), None, None)
+    overlap = _overlap(record, points)
+    note = record.notes.transitions(system, varied(method), overlap, ends)
+    note = joined(note, corner_note(points["value"].values, overlap, kinds))
+    return described(noted(points.assign(kind=("transition", kinds)), note), system)
 
 
 def ends_of(
@@ -261,24 +257,108 @@ def ends_of(
 ) -> tuple[float, float]:
     """Range of a parameter in which transitions are looked for."""
     usual = record.control(parameter)
-    found = (
+    ends = (
         usual.low if low is None else finite(low, "low"),
         usual.high if high is None else finite(high, "high"),
     )
-    check_range(*found)
-    return found
+    check_range(*ends)
+    return ends
 
 
-def corner_note(value: Array, overlap: Array, kind: Any) -> str:
+def corner_note(value: Array, overlap: Array, kind: Iterable[object]) -> str:
     """That a fold and a junction at the same value and overlap are one point; empty if none are."""
     kinds = np.array([str(one) for one in kind], dtype=np.str_)
-    found = []
+    values = []
     for i in np.flatnonzero(kinds == "fold"):
         same = (value == value[i]) & (overlap == overlap[i]) & (kinds == "junction")
-        found += [f"{value[i]:.6g}"] if same.any() else []
-    if not found:
+        values += [f"{value[i]:.6g}"] if same.any() else []
+    if not values:
         return ""
     return (
-        f"the fold and the junction at {', '.join(found)} are one point: two states merge there "
+        f"the fold and the junction at {', '.join(values)} are one point: two states merge there "
         "with a corner, because one of them begins to condense"
     )
+
+
+LISTS = ("fixed_point", "transition")
+"""Dimensions along which combinations have as many entries as they have."""
+_NOTE = "what a reader of the numbers must know, or why there are none"
+
+
+def steady_grid(
+    system: Parameters,
+    over: Over,
+    timeout: float | None,
+    function: str,
+    compute: Callable[[Parameters], xr.Dataset],
+    parameter: str = "",
+) -> xr.Dataset:
+    """What a function of some name finds at every combination of parameters, as one dataset.
+
+    It may vary a parameter itself, which ``over`` may not name then.
+    """
+    grid, timeout = grid_of(system, over), check_timeout(timeout)
+    if parameter in [axis.key for axis in grid.axes]:
+        raise HdicaError(f"over: {parameter!r} is not allowed (its critical values are found)")
+    results: list[xr.Dataset | HdicaError] = []
+    for one in grid.systems:
+        try:
+            results.append(within(timeout, named(function, one), partial(compute, one)))
+        except HdicaError as exc:
+            results.append(exc)
+    known = [one for one in results if isinstance(one, xr.Dataset)]
+    if not known:
+        raise next(one for one in results if isinstance(one, HdicaError))
+    return described(_stacked(grid, results, known), system)
+
+
+def _stacked(
+    grid: Grid, results: Sequence[xr.Dataset | HdicaError], known: Sequence[xr.Dataset]
+) -> xr.Dataset:
+    """Datasets of all combinations as one, with room for the longest list."""
+    variables = {str(name): one[name] for one in reversed(known) for name in one.data_vars}
+    grid.check_names({*variables, *(str(dim) for one in variables.values() for dim in one.dims)})
+    sizes = _sizes(grid, known)
+    data: dict[str, Any] = {}
+    for name, like in variables.items():
+        shape = [sizes[str(dim)] for dim in like.dims]
+        values = np.stack([_padded(one, name, like, shape) for one in results])
+        data[name] = (("point", *like.dims), values, like.attrs)
+    notes = np.array([_note(one) for one in results], dtype=object)
+    data["note"] = ("point", notes, {"long_name": _NOTE})
+    longest = max(known, key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS))
+    # Values of xi that differ between combinations are in a variable: the dimension counts.
+    own = grid.own({str(dim) for dim in longest.dims}).items()
+    differ = {d: (d, list(v)) for d, v in own if tuple(longest[d].values) != tuple(v)}
+    longest = longest.assign_coords(differ)
+    attrs = {name: value for name, value in longest.attrs.items() if name != "note"}
+    return grid.unfolded(xr.Dataset(data, longest.coords, attrs))
+
+
+def _note(result: xr.Dataset | HdicaError) -> str:
+    return str(result.attrs.get("note", "") if isinstance(result, xr.Dataset) else result)
+
+
+def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:
+    """Sizes of all dimensions: of lists the longest, of others one for all combinations."""
+    sizes: dict[str, int] = {}
+    for one in known:
+        for dim, size in one.sizes.items():
+            name = str(dim)
+            if name not in LISTS and sizes.get(name, size) != size:
+                raise grid.uneven(name)
+            sizes[name] = max(size, sizes.get(name, 0))
+    return sizes
+
+
+def _padded(
+    result: xr.Dataset | HdicaError, name: str, like: xr.DataArray, shape: list[int]
+) -> Any:
+    """A variable with as many entries as the longest has: NaN, no word, or False."""
+    kind = like.dtype.kind
+    blank, dtype = {"O": ("", object), "b": (False, bool)}.get(kind, (np.nan, float))
+    padded = np.full(shape, blank, dtype=dtype)
+    if isinstance(result, xr.Dataset) and name in result:
+        values = result[name].values
+        padded[tuple(slice(size) for size in values.shape)] = values
+    return padded

@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.inputs.samples import Samples, samples_input, samples_of, samples_of_array
 from hdica.process.machine import one_thread
-from hdica.systems.arguments import whole
+from hdica.systems.arguments import check_memory, whole
 from hdica.systems.labelled import portable_texts
-from hdica.systems.points import check_memory
+from hdica.systems.outputs import Array
 
-Array = NDArray[np.float64]
 _NUMBERS = 2**22
 """Numbers of samples that are decomposed at a time."""
 
 
-def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
+def whiten(X: object, n_components: int | None = None) -> xr.Dataset:
     """Whiten samples: mean 0, unit covariance, directions without variance left out.
 
     The components are those of ``sklearn.decomposition.PCA(whiten=True)``, of the samples in
@@ -96,7 +94,7 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
     return portable_texts(xr.Dataset(data, coords, attrs))
 
 
-def _labels(X: Any) -> tuple[str, str, Mapping[Any, Any]]:
+def _labels(X: object) -> tuple[str, str, Mapping[Any, Any]]:
     """Names of the two dimensions, and coordinates along either."""
     if not isinstance(X, xr.DataArray) or X.ndim != 2:
         return "sample", "channel", {}

@@ -11,7 +11,7 @@ from xarray.core import indexing
 
 from hdica.status import DIVERGED, PENDING
 from hdica.store.publish import about_dim, about_study
-from hdica.systems.method import Output
+from hdica.systems.outputs import Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

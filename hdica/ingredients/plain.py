@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -67,3 +67,8 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(value, list | tuple):
         return [plain(one, deepest - 1) for one in value]
     return value
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a plain number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -15,6 +15,7 @@ from hdica.show.marks import ERRORS, GREY
 from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.terms import entries
 from hdica.show.words import EMPTY, OKABE_ITO, axis, of_n, size, words
+from hdica.systems.method import varied
 from hdica.verdict.ladder import moments
 
 POINT = "fixed_point"
@@ -121,7 +122,7 @@ def _followed(source: Source, name: str) -> tuple[str, list[Item]]:
         for k in ("value", name, "stable", "kind", "branch")
     ]
     known = () if source.record is None else source.record.methods
-    varied = next((m.varies for m in known if m.name == source.method and m.varies), "value")
+    varied = next((v for m in known if m.name == source.method and (v := varied(m))), "value")
     ends = float(np.nanmin(columns[0])), float(np.nanmax(columns[0]))
     return varied, list(lines_of(Branches(*columns), "ink", EMPTY, ends))
 

@@ -10,7 +10,7 @@ from hdica.analysis.reading import at_top, finished
 from hdica.errors import HdicaError
 from hdica.plots.source import Source, at, matching
 from hdica.show.panel import Panel
-from hdica.systems.method import HISTOGRAM
+from hdica.systems.outputs import HISTOGRAM
 
 DENSITY = "density"
 

@@ -13,7 +13,7 @@ from hdica.analysis.reading import finished
 from hdica.errors import HdicaError, suggestion
 from hdica.show.terms import STATES, order_parameters
 from hdica.status import DONE
-from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS
+from hdica.systems.outputs import STATE_KINDS, TRANSITION_KINDS
 from hdica.systems.registry import lookup
 from hdica.systems.system import System
 
@@ -96,7 +96,7 @@ def read(data: xr.Dataset) -> Source:
 def _status(data: xr.Dataset, record: System | None) -> xr.DataArray:
     """Done everywhere, over the parameters that were swept."""
     known = () if record is None else record.methods
-    own = OWN | {d for method in known for o in method.outputs for d in o.dims} - {"n"}
+    own = OWN | {d for method in known for o in method.outputs.always for d in o.dims} - {"n"}
     own |= set() if record is None else record.entries
     grid = [d for d in data.dims if d not in own]
     shape = [data.sizes[d] for d in grid]

@@ -11,7 +11,8 @@ from hdica.plots.source import NUMERIC, Source
 from hdica.show.marks import color_of
 from hdica.show.panel import Line, Panel
 from hdica.show.words import EMPTY, axis, critical, words
-from hdica.systems.kinds import TRANSITION_KINDS
+from hdica.systems.method import varied
+from hdica.systems.outputs import TRANSITION_KINDS
 
 VALUE = "value"
 
@@ -47,7 +48,7 @@ def _parameter(source: Source) -> str:
     if named:
         return str(named)
     known = () if source.record is None else source.record.methods
-    return next((m.varies for m in known if m.name == source.method and m.varies), "value") or ""
+    return next((v for m in known if m.name == source.method and (v := varied(m))), "value") or ""
 
 
 def _lines(source: Source, x: str) -> list[Line]:

@@ -21,8 +21,9 @@ from hdica.store.working import Placed
 from hdica.study.cells import Keys
 from hdica.study.kept import from_plain, plain
 from hdica.systems import registry
-from hdica.systems.method import Method, PointResult, Trial
-from hdica.systems.points import check_until
+from hdica.systems.arguments import check_until
+from hdica.systems.method import Method, Simulation, Trial
+from hdica.systems.outputs import PointResult
 from hdica.version import __version__
 
 
@@ -85,16 +86,16 @@ class Block:
         )
         # The mean over a grid says nothing of a point at its end.
         method = alone.method_record()
-        seconds = method.seconds(alone.trial(method, 0)[0], self.n, float(self.times[-1]))
+        seconds = method.cost.seconds(alone.trial(method, 0)[0], self.n, float(self.times[-1]))
         return replace(alone, seconds=seconds)
 
     def method_record(self) -> Method:
         """The method, if this process has the same numerical code."""
         method = registry.methods_of(self.system, self.noise)[self.method]
-        if method.kernel != self.kernel:
+        if method.about.kernel != self.kernel:
             raise HdicaError(
-                f"this process runs kernel {method.kernel} of {self.system}.{self.method}, but the "
-                f"run was started with {self.kernel} (install the same version of hdica)"
+                f"this process runs kernel {method.about.kernel} of {self.system}.{self.method}, "
+                f"but the run was started with {self.kernel} (install the same version of hdica)"
             )
         return method
 
@@ -116,8 +117,8 @@ def block_of(placed: Placed, points: NDArray[np.int64]) -> Block:
         placed.listing.folder.absolute(),
         segment.system,
         segment.method.name,
-        segment.method.noise,
-        segment.method.kernel,
+        segment.method.about.noise,
+        segment.method.about.kernel,
         segment.n,
         segment.times,
         plain(segment.save),
@@ -203,7 +204,8 @@ def compute(block: Block) -> Results:
     """
     method, results = block.method_record(), Results.empty(block)
     places = [*range(block.size)]
-    if method.together is None or not _all_together(block, method, places, results):
+    alone = not isinstance(method, Simulation) or method.together is None
+    if alone or not _all_together(block, method, places, results):
         for place in places:
             _one(block, method, place, results)
     return results

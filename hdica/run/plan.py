@@ -17,7 +17,7 @@ from hdica.status import FAILED, PENDING
 from hdica.store.working import Placed, place
 from hdica.study.segment import Segment, segments_of
 from hdica.study.study import Study, kept_in
-from hdica.systems.points import check_memory
+from hdica.systems.arguments import check_memory
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its file, little enough to lose to a kill."""
@@ -217,7 +217,7 @@ def block_size(segment: Segment, workers: int = 1) -> int:
     points = block_points(segment.seconds_per_point, segment.size, size, workers)
     # One alone would take the time of all that a kernel computes side by side.
     points = max(points, min(segment.size, segment.method.lanes, max(1, MOST_BYTES // size)))
-    if segment.method.noise == "own":
+    if segment.method.about.noise == "own":
         return points
     # A draw serves the points of its block alone, however long they take.
     return max(points, min(segment.cells.size, SHARING, max(1, MOST_BYTES // size)))
@@ -255,7 +255,7 @@ def _plan_of(segment: Segment, pending: int) -> SegmentPlan:
         segment.seconds_per_point,
         segment.bytes_per_point,
         block_size(segment),
-        1.0 if segment.method.fused else pace(),
+        1.0 if segment.method.cost.fused else pace(),
         segment.memory,
         segment.prepares,
     )
@@ -325,6 +325,6 @@ def _order(segment: Segment) -> NDArray[np.int64]:
     Points that share noise lie side by side, all cells of one seed, so that a block draws it once.
     """
     points = np.arange(segment.size, dtype=np.int64)
-    if segment.method.noise == "own":
+    if segment.method.about.noise == "own":
         return points
     return points[np.argsort(points % segment.per_cell, kind="stable")]

@@ -115,7 +115,9 @@ def run(
     if not replace:
         refuse_another(study, out)
     methods = study.methods_used()
-    if any(e.startswith("hdica.finite") for name in study.methods for e in methods[name].engines):
+    if any(
+        e.startswith("hdica.finite") for name in study.methods for e in methods[name].about.engines
+    ):
         refuse_interpreter()
     settings = ready(cluster_settings(cluster, workers))
     _check_installed(study.system, settings)
@@ -210,7 +212,7 @@ class _Run:
 
     def _first(self) -> str:
         """What comes before the first point, in words; empty if an earlier run did it."""
-        used = (engine for each in self.placed for engine in each.segment.method.engines)
+        used = (engine for each in self.placed for engine in each.segment.method.about.engines)
         simulates = any(engine.startswith("hdica.finite") for engine in used)
         return "compiling, once" if simulates and nothing_compiled() else ""
 

@@ -23,7 +23,7 @@ from pydantic import (
 
 from hdica.errors import HdicaError, from_validation, suggestion
 from hdica.process.machine import check_size
-from hdica.systems.axes import check_keys
+from hdica.systems.space import check_keys
 
 Kind = Literal["serial", "local", "scheduler", "slurm"]
 Mode = Literal["auto", "serial", "local", "scheduler", "slurm"]

@@ -18,9 +18,9 @@ from hdica.store.paths import METADATA, STUDY, results_path, work_path
 from hdica.store.sealed import read_sealed, unsealed
 from hdica.study.cells import canonical_json
 from hdica.study.study import Study
-from hdica.systems import address as gr
-from hdica.systems import axes as ax
 from hdica.systems import registry
+from hdica.systems import space as ax
+from hdica.systems import space as gr
 from hdica.systems.space import space_of
 
 SHOWN = 3

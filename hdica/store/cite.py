@@ -64,7 +64,7 @@ def cite(what: Any) -> str:
 def of_study(study: Study) -> str:
     """Entries of what a study uses."""
     methods = registry.methods_of(study.system, study.noise)
-    used = {name: methods[name].equations for name in study.methods}
+    used = {name: methods[name].about.equations for name in study.methods}
     return bibtex(cited(registry.system_named(study.system), used))
 
 

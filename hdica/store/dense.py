@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hdica.store.published import codec
 from hdica.store.working import Placed
-from hdica.systems.method import Method, Output
+from hdica.systems.method import Method
+from hdica.systems.outputs import Output
 
 CHUNK_ELEMENTS = 2**18
 """Numbers a published chunk: 2 MB, read in milliseconds."""

@@ -55,8 +55,8 @@ from hdica.store.sealed import SCHEMA_VERSION, parsed, write_sealed
 from hdica.store.working import place
 from hdica.study.study import Study
 from hdica.systems import registry
-from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.labelled import portable_attrs
+from hdica.systems.method import KERNEL_VERSION
 from hdica.systems.registry import system_named
 from hdica.systems.system import Clock
 from hdica.version import __version__
@@ -141,7 +141,7 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
         _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
     for dim, values in sorted(segment.coords.items()):
         _coordinate(group, dim, values, about_dim(segment.system, dim, values))
-    counts = system_named(segment.system).clock.counts and not source.method.beyond
+    counts = system_named(segment.system).clock.counts and not source.method.scope.beyond
     if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
         _steps(group, source)
 
@@ -184,11 +184,11 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
         portable_attrs(
             {
                 "method": method.name,
-                "accuracy": method.accuracy,
+                "accuracy": method.about.accuracy,
                 "stochastic": method.stochastic,
-                "equations": method.equations,
-                "kernel": method.kernel,
-                **({"noise": method.noise} if method.stochastic else {}),
+                "equations": method.about.equations,
+                "kernel": method.about.kernel,
+                **({"noise": method.about.noise} if method.stochastic else {}),
                 "outputs": [output.name for output in outputs],
                 "study_hash": study.content_hash(),
                 **({"coordinates": "step"} if "step" in group else {}),
@@ -213,7 +213,7 @@ def about_study(study: Study) -> dict[str, str]:
 
 def _root_attrs(study: Study) -> dict[str, Any]:
     methods = registry.methods_of(study.system, study.noise)
-    used = dict.fromkeys(methods[name].equations for name in study.methods)
+    used = dict.fromkeys(methods[name].about.equations for name in study.methods)
     return {
         "Conventions": "CF-1.11",
         **about_study(study),

@@ -16,7 +16,7 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import as_number
 from hdica.status import DONE, STATUS_NAMES
 from hdica.store.results import open_results, stable
-from hdica.systems.axes import canonical, shown
+from hdica.systems.space import canonical, shown
 
 if TYPE_CHECKING:
     import pandas as pd

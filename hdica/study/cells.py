@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.ingredients.held import without_place
-from hdica.systems import address as gr
+from hdica.systems import space as gr
 from hdica.systems.method import Method
 from hdica.systems.space import Space
 
@@ -149,13 +149,13 @@ class Cells:
 
 def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]) -> Cells:
     """Cells of one method, from what :func:`field_texts` found for all swept parameters."""
-    axes = tuple(axis for axis in swept if axis.path[0] not in method.ignores)
+    axes = tuple(axis for axis in swept if axis.path[0] not in method.scope.ignores)
     fields = tuple(
         (tuple(axes.index(axis) for axis in used), fragments)
         for name, (used, fragments) in texts.items()
-        if name not in method.ignores
+        if name not in method.scope.ignores
     )
-    ignored = (texts[name][1][0] for name in sorted(method.ignores & texts.keys()))
+    ignored = (texts[name][1][0] for name in sorted(method.scope.ignores & texts.keys()))
     return Cells(axes, fields, tuple(text for text in ignored if text))
 
 

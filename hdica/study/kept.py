@@ -20,10 +20,17 @@ from pydantic import (
 from hdica.errors import HdicaError
 from hdica.ingredients.save import ALL, NOTHING, Save
 from hdica.study.cells import canonical_json
-from hdica.systems.arguments import MAX_VALUES, check_increasing, extra_names, formulas, spaced
-from hdica.systems.axes import check_keys
+from hdica.systems.arguments import (
+    MAX_VALUES,
+    check_increasing,
+    check_points,
+    extra_names,
+    formulas,
+    how_many_entries,
+    spaced,
+)
 from hdica.systems.method import Method
-from hdica.systems.points import check_points, how_many_entries
+from hdica.systems.space import check_keys
 
 _Numbers = tuple[float, ...] | None
 
@@ -137,7 +144,7 @@ def parts(save: Save) -> list[tuple[str, str, Save]]:
 
 def can_keep(method: Method, part: Save) -> bool:
     """Whether a method keeps anything of a part."""
-    return len(method.outputs_of(part)) > len(method.outputs)
+    return len(method.outputs_of(part)) > len(method.outputs.always)
 
 
 def kept_by(method: Method, save: Save) -> Save:

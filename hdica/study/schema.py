@@ -27,13 +27,18 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.data_input import digests_in, fields_of_data
 from hdica.study import kept
 from hdica.study.cells import canonical_json
-from hdica.systems import axes as ax
 from hdica.systems import registry
-from hdica.systems.address import in_one_spelling
-from hdica.systems.arguments import spaced
+from hdica.systems import space as ax
+from hdica.systems.arguments import (
+    MAX_TIMES,
+    check_n,
+    check_seeds,
+    check_time_axis,
+    seed_count,
+    spaced,
+)
 from hdica.systems.method import Method
-from hdica.systems.points import MAX_TIMES, check_n, check_seeds, check_time_axis, seed_count
-from hdica.systems.space import Space, space_of
+from hdica.systems.space import Space, in_one_spelling, space_of
 
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"
 """What a text may hold beside what is printed."""
@@ -317,7 +322,7 @@ class StudySchema(BaseModel):
             "grid": {axis.key: axis.values for axis in self.space.axes},
             "times": self.times,
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
-            "kernels": {name: method.kernel for name, method in self.methods_used().items()},
+            "kernels": {name: method.about.kernel for name, method in self.methods_used().items()},
             **({"save": saved} if saved else {}),
             **({"data": data} if data else {}),
         }

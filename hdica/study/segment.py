@@ -20,8 +20,9 @@ from hdica.study import kept
 from hdica.study.cells import Cells, Keys, canonical_json, cells_of, field_texts, segment_keys
 from hdica.study.schema import StudySchema
 from hdica.systems import registry
-from hdica.systems.axes import Value, canonical, shown
-from hdica.systems.method import Method, Output
+from hdica.systems.method import Method, no_memory
+from hdica.systems.outputs import Output
+from hdica.systems.space import Value, canonical, shown
 
 NAME = re.compile(r".+-[0-9a-f]{8}")
 """What the name of a segment's directory looks like."""
@@ -79,7 +80,7 @@ class Segment:
     def name(self) -> str:
         """Directory of the segment: method, n, and a digest of times, outputs, kernel and save."""
         outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.outputs}
-        identity = [self.system, list(self.times), outputs, self.method.kernel]
+        identity = [self.system, list(self.times), outputs, self.method.about.kernel]
         if self.save.anything:
             identity.append(kept.plain(self.save))
         digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:8]
@@ -93,7 +94,7 @@ class Segment:
             self.seeds or (None,),
             system=self.system,
             method=self.method.name,
-            kernel=self.method.kernel,
+            kernel=self.method.about.kernel,
             times=self.times,
             n=self.n,
             save=kept.digest(self.save),
@@ -107,13 +108,13 @@ class Segment:
     @cached_property
     def seconds_per_point(self) -> float:
         """Mean cost of a point on one core, from the method's cost model."""
-        costs = [self.method.seconds(s, self.n, self.times[-1]) for s in self.sample_systems()]
+        costs = [self.method.cost.seconds(s, self.n, self.times[-1]) for s in self.sample_systems()]
         return max(1e-7, float(np.mean(costs)))
 
     @cached_property
     def prepares(self) -> dict[Hashable, float]:
         """Seconds that a process needs once for its points, by what it prepares."""
-        parts = [self.method.prepares(system) for system in self.sample_systems()]
+        parts = [self.method.cost.prepares(system) for system in self.sample_systems()]
         return {key: seconds for part in parts for key, seconds in part.items()}
 
     @cached_property
@@ -122,8 +123,8 @@ class Segment:
         return 8.0 * self._most_held() + self.bytes_per_point
 
     def _most_held(self) -> int:
-        held, axes, chosen = self.method.held, self.cells.axes, [0] * len(self.cells.axes)
-        if held is Method.held or not self.size:
+        held, axes, chosen = self.method.cost.memory, self.cells.axes, [0] * len(self.cells.axes)
+        if held is no_memory or not self.size:
             return 0
 
         def needed(index: list[int]) -> int:

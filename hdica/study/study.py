@@ -22,15 +22,14 @@ from hdica.process.compile_cache import refuse_threads
 from hdica.study import kept
 from hdica.study.schema import StudySchema
 from hdica.study.segment import segments_of
-from hdica.systems import address, registry
-from hdica.systems.arguments import check_length
-from hdica.systems.axes import Range, Value, shown, size
-from hdica.systems.method import Method
-from hdica.systems.points import (
+from hdica.systems import registry
+from hdica.systems import space as address
+from hdica.systems.arguments import (
     MAX_AXIS,
     MAX_SEEDS,
     check_extra,
     check_functionals,
+    check_length,
     check_size,
     check_steps,
     check_until,
@@ -38,6 +37,8 @@ from hdica.systems.points import (
     taken_names,
     times_for,
 )
+from hdica.systems.method import Method, shared_twin
+from hdica.systems.space import Range, Value, shown, size
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
@@ -101,7 +102,9 @@ def point_count(study: Study) -> int:
     }
     count = 0
     for name, settings in study.methods.items():
-        sizes = [size(v) for k, v in study.grid.items() if tops[k] not in methods[name].ignores]
+        sizes = [
+            size(v) for k, v in study.grid.items() if tops[k] not in methods[name].scope.ignores
+        ]
         count += math.prod(sizes) * len(settings.n_values) * settings.seed_count
     return count
 
@@ -181,8 +184,10 @@ def _check_methods(study: StudySchema) -> None:
 
 def _check_noise(study: StudySchema) -> None:
     """Refuse noise to share where no method has any."""
-    if study.noise == "shared" and all(m.noise == "own" for m in study.methods_used().values()):
-        able = [k for k, m in registry.methods_of(study.system).items() if m.shared]
+    if study.noise == "shared" and all(
+        m.about.noise == "own" for m in study.methods_used().values()
+    ):
+        able = [k for k, m in registry.methods_of(study.system).items() if shared_twin(m)]
         others = f"; these have: {', '.join(able)}" if able else f", nor has any of {study.system}"
         raise HdicaError(
             f"noise = 'shared' is not allowed (none of {', '.join(study.methods)} has noise to "
@@ -233,10 +238,10 @@ def _has_words(axis: address.Axis) -> bool:
 def _refusals(study: StudySchema, system: Any) -> None:
     check_until(system, study.times)
     for name, method in study.methods_used().items():
-        why = method.refuses(system)
+        why = method.scope.refuses(system)
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
-        why = method.beyond(system, study.times[-1]) if method.beyond else ""
+        why = method.scope.beyond(system, study.times[-1]) if method.scope.beyond else ""
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
         for n in () if method.counts else study.methods[name].n or ():
@@ -266,7 +271,7 @@ def _check_save(study: StudySchema) -> None:
     for time in save.snapshots:
         if time not in study.times:
             raise HdicaError(f"save.snapshots: {time:g} is not one of times")
-    allowed = (output.name for method in methods.values() for output in method.extras)
+    allowed = (output.name for method in methods.values() for output in method.outputs.extras)
     check_extra(save.extra, allowed, "save.extra", "a method of this study")
     for key, what, part in kept.parts(save):
         if not any(kept.can_keep(method, part) for method in methods.values()):

@@ -1,4 +1,7 @@
-"""Arguments of what computes: numbers, lists and texts, each as it is used, or refused."""
+"""What users give to functions and studies: numbers, lists, texts, and which points are asked for.
+
+Python and a study are checked by the same functions, so that neither takes what the other refuses.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
-from hdica.ingredients.plain import as_number, plain
-from hdica.systems.axes import expanded, is_number, number, parse_axis, size
+from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import as_number, is_number, plain
+from hdica.ingredients.save import ALL
+from hdica.process.machine import available
+from hdica.systems.method import Method
+from hdica.systems.outputs import Array, Output
+from hdica.systems.parameters import Parameters
+from hdica.systems.space import expanded, number, parse_axis, size
 
-Array = NDArray[np.float64]
 LARGEST = 1e300
 """Larger numbers are not told from infinity: a whole one need not even be a float."""
 MOST_WHOLE = 2**53
@@ -28,11 +34,11 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """What a functional may be called."""
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: object) -> bool:
     return is_number(value) and (isinstance(value, int) or math.isfinite(value))
 
 
-def _read(value: Any, name: str) -> Any:
+def _read(value: object, name: str) -> object:
     """The value without NumPy's types; reading it may run code that is not ours."""
     try:
         return plain(value)
@@ -41,31 +47,31 @@ def _read(value: Any, name: str) -> Any:
         raise HdicaError(f"{name}: a {kind} is not allowed (it cannot be read: {exc})") from exc
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value for a sentence, not too long."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
+def whole(value: object, name: str, allowed: str, least: float = -math.inf) -> int:
     """A whole number from ``least`` to 2**53; 100.0 is the number 100.
 
     ``name`` of the argument and what is ``allowed`` are for the sentence.
     """
-    found = as_number(_read(value, name))
-    if not _is_finite(found) or int(found) != found or found < least:
-        raise HdicaError(f"{name} = {shown(found)} is not allowed ({allowed})")
-    if found > MOST_WHOLE:
-        raise HdicaError(f"{name} = {shown(found)} is not allowed (a whole number <= 2**53)")
-    return int(found)
+    number = as_number(_read(value, name))
+    if not _is_finite(number) or int(number) != number or number < least:
+        raise HdicaError(f"{name} = {shown(number)} is not allowed ({allowed})")
+    if number > MOST_WHOLE:
+        raise HdicaError(f"{name} = {shown(number)} is not allowed (a whole number <= 2**53)")
+    return int(number)
 
 
-def finite(value: Any, name: str) -> float:
+def finite(value: object, name: str) -> float:
     """A finite number, or a sentence why it is not allowed."""
-    found = as_number(_read(value, name))
-    if not is_number(found) or not abs(found) < LARGEST:
-        raise HdicaError(f"{name} = {shown(found)} is not allowed (a finite number)")
-    return float(found)
+    number = as_number(_read(value, name))
+    if not is_number(number) or not abs(number) < LARGEST:
+        raise HdicaError(f"{name} = {shown(number)} is not allowed (a finite number)")
+    return float(number)
 
 
 def check_range(low: float, high: float) -> None:
@@ -74,7 +80,7 @@ def check_range(low: float, high: float) -> None:
         raise HdicaError(f"low = {low:g} and high = {high:g} are not allowed (low < high)")
 
 
-def text(value: Any, name: str, allowed: str) -> str:
+def text(value: object, name: str, allowed: str) -> str:
     """A text, or a sentence why it is not allowed."""
     if not isinstance(value, str):
         raise HdicaError(f"{name} = {shown(value)} is not allowed ({allowed})")
@@ -97,7 +103,7 @@ def _length(values: Any) -> float:
         return 0
 
 
-def entries(values: Any, name: str, allowed: str, most: int) -> list[Any]:
+def entries(values: object, name: str, allowed: str, most: int) -> list[Any]:
     """What a list holds, read no further than it may be long."""
     check_length(_length(values), name, most)
     given = _read(values, name)
@@ -105,21 +111,21 @@ def entries(values: Any, name: str, allowed: str, most: int) -> list[Any]:
     if no_list or not isinstance(given, Iterable):
         raise HdicaError(f"{name} = {shown(given)} is not allowed ({allowed})")
     try:
-        found = list(itertools.islice(given, most + 1))
+        items = list(itertools.islice(given, most + 1))
     except Exception as exc:  # code that is not ours
         raise HdicaError(f"{name} is not allowed (reading it failed: {exc})") from exc
-    if len(found) > most:
+    if len(items) > most:
         raise HdicaError(f"{name} has more than {most} values (at most so many are allowed)")
-    return found if isinstance(given, list | range) else [_read(one, name) for one in found]
+    return items if isinstance(given, list | range) else [_read(one, name) for one in items]
 
 
-def scalar(value: Any, name: str) -> int | float | None:
+def scalar(value: object, name: str) -> int | float | None:
     """A bare number, None for anything else."""
-    found = None if _length(value) else _read(value, name)
-    return found if is_number(found) else None
+    number = None if _length(value) else _read(value, name)
+    return number if is_number(number) else None
 
 
-def spaced(given: Any, name: str, most: int) -> tuple[float, ...]:
+def spaced(given: object, name: str, most: int) -> tuple[float, ...]:
     """Numbers as a study writes them: a list, or ``{start, stop, num, spacing}``; canonical.
 
     More than ``most`` are refused before a range is expanded.
@@ -131,20 +137,20 @@ def spaced(given: Any, name: str, most: int) -> tuple[float, ...]:
     return tuple(number(value, name) for value in expanded(axis))
 
 
-def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
+def listed(values: object, name: str, most: int = MAX_VALUES) -> Array:
     """A list of finite numbers, or ``{start, stop, num}``, as an array of shape (numbers,)."""
     if isinstance(values, Mapping):
         return np.array(spaced(values, name, most))
     given = scalar(values, name)
     if given is not None:
         raise HdicaError(f"{name} = {given!r} is not allowed (a list: write {name}=[{given!r}])")
-    found = [as_number(one) for one in entries(values, name, "a list of numbers", most)]
-    for one in found:
+    numbers = [as_number(one) for one in entries(values, name, "a list of numbers", most)]
+    for one in numbers:
         if not is_number(one):
             raise HdicaError(f"{name}: {shown(one)} is not allowed (a list of numbers)")
         if not abs(one) < LARGEST:
             raise HdicaError(f"{name}: {shown(one)} is not allowed (finite numbers)")
-    return np.array(found, dtype=float)
+    return np.array(numbers, dtype=float)
 
 
 def check_increasing(
@@ -164,16 +170,16 @@ def check_increasing(
             raise HdicaError(f"{name}: {after:g} comes after {before:g} ({what}s must increase)")
 
 
-def increasing(values: Any, name: str, what: str, positive: bool = True) -> tuple[float, ...]:
+def increasing(values: object, name: str, what: str, positive: bool = True) -> tuple[float, ...]:
     """Increasing numbers, none if nothing is given, or a sentence why they are not allowed."""
     if values is None:
         return ()
-    found = listed(values, name).tolist()
-    check_increasing(found, name, what, positive=positive)
-    return tuple(found)
+    numbers = listed(values, name).tolist()
+    check_increasing(numbers, name, what, positive=positive)
+    return tuple(numbers)
 
 
-def formulas(given: Any) -> dict[str, str]:
+def formulas(given: object) -> dict[str, str]:
     """Formulas by name, none if nothing is given, or a sentence why they are not allowed."""
     if given is None:
         return {}
@@ -195,7 +201,7 @@ def formulas(given: Any) -> dict[str, str]:
     return dict(given)
 
 
-def extra_names(given: Any, field: str = "extra") -> tuple[str, ...]:
+def extra_names(given: object, field: str = "extra") -> tuple[str, ...]:
     """Names of variables, sorted, none if nothing is given; or a sentence why they are not allowed.
 
     One name will do in place of a list.
@@ -203,17 +209,200 @@ def extra_names(given: Any, field: str = "extra") -> tuple[str, ...]:
     if given is None:
         return ()
     allowed = "names of variables, each once"
-    found = [given] if isinstance(given, str) else entries(given, field, allowed, MAX_EXTRA)
-    named = all(isinstance(one, str) and NAME.fullmatch(one) for one in found)
-    if not named or len(set(found)) < len(found):
-        raise HdicaError(f"{field} = {shown(found)} is not allowed ({allowed})")
-    return tuple(sorted(found))
+    names = [given] if isinstance(given, str) else entries(given, field, allowed, MAX_EXTRA)
+    named = all(isinstance(one, str) and NAME.fullmatch(one) for one in names)
+    if not named or len(set(names)) < len(names):
+        raise HdicaError(f"{field} = {shown(names)} is not allowed ({allowed})")
+    return tuple(sorted(names))
 
 
-def check_constants(given: Any) -> dict[str, float]:
+def check_constants(given: object) -> dict[str, float]:
     """Numbers by name, none if nothing is given, or a sentence why they are not allowed."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise HdicaError(f"constants = {shown(given)} is not allowed (names with numbers)")
     return {name: finite(value, f"constants: {name}") for name, value in given.items()}
+
+
+MAX_TIMES = 100_000
+"""Most output times: the whole time axis of a block is one chunk."""
+MAX_SEEDS = 10_000_000
+"""Most seeds: they are in memory."""
+MAX_AXIS = 1_000_000
+"""Most values of an axis of a study: it takes a second to read so many."""
+MAX_BYTES = 64 * 2**20
+"""Most bytes of a point's results, uncompressed: a point lies whole in one chunk."""
+RESERVED = frozenset(
+    {"n", "seed", "time", "step", "point", "status", "cpu_seconds", "reason", "note"}
+)
+"""Names that every dataset may use."""
+_SEEDS = "how many, as in seeds=8, or a list of whole numbers >= 0, all different"
+
+
+def check_n(n: object) -> int:
+    """The dimension of a simulation, or a sentence why it is not allowed."""
+    return whole(n, "n", "a whole number >= 3", 3)
+
+
+def check_dimensions(n: object) -> list[int]:
+    """Several dimensions of simulations, or a sentence why they are not allowed."""
+    allowed = "a whole number >= 3, or a list of them, all different"
+    dimensions = [whole(one, "n", allowed, 3) for one in entries(n, "n", allowed, MAX_TIMES)]
+    if not dimensions or len(set(dimensions)) < len(dimensions):
+        raise HdicaError(f"n = {shown(dimensions)} is not allowed ({allowed})")
+    return dimensions
+
+
+def refused_n(system: Parameters, n: int) -> str:
+    """Empty if a system can be simulated in n dimensions or does not say; else why it cannot."""
+    says = getattr(system, "refuses_n", None)
+    return str(says(n)) if says else ""
+
+
+def check_steps(n: int, last: float, name: str = "n") -> None:
+    """Refuse more steps, n times the last time, than are counted; ``name`` is the dimension's."""
+    if n * last > MOST_WHOLE:
+        raise HdicaError(
+            f"{name} = {n} is not allowed with times up to {last:g} (n * time <= 2**53)"
+        )
+
+
+def check_memory(needed: float, what: str, fewer: str) -> None:
+    """Refuse what needs more bytes than this process can have, before anything is computed.
+
+    ``what`` needs them, and what to change (``fewer``), are for the sentence.
+    """
+    there, says = available()
+    if needed > there:
+        raise HdicaError(
+            f"{what} is not allowed (it needs {needed / 1e9:.3g} GB of memory, and {says} "
+            f"{there / 1e9:.3g}: {fewer})"
+        )
+
+
+def check_held(method: Method, system: Parameters, n: int | None) -> None:
+    """Refuse a point that this machine cannot hold while it is computed."""
+    what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"
+    if n is None:
+        what, fewer = f"method {method.name!r}", "a smaller system"
+    check_memory(8.0 * method.cost.memory(system, n), what, fewer)
+
+
+def seed_count(seeds: object) -> int | None:
+    """How many seeds a number stands for, None if seeds are listed."""
+    given = scalar(as_number(seeds), "seeds")
+    if given is None:
+        return None
+    return whole(given, "seeds", _SEEDS, 1)
+
+
+def check_seeds(seeds: object) -> list[int]:
+    """Seeds of the trials: as many as a number says, or those listed."""
+    count = seed_count(seeds)
+    if count is not None:
+        check_length(count, "seeds", MAX_SEEDS)
+        return list(range(count))
+    listed_seeds = [
+        whole(one, "seeds", "a whole number >= 0", 0)
+        for one in entries(seeds, "seeds", _SEEDS, MAX_SEEDS)
+    ]
+    if not listed_seeds or len(set(listed_seeds)) < len(listed_seeds):
+        raise HdicaError(f"seeds = {shown(listed_seeds)} is not allowed ({_SEEDS})")
+    return listed_seeds
+
+
+def check_time_axis(values: Sequence[float]) -> None:
+    """Refuse numbers that are no output times."""
+    check_increasing(values, "times", "time", MAX_TIMES)
+    if values[-1] > MOST_WHOLE:
+        raise HdicaError(f"times = {values[-1]:g} is not allowed (a time is <= 2**53)")
+
+
+def check_times(times: object) -> Array:
+    """Times as an array of shape (T,), or a sentence why they are not allowed."""
+    values = listed(times, "times", MAX_TIMES)
+    check_time_axis(values.tolist())
+    return values
+
+
+def times_for(method: Method, times: Array | None, extra: Iterable[str] = ()) -> Array:
+    """The output times of a method, which may be left out where nothing that it gives has any."""
+    if times is not None:
+        return times
+    asked = [output for output in method.outputs.extras if output.name in extra]
+    if any("time" in output.dims for output in (*method.outputs.always, *asked)):
+        raise HdicaError(
+            f"times is missing (method {method.name!r} needs it: a list, or {{start, stop, num}})"
+        )
+    return np.zeros(1)
+
+
+def refused_until(system: Parameters, times: Array | Sequence[float] | None) -> str:
+    """Empty if a system can be followed until the last time or does not say; else why it cannot."""
+    says = getattr(system, "refuses_until", None)
+    return "" if says is None or times is None or not len(times) else str(says(float(times[-1])))
+
+
+def check_until(system: Parameters, times: Array | Sequence[float] | None) -> None:
+    """Refuse a system that cannot be followed until the last time."""
+    refusal = refused_until(system, times)
+    if refusal:
+        raise HdicaError(refusal, ["times"])
+
+
+def check_points(x: Sequence[float]) -> None:
+    """Refuse points of densities of which there is one alone: a bin has two neighbours."""
+    if len(x) == 1:
+        raise HdicaError(f"x = {list(x)} is not allowed (at least two points are needed)")
+
+
+def how_many_entries(given: object) -> int:
+    """How many entries of the estimate to keep: 0 for none, :data:`ALL` for all of them."""
+    if given is None or given is False:
+        return 0
+    if given is True:
+        return ALL
+    return whole(given, "estimate", "true, or how many entries: a whole number >= 1", 1)
+
+
+def check_size(size: int, method: str) -> None:
+    """Refuse to keep more of a point than a chunk may hold."""
+    if size > MAX_BYTES:
+        raise HdicaError(
+            f"save keeps {size / 1e6:.0f} MB a point of {method} (at most {MAX_BYTES / 1e6:.0f} MB "
+            "are allowed: fewer times, snapshots, x, thresholds or entries)"
+        )
+
+
+def taken_names(outputs: Iterable[Output]) -> frozenset[str]:
+    """Names that a dataset of some variables uses."""
+    return RESERVED | {name for output in outputs for name in (output.name, *output.dims)}
+
+
+def check_extra(names: Sequence[str], allowed: Iterable[str], where: str, whose: str) -> None:
+    """Refuse variables that nobody gives on request.
+
+    ``where`` they are asked for and ``whose`` they would be, such as ``"method 'vector'"``, are for
+    the sentence.
+    """
+    known = list(dict.fromkeys(allowed))
+    for name in names:
+        if name not in known:
+            raise HdicaError(
+                f"{where} = {name!r} is no variable that {whose} gives on request "
+                f"({suggestion(name, known)})"
+            )
+
+
+def check_functionals(names: Iterable[str], outputs: Iterable[Output], where: str) -> None:
+    """Refuse functionals that would be mistaken for something else.
+
+    ``outputs`` are the variables of the dataset without them, ``where`` is what they belong to, for
+    the sentence: ``"functionals"``.
+    """
+    known = list(names)
+    own = {f"{name}_{kind}" for name in known for kind in ("error", "control")}
+    for name in known:
+        if name in own | taken_names(outputs):
+            raise HdicaError(f"{where}.{name} is not allowed (datasets use the name {name!r})")

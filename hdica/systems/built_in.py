@@ -1,23 +1,31 @@
-"""The systems that come with hdica: a line each, in the order in which they are listed."""
+"""The systems that come with hdica, in the order in which they are listed."""
 
-# ruff: noqa: I001
 from typing import TYPE_CHECKING
 
-from hdica.systems.online_ica.record import OnlineICA as OnlineICA
-from hdica.systems.sparse_pca.record import SparsePCA as SparsePCA
-from hdica.systems.several_ica.record import SeveralICA as SeveralICA
-from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
-from hdica.systems.tensorial_ica.record import TensorialICA as TensorialICA
-from hdica.systems.subspace_ica.record import SubspaceICA as SubspaceICA
-from hdica.systems.patch_ica.record import PatchICA as PatchICA
-from hdica.systems.filter_series.record import FilterSeries as FilterSeries
+BUILT_IN = {
+    "OnlineICA": "hdica.systems.online_ica.record",
+    "SparsePCA": "hdica.systems.sparse_pca.record",
+    "SeveralICA": "hdica.systems.several_ica.record",
+    "HebbianICA": "hdica.systems.hebbian_ica.record",
+    "TensorialICA": "hdica.systems.tensorial_ica.record",
+    "SubspaceICA": "hdica.systems.subspace_ica.record",
+    "PatchICA": "hdica.systems.patch_ica.record",
+    "FilterSeries": "hdica.systems.filter_series.record",
+}
+"""Module of the record ``SYSTEM`` of each."""
 
-if TYPE_CHECKING:  # the functions that a record names, for whoever checks types
-    from hdica.systems.online_ica.escape import escape_exponent as escape_exponent
+if TYPE_CHECKING:  # what ``hdica`` offers of them, for whoever checks types
+    from hdica.systems.filter_series.record import FilterSeries as FilterSeries
+    from hdica.systems.hebbian_ica.api import asymptotics as asymptotics
+    from hdica.systems.hebbian_ica.api import conflict_region as conflict_region
+    from hdica.systems.hebbian_ica.api import escape_signs as escape_signs
     from hdica.systems.hebbian_ica.as_online import convert as convert
     from hdica.systems.hebbian_ica.as_online import tracking as tracking
-    from hdica.systems.hebbian_ica.api import (
-        asymptotics as asymptotics,
-        conflict_region as conflict_region,
-        escape_signs as escape_signs,
-    )
+    from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
+    from hdica.systems.online_ica.escape import escape_exponent as escape_exponent
+    from hdica.systems.online_ica.record import OnlineICA as OnlineICA
+    from hdica.systems.patch_ica.record import PatchICA as PatchICA
+    from hdica.systems.several_ica.record import SeveralICA as SeveralICA
+    from hdica.systems.sparse_pca.record import SparsePCA as SparsePCA
+    from hdica.systems.subspace_ica.record import SubspaceICA as SubspaceICA
+    from hdica.systems.tensorial_ica.record import TensorialICA as TensorialICA

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
@@ -16,6 +16,7 @@ from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.held import held, is_vector
 from hdica.ingredients.motions import Motion, make_motion
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
@@ -24,25 +25,83 @@ from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wr
 from hdica.inputs.data_input import Reads
 from hdica.inputs.samples import SAMPLES, samples_input
 from hdica.inputs.vectors import vector_input
-from hdica.systems.address import in_one_spelling
-from hdica.systems.axes import is_number
+from hdica.systems.parameters import constants_of
+from hdica.systems.space import in_one_spelling
 
 Spec = str | dict[str, Any]
+S = TypeVar("S")
 
 
-def _no_bool(value: Any) -> Any:
+class HasFormulas(Protocol):
+    """A system with formulas, which may use numbers by name."""
+
+    @property
+    def constants(self) -> Mapping[str, float]: ...  # noqa: D102
+
+
+class HasSource(Protocol):
+    """A system with a latent variable."""
+
+    @property
+    def source(self) -> Spec: ...  # noqa: D102
+
+
+class HasPrior(Protocol):
+    """A system with a feature."""
+
+    @property
+    def prior(self) -> Spec: ...  # noqa: D102
+
+
+class HasStart(Protocol):
+    """A system with a first estimate."""
+
+    @property
+    def start(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
+class HasEntries(HasPrior, HasStart, Protocol):
+    """A system with a feature and a first estimate."""
+
+
+class Projected(HasFormulas, HasEntries, Protocol):
+    """A system with the fields that all rules of the projected family have."""
+
+    @property
+    def regularizer(self) -> str: ...  # noqa: D102
+
+    def schedules(self) -> tuple[Schedule, ...]: ...  # noqa: D102
+
+
+class Pushed(Projected, HasSource, Protocol):
+    """A system of the family whose samples have a latent variable."""
+
+
+F = TypeVar("F", bound=Projected)
+G = TypeVar("G", bound=Pushed)
+
+
+def optional(system: object, name: str) -> Any:
+    """A field that not every system has, None where there is none."""
+    return getattr(system, name, None)
+
+
+V = TypeVar("V")
+
+
+def _no_bool(value: V) -> V:
     if isinstance(value, bool):
         raise HdicaError(f"tau = {value} is not allowed (a step size is a finite number > 0)")
     return value
 
 
-def _rate(value: Any) -> Any:
+def _rate(value: V) -> V:
     if isinstance(value, bool):
         raise HdicaError(f"{value} is not allowed (a step size is a finite number > 0)")
     return value
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> object:
     if callable(value):
         return word_for(value)
     return repr(value) if is_number(value) else value
@@ -51,14 +110,14 @@ def _text(value: Any) -> Any:
 def _made_by(make: Callable[[Any], object]) -> AfterValidator:
     """A value stays as it is, if something can be made of it."""
 
-    def check(value: Any) -> Any:
+    def check(value: V) -> V:
         make(value)
         return value
 
     return AfterValidator(check)
 
 
-def _batch(value: Any) -> Any:
+def _batch(value: object) -> int:
     if not is_number(value) or not 1 <= value <= MOST_SAMPLES or value != int(value):
         raise HdicaError(
             f"batch = {value!r} is not allowed (a whole number from 1 to {MOST_SAMPLES})", ["batch"]
@@ -75,11 +134,11 @@ SourceSpec = Annotated[Spec, _made_by(make_source)]
 BatchSize = Annotated[int, BeforeValidator(_batch)]
 
 
-def _prior_of(spec: Any) -> Prior:
+def _prior_of(spec: Spec) -> Prior:
     return _vector_prior(canonical(spec)) if is_vector(spec) else make_prior(spec)
 
 
-def _start_of(spec: Any) -> Start:
+def _start_of(spec: Mapping[str, Any]) -> Start:
     return _vector_start(canonical(spec)) if is_vector(spec) else make_start(spec)
 
 
@@ -93,7 +152,7 @@ def _vector_start(text: str) -> Start:
     return vector_start(held(json.loads(text)))
 
 
-def canonical(spec: Any) -> str:
+def canonical(spec: object) -> str:
     """A normal form as a text by which it is remembered."""
     return json.dumps(spec, sort_keys=True)
 
@@ -131,7 +190,10 @@ STARTS = (
     "not), `{normal: {mean, var}}`, or `{vector: x.npy}` or a list: the estimate itself"
 )
 MOST_SAMPLES = 1_000_000
-BATCHES = "samples over which each update averages its push, all at the same x"
+BATCHES = (
+    "samples m over which each update averages its push, all at the same x; limits are those of a "
+    "fixed m, good to order m/n at finite n"
+)
 DATA = f"for the methods `stream` and `blind`: {SAMPLES}"
 MOTIONS = (
     "none, or how the feature moves: `{exchange: delta}` (each entry changes places at the rate "
@@ -146,7 +208,7 @@ MOVING: dict[str, tuple[str, ...]] = {"exchange": ("motion", "exchange")}
 """Short names of systems with a feature that moves."""
 
 
-def formula(system: Any, name: str) -> Formula:
+def formula(system: HasFormulas, name: str) -> Formula:
     """The formula behind the field ``name``, a function of x."""
     try:
         return parse_formula(getattr(system, name), "x", system.constants)
@@ -154,14 +216,14 @@ def formula(system: Any, name: str) -> Formula:
         raise HdicaError(f"{name}: {exc}", _fields(system, name, "x")) from exc
 
 
-def _fields(system: Any, name: str, variable: str) -> tuple[str, ...]:
+def _fields(system: object, name: str, variable: str) -> tuple[str, ...]:
     """The field of a formula, and those of the named numbers that it uses."""
     text = getattr(system, name)
     used = constants_used(text, variable) if isinstance(text, str) else ()
     return (name, *(f"constants.{constant}" for constant in sorted(used)))
 
 
-def check_real(system: Any, name: str) -> None:
+def check_real(system: HasFormulas, name: str) -> None:
     """Refuse a formula that is not a real number everywhere."""
     bad = formula(system, name).undefined_at
     if bad is not None:
@@ -172,18 +234,20 @@ def check_real(system: Any, name: str) -> None:
         )
 
 
-def schedule(system: Any, name: str = "tau") -> Schedule:
+def schedule(system: HasFormulas, name: str = "tau") -> Schedule:
     """Step size as a function of t = k/n; ``name`` is the field that gives it."""
     return made_in_time(system, name, make_schedule)
 
 
-def signal_varies(system: Any) -> bool:
+def signal_varies(system: Projected) -> bool:
     """Whether a schedule other than that of the step size changes with time."""
     return any(one.constant is None for one in system.schedules()[1:])
 
 
 def made_in_time(
-    system: Any, name: str, make: Callable[[Any, dict[str, float], str], Schedule]
+    system: HasFormulas,
+    name: str,
+    make: Callable[[Any, Mapping[str, float], str], Schedule],
 ) -> Schedule:
     """What ``make`` makes of a field that may be a formula in t."""
     try:
@@ -193,40 +257,42 @@ def made_in_time(
         raise
 
 
-def at_dimension(system: Any, n: int) -> Any:
+def at_dimension(system: S, n: int) -> S:
     """The system with tau = nu/n where nu is given; as it is where tau is, or where nu is none."""
-    nu = getattr(system, "nu", None)
+    nu = optional(system, "nu")
+    assert isinstance(system, BaseModel)
     if nu is None or "tau" not in type(system).model_fields:
         return system
     return system.model_copy(update={"tau": _over(nu, n), "nu": None})
 
 
-def _over(rate: Any, n: int) -> Any:
+def _over(rate: float | Spec, n: int) -> float | Spec:
     """A step size over n, in the form in which it is given."""
-    if is_number(rate):
-        return rate / n
     if isinstance(rate, str):
         return f"({rate})/{n}"
-    steps = rate["steps"]
-    return {"steps": {**steps, "values": [_over(value, n) for value in steps["values"]]}}
+    if isinstance(rate, dict):
+        steps = rate["steps"]
+        return {"steps": {**steps, "values": [_over(value, n) for value in steps["values"]]}}
+    return rate / n
 
 
-def constant_tau(system: Any) -> float:
+def constant_tau(system: HasFormulas) -> float:
     """The step size, for what exists only if it is constant."""
     tau = schedule(system).constant
     if tau is None:
         raise HdicaError(
-            f"tau = {system.tau!r} is not allowed for fixed points (a constant step size)"
+            f"tau = {optional(system, 'tau')!r}"
+            " is not allowed for fixed points (a constant step size)"
         )
     return tau
 
 
-def source(system: Any) -> Source:
+def source(system: HasSource) -> Source:
     """Law of the latent variable."""
     return make_source(system.source)
 
 
-def averages_close(system: Any) -> bool:
+def averages_close(system: HasFormulas) -> bool:
     """Whether averages over the source are in closed form: f is a polynomial, or there is none."""
     if getattr(system, "nonlinearity", None) is None:
         return True
@@ -237,55 +303,58 @@ _AVERAGES = {"drift": 0.35, "noise": 0.45, "second": 2.0}
 """Seconds until averages that are in no closed form are prepared."""
 
 
-def averages(*parts: str) -> Callable[[Any], dict[Hashable, float]]:
+def averages(*parts: str) -> Callable[[HasFormulas], dict[Hashable, float]]:
     """What a process prepares for a system: averages for its ``parts``, for every f and source."""
 
-    def prepares(system: Any) -> dict[Hashable, float]:
+    def prepares(system: HasFormulas) -> dict[Hashable, float]:
         if averages_close(system):
             return {}
-        law = getattr(system, "source", None) or system.sources
-        own = (system.nonlinearity, json.dumps([law, system.constants]))
+        law = optional(system, "source") or optional(system, "sources")
+        own = (optional(system, "nonlinearity"), json.dumps([law, system.constants]))
         return {(part, *own): _AVERAGES[part] for part in parts}
 
     return prepares
 
 
-def batch(system: Any) -> int:
+def batch(system: object) -> int:
     """Samples that an update takes, 1 where a system has no such field."""
     return int(getattr(system, "batch", 1))
 
 
-def prior(system: Any) -> Prior:
+def prior(system: HasPrior) -> Prior:
     """Law of the entries of the feature."""
     return _prior_of(system.prior)
 
 
-def motion(system: Any) -> Motion:
+def motion(system: HasPrior) -> Motion:
     """How the feature moves; of a system without such a field: not at all."""
-    found = make_motion(getattr(system, "motion", None))
-    if found.moves and np.unique(prior(system).nodes.points).size == 1:
+    given = optional(system, "motion")
+    moves = make_motion(given)
+    if moves.moves and np.unique(prior(system).nodes.points).size == 1:
         raise HdicaError(
-            f"motion = {system.motion!r} is not allowed with prior = {system.prior!r} (equal "
+            f"motion = {given!r} is not allowed with prior = {system.prior!r} (equal "
             "entries that change places change nothing: take another prior, such as 'gaussian', "
             "{'sparse': 0.3} or {'sparse_sign': 0.3})",
             ["motion", "prior"],
         )
-    return found
+    return moves
 
 
-def resting_refusal(system: Any, what: str) -> str:
+def resting_refusal(system: HasPrior, what: str) -> str:
     """Empty if the feature stays, else that something exists only for one that does."""
     if not motion(system).moves:
         return ""
-    return f"motion = {system.motion!r} is not allowed for {what} (a feature that stays)"
+    return (
+        f"motion = {optional(system, 'motion')!r} is not allowed for {what} (a feature that stays)"
+    )
 
 
-def start(system: Any) -> Start:
+def start(system: HasStart) -> Start:
     """Law of the estimate at t = 0."""
     return _start_of(system.start)
 
 
-def length_refusal(system: Any, n: int) -> str:
+def length_refusal(system: HasEntries, n: int) -> str:
     """Empty unless the feature or the first estimate is a vector of another length than n."""
     for name, length in (("prior", prior(system).length), ("start", start(system).length)):
         refusal = "" if length is None else wrong_length(name, length, n)
@@ -294,12 +363,12 @@ def length_refusal(system: Any, n: int) -> str:
     return ""
 
 
-def vector_refusal(system: Any) -> str:
+def vector_refusal(system: HasStart) -> str:
     """Empty unless the first estimate is a vector, else why densities cannot begin with it."""
     return "" if start(system).length is None else f"start {NOT_NORMAL}"
 
 
-def check_vectors(system: Any) -> None:
+def check_vectors(system: HasEntries) -> None:
     """Refuse vectors that do not fit each other, and one that knows a feature that is drawn."""
     length, law = start(system).length, prior(system)
     if length is None:
@@ -318,7 +387,7 @@ def check_vectors(system: Any) -> None:
         )
 
 
-def closed_refusal(system: Any) -> str:
+def closed_refusal(system: Projected) -> str:
     """Empty if the regularizer lets the overlap alone close the limit, else why it does not."""
     if formula(system, "regularizer").slope_if_linear is None:
         return (
@@ -328,17 +397,19 @@ def closed_refusal(system: Any) -> str:
     return ""
 
 
-def with_parameter(system: Any, key: str, value: float) -> Any:
+def with_parameter(system: S, key: str, value: float) -> S:
     """The same system with one scalar parameter changed.
 
     The key is a field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
     """
-    cls = type(system)
-    key = in_one_spelling(key, cls, {"constants": system.constants})
-    if key in system.constants:
+    cls: Any = type(system)
+    constants = constants_of(system)
+    key = in_one_spelling(key, cls, {"constants": constants})
+    if key in constants:
         path: tuple[str, ...] = ("constants", key)
     else:
-        path = cls.aliases.get(key, (key,))
+        path = getattr(cls, "aliases", {}).get(key, (key,))
+    assert isinstance(system, BaseModel)
     content = system.model_dump(mode="python")
     top, *rest = path
     inside = content.get(top)
@@ -348,17 +419,17 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         varies = is_number(inside) and top not in _WHOLE
     if not varies or top == "start":
         numbers = [k for k in cls.model_fields if is_number(content[k]) and k not in _WHOLE]
-        prior_of = content.get("prior")
-        shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
-        known = [*numbers, *shape, *system.constants]
-        allowed = suggestion(key, known) if known else "no parameter is a plain number"
-        if key == "tau" and getattr(system, "nu", None) is not None:
-            raise HdicaError(f"parameter = 'tau' is not allowed with nu = {system.nu!r} (give tau)")
+        law = content.get("prior")
+        shape = ["rho"] if isinstance(law, dict) and "sparse" in law else []
+        names = [*numbers, *shape, *constants]
+        allowed = suggestion(key, names) if names else "no parameter is a plain number"
+        if key == "tau" and (nu := content.get("nu")) is not None:
+            raise HdicaError(f"parameter = 'tau' is not allowed with nu = {nu!r} (give tau)")
         if top in cls.model_fields and not rest and isinstance(inside, str):
             raise HdicaError(
                 f"parameter = {key!r} is not allowed with {key} = {inside!r}"
                 " (that is no plain number: give one)"
             )
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
-    content[top] = {**inside, rest[0]: value} if rest else value
+    content[top] = {**content[top], rest[0]: value} if rest else value
     return cls(**content)

@@ -17,8 +17,9 @@ from hdica.finite.record import Values
 from hdica.limits.averages.trap import Trap, safe_exp
 from hdica.limits.diffusion.escape import EscapeLaw
 from hdica.limits.passage.chain import PassageLaw
-from hdica.systems.method import Array, Output
-from hdica.systems.trials import Together, in_lanes
+from hdica.systems.method import RunAll
+from hdica.systems.outputs import Array, Output
+from hdica.systems.trials import in_lanes
 
 Problem = TypeVar("Problem")
 Rule = TypeVar("Rule")
@@ -97,7 +98,7 @@ def races(
     passages: Callable[[Problem, Rule, int, Sequence[Stream], int], list[Passage]],
     power: int,
     last: bool = False,
-) -> Together:
+) -> RunAll[Problem]:
     """First passages in n^power steps, all seeds of a system in one race of eight lanes.
 
     ``passages(system, rule, n, streams, most)`` are those of chains on the streams, each of at most

@@ -14,11 +14,12 @@ from xarray.core import indexing
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import Save
-from hdica.systems.method import Array, Method, PointResult, Role
-from hdica.systems.notes import joined
-from hdica.systems.points import check_held
+from hdica.systems.arguments import check_held
+from hdica.systems.method import Method, Role
+from hdica.systems.outputs import Array, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.registry import record_of, systems
-from hdica.systems.system import System
+from hdica.systems.system import System, joined
 
 Methods = Callable[[System], Sequence[Method]]
 """Which methods of a system give a kind of result, in the order in which to try them."""
@@ -35,13 +36,15 @@ _ABOUT = {
 
 def about(record: System) -> dict[str, dict[str, str]]:
     """Attributes of the dimensions that results of a system may have."""
-    found = {name: {"long_name": words} for name, words in _ABOUT.items()}
-    found |= {dim.name: {"long_name": dim.about} for dim in record.dimensions}
-    found["snapshot"]["units"] = record.clock.units
-    return found | {"time": {"long_name": record.clock.long_name, "units": record.clock.units}}
+    attrs = {name: {"long_name": words} for name, words in _ABOUT.items()}
+    attrs |= {dim.name: {"long_name": dim.about} for dim in record.dimensions}
+    attrs["snapshot"]["units"] = record.clock.units
+    return attrs | {"time": {"long_name": record.clock.long_name, "units": record.clock.units}}
 
 
-def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) -> list[Method]:
+def candidates(
+    system: Parameters, name: str, kind: str, able: Methods, auto: Methods
+) -> list[Method]:
     """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
 
     ``kind`` is what is asked for, for the sentence; ``able`` methods may be named, and ``auto``
@@ -56,20 +59,20 @@ def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) 
         raise HdicaError(
             f"{kind}: method = {name!r} is not known ({suggestion(str(name), ['auto', *allowed])})"
         )
-    found = list(auto(record)) if name == "auto" else [allowed[name]]
-    if not found:
+    methods = list(auto(record)) if name == "auto" else [allowed[name]]
+    if not methods:
         raise HdicaError(
             f"{kind}: no method of {record.name} gives what is asked for beyond order parameters "
             f"(its methods: {', '.join(allowed)})"
         )
-    return found
+    return methods
 
 
-def first_of(methods: Sequence[Method], system: Any) -> Method:
+def first_of(methods: Sequence[Method], system: Parameters) -> Method:
     """The first method that applies to a system."""
     reason = ""
     for method in methods:
-        reason = method.refuses(system)
+        reason = method.scope.refuses(system)
         if not reason:
             if not method.takes_n:
                 check_held(method, system, None)
@@ -107,29 +110,34 @@ def dataset(
         )
         for o in method.outputs_of(save)
     }
-    attrs = {"method": method.name, "accuracy": method.accuracy, "equations": method.equations}
-    return xr.Dataset(data, coords, {**attrs, "kernel_version": method.kernel})
+    attrs = {
+        "method": method.name,
+        "accuracy": method.about.accuracy,
+        "equations": method.about.equations,
+        "kernel_version": method.about.kernel,
+    }
+    return xr.Dataset(data, coords, attrs)
 
 
 def computed(
-    system: Any, method: Method, times: Array | None = None, n: int | None = None
+    system: Parameters, method: Method, times: Array | None = None, n: int | None = None
 ) -> xr.Dataset:
     """What a method that draws nothing gives for one system, with all that it gives if asked for.
 
     ``times`` are for methods over time; ``n`` becomes a coordinate.
     """
     grid = np.empty(0) if times is None else times
-    save = Save(extra=tuple(output.name for output in method.extras))
+    save = Save(extra=tuple(output.name for output in method.outputs.extras))
     result = method.run(system, grid, n, None, save)
-    found = dataset(record_of(system), method, grid, save, system.dims(), [result], "")
-    return described(found if n is None else found.assign_coords(n=n), system)
+    data = dataset(record_of(system), method, grid, save, system.dims(), [result], "")
+    return described(data if n is None else data.assign_coords(n=n), system)
 
 
-def described(found: xr.Dataset, system: Any) -> xr.Dataset:
+def described(data: xr.Dataset, system: Parameters) -> xr.Dataset:
     """The same with the system, its parameters and what it chose of itself in the attributes."""
     chosen = record_of(system).notes.chosen(system)
     attrs = {"system": type(system).__name__, "parameters": system.model_dump_json()}
-    return portable_texts(found.assign_attrs(attrs | ({"chosen": chosen} if chosen else {})))
+    return portable_texts(data.assign_attrs(attrs | ({"chosen": chosen} if chosen else {})))
 
 
 class _Texts(BackendArray):
@@ -156,7 +164,7 @@ def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
     for name, one in data.variables.items():
         if one.dtype.kind in "UT":
             lazily = lazy and name not in data.coords
-            values: Any = _Texts(one) if lazily else np.asarray(one.values, dtype=object)
+            values: object = _Texts(one) if lazily else np.asarray(one.values, dtype=object)
             values = indexing.LazilyIndexedArray(values) if lazily else values
             texts[name] = xr.Variable(one.dims, values, one.attrs, one.encoding)
     return data.assign(texts)
@@ -171,7 +179,7 @@ def portable_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(name): _portable(value) for name, value in attrs.items()}
 
 
-def _portable(value: Any) -> Any:
+def _portable(value: object) -> Any:
     if isinstance(value, bool | np.bool_):
         return int(value)
     if isinstance(value, str | int | float | np.number | np.ndarray):
@@ -184,12 +192,12 @@ def _portable(value: Any) -> Any:
     return json.dumps(value)
 
 
-def about_data(results: xr.Dataset, systems: Iterable[Any]) -> xr.Dataset:
+def about_data(results: xr.Dataset, systems: Iterable[Parameters]) -> xr.Dataset:
     """The same with a note of what data are not that the rules of some systems assume, if any."""
     notes = (record_of(system).notes.data(system) for system in systems)
     return noted(results, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
 
 
-def noted(found: xr.Dataset, note: str) -> xr.Dataset:
+def noted(data: xr.Dataset, note: str) -> xr.Dataset:
     """The same with a note among its attributes, if there is anything to say."""
-    return found.assign_attrs(note=note) if note else found
+    return data.assign_attrs(note=note) if note else data

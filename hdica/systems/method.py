@@ -1,72 +1,82 @@
-"""What a method of computing a point is: its outputs, its cost and its one function."""
+"""What a method of computing a point is: what it computes, its outputs, its cost, its function."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from functools import cached_property
+from importlib import import_module
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.kernel import kernel_of
+from hdica.systems.outputs import DENSITIES, HISTOGRAM, Array, Output, PointResult, saved_outputs
 
-Array = NDArray[np.float64]
+P = TypeVar("P", contravariant=True)
+"""Class of the parameters that a method takes; of any system where none is named."""
+
+BASE = 4
+"""Version that every folder had when it got one of its own; keys leave it out."""
+KERNEL_VERSION = str(BASE)
+PREFIX = "hdica."
+COMMON = ("hdica.ingredients", "hdica.systems")
+FINITE = (*COMMON, "hdica.finite", "hdica.finite.random")
+PROJECTED = (*FINITE, "hdica.finite.projected")
+AVERAGES = "hdica.limits.averages"
+NUMERICS = "hdica.limits.numerics"
+OVERLAP = "hdica.limits.overlap"
+DIFFUSIONS = "hdica.limits.diffusion"
+PASSAGES = "hdica.limits.passage"
+COLLAPSE = "hdica.limits.collapse"
+MEAN_FIELD = "hdica.limits.mean_field"
+MOVING = "hdica.limits.moving"
+BANDS = "hdica.limits.bands"
 
 
-@dataclass(frozen=True)
-class Output:
-    """One variable that a method returns.
+def version_of(folder: str) -> int:
+    """Version of a folder of code, such as ``"hdica.finite.projected"`` or a plug-in's package.
 
-    Parameters
-    ----------
-    name
-        Name in datasets.
-    dims
-        Dimensions beyond the grid, ``n`` and ``seed``: ``("time",)`` for a trajectory.
-    long_name, units
-        CF attributes of the variable.
+    It is raised with any change in the folder that can change a number; only points of methods that
+    use the folder are then computed anew.
     """
-
-    name: str
-    dims: tuple[str, ...]
-    long_name: str
-    units: str = "1"
+    return int(getattr(import_module(folder), "VERSION", 1))
 
 
-@dataclass(frozen=True)
-class PointResult:
-    """What one point gave.
-
-    Parameters
-    ----------
-    values
-        By output name, float64, shaped like the output's dims; NaN where not reached.
-    diverged
-        Empty, or one sentence that says why, at which step and time the point diverged.
-    """
-
-    values: dict[str, Array]
-    diverged: str = ""
+def kernel_of(folders: Iterable[str]) -> str:
+    """Version of all code that a method uses, in packages with a ``VERSION``."""
+    versions = {folder: version_of(folder) for folder in sorted(set(folders))}
+    raised = [
+        f"{folder.removeprefix(PREFIX)} {version}"
+        for folder, version in versions.items()
+        if version != BASE or not folder.startswith(PREFIX)
+    ]
+    return ", ".join([KERNEL_VERSION, *raised])
 
 
-Refuses = Callable[[Any], str]
+def home_of(function: Callable[..., Any]) -> str:
+    """The package that a function belongs to; of a module outside any package itself."""
+    name: str = function.__module__
+    return name.rpartition(".")[0] or name
+
+
+Refuses = Callable[[P], str]
 """Empty if something applies to a system, else the sentence that says why not."""
 
 
-def always(system: Any) -> str:
+def always(system: object) -> str:
     """Empty: it applies to every system."""
     return ""
 
 
-def refusal(function: Callable[[Any], object]) -> Refuses:
+def refusal(function: Callable[[P], object]) -> Refuses[P]:
     """A method's ``refuses``: the sentence with which a function refuses a system, if it does."""
 
-    def refuses(system: Any) -> str:
+    def refuses(system: P) -> str:
         try:
             function(system)
         except HdicaError as exc:
@@ -76,18 +86,24 @@ def refusal(function: Callable[[Any], object]) -> Refuses:
     return refuses
 
 
-Trial = tuple[Any, int | None]
+Trial = tuple[P, int | None]
 """A system and the seed of one point."""
+Run = Callable[[P, Array, int | None, int | None, Save], PointResult]
+"""``run(system, times, n, seed, save)``: one point; n and seed are None for a method without."""
+RunAll = Callable[[Sequence[Trial[P]], Array, int | None, Save], list[PointResult]]
+"""``compute(trials, times, n, save)``: several points, each with the bits that it has alone."""
+Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
+"""``guard(system, compute)``: what ``compute()`` gives for a point, or an error."""
+
+
+def untimed(system: object, compute: Callable[[], PointResult]) -> PointResult:
+    """What ``compute`` gives for a point, with no time limit."""
+    return compute()
 
 
 def over_time(times: Array) -> dict[str, NDArray[Any]]:
     """Coordinates of trajectories: the output times."""
     return {"time": times}
-
-
-def untimed(system: Any, compute: Callable[[], PointResult]) -> PointResult:
-    """What ``compute`` gives for a point, with no time limit."""
-    return compute()
 
 
 class Role(StrEnum):
@@ -110,15 +126,142 @@ class Bits(StrEnum):
     EVERY_KIND = "every kind"
 
 
-Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
-"""``guard(system, compute)``: what ``compute()`` gives for a point, or an error."""
-Many = Callable[[Sequence[Any], Array, Save, int, Guard], list[PointResult | HdicaError]]
-Picture = Callable[[Any, Array, Save], tuple[Save, PointResult]]
+class Size(StrEnum):
+    """What the number n of a point is."""
+
+    DIMENSION = "dimension"
+    PARTICLES = "number of particles"
+    NONE = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method:
-    """A way to compute a point of a system, and what it promises.
+class About:
+    """What a method computes, how well, and by which code.
+
+    Parameters
+    ----------
+    text
+        What it computes, in a few words: for the tables of methods.
+    accuracy
+        ``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
+        ``"approximate"``.
+    equations
+        What is computed, with paper and equation numbers.
+    bits
+        Whether a point has the same bits on every kind of processor, whatever loops NumPy and
+        kernels BLAS choose, or on one kind alone.
+    engines
+        Packages whose code can change its numbers: see :func:`kernel_of`.
+    version
+        Version of that code; made of the versions of ``engines`` if empty.
+    noise
+        ``"own"``, or ``"shared"`` where points of the same n and seed share their noise.
+    """
+
+    text: str = ""
+    accuracy: str
+    equations: str = ""
+    bits: Bits = Bits.ONE_KIND
+    engines: tuple[str, ...] = ()
+    version: str = ""
+    noise: str = "own"
+
+    @cached_property
+    def kernel(self) -> str:
+        """Version of the code, part of every point's key."""
+        shared = ", shared noise" if self.noise == "shared" else ""
+        return (self.version or kernel_of(self.engines)) + shared
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a method returns.
+
+    Parameters
+    ----------
+    always
+        The variables of every point.
+    extras
+        Variables that it returns on request, where their names are in the ``extra`` of what is
+        saved.
+    bands, bias
+        What a limit adds on request: sqrt(n) times the standard deviation of its order parameters
+        in runs of a finite n, and n times what their mean is beyond it.
+    keeps
+        What it can save beyond these if a study asks for it: some of ``"densities"``,
+        ``"steady densities"``, ``"support"``, ``"functionals"``, ``"potential"``, ``"estimate"``
+        and ``"controls"`` (solver errors and negative controls of what is saved).
+    coords
+        ``coords(times) -> {dim: values}`` for every dimension of the variables; by default the
+        output times.
+    """
+
+    always: tuple[Output, ...]
+    extras: tuple[Output, ...] = ()
+    bands: tuple[Output, ...] = ()
+    bias: tuple[Output, ...] = ()
+    keeps: frozenset[str] = frozenset()
+    coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time
+
+
+def no_memory(system: object, n: int | None) -> int:
+    """A point takes no memory to speak of."""
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost(Generic[P]):
+    """What a point takes.
+
+    Parameters
+    ----------
+    seconds
+        ``seconds(system, n, last_time)``: the cost model of one point on one core.
+    prepares
+        ``prepares(system)``: seconds that a process needs once, by what it prepares, such as the
+        averages of a nonlinearity over a source, which serve every step size.
+    memory
+        ``memory(system, n)``: how many numbers a point has in memory at least while it is computed.
+    fused
+        Whether fused kernels of numbers take its time, which do not get faster as interpreted code
+        does on another processor: see :mod:`hdica.process.machine`.
+    """
+
+    seconds: Callable[[P, int | None, float], float]
+    prepares: Callable[[P], Mapping[Hashable, float]] = lambda system: {}
+    memory: Callable[[P, int | None], int] = no_memory
+    fused: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope(Generic[P]):
+    """To which systems a method applies, and what of them matters.
+
+    Parameters
+    ----------
+    refuses
+        Empty if the method applies to this system, else the sentence that says why not; a check of
+        a study waits for it, so it solves nothing.
+    ignores
+        Fields of the system on which the result does not depend.
+    beyond
+        ``beyond(system, last_time)``: empty, or why the samples of the system are not enough until
+        then. Such a method returns how many samples it saw. None for samples without an end.
+    n
+        What the number n of a point is; by default a dimension of what is simulated, and of all
+        else there is none. ``Size.NONE`` where the dimension is a field of the system,
+        ``Size.PARTICLES`` where no vector of the system fixes n.
+    """
+
+    refuses: Refuses[P] = always
+    ignores: frozenset[str] = frozenset()
+    beyond: Callable[[P, float], str] | None = None
+    n: Size | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(Generic[P]):
+    """A way to compute a point of a system; :class:`Simulation`, :class:`Limit`, :class:`States`.
 
     Parameters
     ----------
@@ -126,149 +269,67 @@ class Method:
         Name in studies and datasets.
     role
         What it is asked for.
-    about
-        What it computes, in a few words: for the tables of methods.
-    accuracy
-        ``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
-        ``"approximate"``.
-    outputs
-        The variables it returns.
-    run
-        ``run(system, times, n, seed, save) -> PointResult`` for one point.
-    seconds
-        ``seconds(system, n, last_time)``: the cost model of one point on one core.
-    prepares
-        ``prepares(system)``: seconds that a process needs once, by what it prepares, such as the
-        averages of a nonlinearity over a source, which serve every step size.
-    fused
-        Whether fused kernels of numbers take its time, which do not get faster as interpreted code
-        does on another processor: see :mod:`hdica.process.machine`.
     rank
         Place in the order in which ``auto`` tries methods of its role; None to be named only.
-    stochastic
-        Whether a point needs a ``seed``.
-    coords
-        ``coords(times) -> {dim: values}`` for every dimension named by ``outputs``; by default
-        the output times.
-    refuses
-        Empty if the method applies to this system, else the sentence that says why not; whoever
-        checks a study waits for it, so it solves nothing.
-    ignores
-        Fields of the system on which the result does not depend.
-    equations
-        What is computed, with paper and equation numbers.
-    engines
-        Packages whose code can change its numbers: see :mod:`hdica.systems.kernel`.
-    kernel
-        Version of that code, part of every point's key; put together if not given.
-    keeps
-        What the method can keep beyond ``outputs`` if a study asks for it: some of
-        ``"densities"``, ``"steady densities"``, ``"support"``, ``"functionals"``,
-        ``"potential"``, ``"estimate"`` and ``"controls"`` (solver errors and negative controls of
-        what is kept).
-    extras
-        Variables that it returns on request beside ``outputs``: if their names are in the
-        ``extra`` of what is kept.
-    together
-        ``together(trials, times, n, save) -> [PointResult, ...]``: several points for less than
-        one by one, with the same bits; None if nothing is gained.
-    lanes
-        How many points one call computes for little more than one: a block has as many.
-    shared
-        The same method with noise that points of the same n and seed share, whatever their
-        parameters: each point keeps its law. None if there is no noise to share.
-    noise
-        ``"own"`` or ``"shared"``.
-    finite
-        Whether a point needs a dimension ``n``; None if exactly stochastic methods do. Where the
-        dimension is a field of the system, even a stochastic method has none.
-    held
-        ``held(system, n)``: how many numbers a point has in memory at least while it is computed.
-    counts
-        Whether n is a number of particles, which no vector of the system's own fixes.
-    varies
-        The control parameter whose critical values, or whose branches, it finds.
-    closed
-        Whether the order parameters alone evolve, so that an unstable state divides the starts.
-    many
-        ``many(systems, times, save, threads, guard)``: the points of a grid, each with the bits
-        that it has alone, an error in the place of one that has no result. None for one by one.
-    picture
-        ``picture(system, times, save)``: what is kept and the result, for a method that chooses
-        the points of its densities only once it is solved.
-    beyond
-        ``beyond(system, last_time)``: empty, or why given samples are not enough until then. Such
-        a method says itself how many samples it saw. None for samples without an end.
-    bits
-        Whether a point has the same bits on every kind of processor, whatever loops NumPy and
-        kernels BLAS choose, or on one kind alone.
-    bands, bias
-        What a limit adds on request: sqrt(n) times the standard deviation of its order parameters
-        in runs of a finite n, and n times what their mean is beyond it.
+    about
+        What it computes, how well, and by which code.
+    outputs
+        The variables it returns.
+    cost
+        What a point takes.
+    scope
+        To which systems it applies.
+    run
+        ``run(system, times, n, seed, save)``: the result of one point.
     """
+
+    stochastic: ClassVar[bool] = False
 
     name: str
     role: Role
-    accuracy: str
-    outputs: tuple[Output, ...]
-    run: Callable[[Any, Array, int | None, int | None, Save], PointResult]
-    seconds: Callable[[Any, int | None, float], float]
-    about: str = ""
-    fused: bool = False
     rank: int | None = None
-    stochastic: bool = False
-    coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time
-    refuses: Refuses = always
-    ignores: frozenset[str] = field(default_factory=frozenset)
-    equations: str = ""
-    engines: tuple[str, ...] = ()
-    kernel: str = ""
-    keeps: frozenset[str] = field(default_factory=frozenset)
-    extras: tuple[Output, ...] = ()
-    together: Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]] | None = None
-    lanes: int = 1
-    shared: Method | None = None
-    noise: str = "own"
-    finite: bool | None = None
-    held: Callable[[Any, int | None], int] = lambda system, n: 0
-    counts: bool = False
-    varies: str = ""
-    closed: bool = False
-    many: Many | None = None
-    picture: Picture | None = None
-    beyond: Callable[[Any, float], str] | None = None
-    bits: Bits = Bits.ONE_KIND
-    bands: tuple[Output, ...] = ()
-    bias: tuple[Output, ...] = ()
-    prepares: Callable[[Any], Mapping[Hashable, float]] = lambda system: {}
-
-    def __post_init__(self) -> None:
-        if not self.kernel:
-            object.__setattr__(self, "kernel", kernel_of(self.engines))
+    about: About
+    outputs: Outputs
+    cost: Cost[P]
+    scope: Scope[P] = field(default_factory=Scope)
+    run: Run[P]
 
     @property
     def takes_n(self) -> bool:
-        """Whether a point has a dimension n."""
-        return self.stochastic if self.finite is None else self.finite
+        """Whether a point has a number n."""
+        return self.stochastic if self.scope.n is None else self.scope.n is not Size.NONE
+
+    @property
+    def counts(self) -> bool:
+        """Whether n is a number of particles, which no vector of the system's own fixes."""
+        return self.scope.n is Size.PARTICLES
+
+    @property
+    def lanes(self) -> int:
+        """How many points one call computes for little more than one: a block has as many."""
+        return 1
 
     def run_all(
-        self, trials: Sequence[Trial], times: Array, n: int | None, save: Save = NOTHING
+        self, trials: Sequence[Trial[P]], times: Array, n: int | None, save: Save = NOTHING
     ) -> list[PointResult]:
         """Every point, together where that is cheaper: the same bits as one by one."""
-        if self.together is not None:
-            return self.together(trials, times, n, save)
         return [self.run(system, times, n, seed, save) for system, seed in trials]
 
     def outputs_of(self, save: Save = NOTHING) -> tuple[Output, ...]:
-        """Every variable it returns for what a study keeps."""
-        extra = tuple(output for output in self.extras if output.name in save.extra)
+        """Every variable it returns for what a study saves."""
+        returns = self.outputs
+        extra = tuple(output for output in returns.extras if output.name in save.extra)
         if save.bands:
-            extra += self.bands
+            extra += returns.bands
         if save.bias:
-            extra += self.bias
+            extra += returns.bias
         first = HISTOGRAM if self.stochastic else DENSITIES[0]
-        saved = (first if o is DENSITIES[0] else o for k, o in _kept(save) if k in self.keeps)
-        return self.outputs + extra + tuple(saved)
+        saved = (
+            first if output is DENSITIES[0] else output
+            for what, output in saved_outputs(save)
+            if what in returns.keeps
+        )
+        return returns.always + extra + tuple(saved)
 
     def coords_of(
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]]
@@ -277,15 +338,16 @@ class Method:
 
         ``own`` are dimensions of the system's own, as its ``dims()`` has them.
         """
-        found = {dim: np.asarray(values) for dim, values in own.items()} | self.coords(times)
-        if any(k in self.keeps for k, _ in _kept(save)):
-            found["entry"] = np.arange(max(save.estimate, 0))
-            found["snapshot"] = np.asarray(save.snapshots, dtype=float)
-            found["threshold"] = np.asarray(save.thresholds, dtype=float)
+        coords = {dim: np.asarray(values) for dim, values in own.items()}
+        coords |= self.outputs.coords(times)
+        if any(what in self.outputs.keeps for what, _ in saved_outputs(save)):
+            coords["entry"] = np.arange(max(save.estimate, 0))
+            coords["snapshot"] = np.asarray(save.snapshots, dtype=float)
+            coords["threshold"] = np.asarray(save.thresholds, dtype=float)
             if save.x:
-                found |= {"x": np.asarray(save.x, dtype=float), "edge": save.edges}
+                coords |= {"x": np.asarray(save.x, dtype=float), "edge": save.edges}
         named = {dim for output in self.outputs_of(save) for dim in output.dims}
-        return {dim: values for dim, values in found.items() if dim in named}
+        return {dim: values for dim, values in coords.items() if dim in named}
 
     def blank(
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]], why: str
@@ -305,99 +367,108 @@ class Method:
         return {o.name: [sizes[dim] for dim in o.dims] for o in self.outputs_of(save)}
 
 
-_BY_X = ("snapshot", "feature", "x")
-_BY_THRESHOLD = ("snapshot", "threshold")
-DENSITIES = (
-    Output("density", _BY_X, "density of the estimate given the feature, at x"),
-    Output(
-        "cdf",
-        ("snapshot", "feature", "edge"),
-        "distribution function of the estimate x given the feature",
-    ),
-    Output("xi", ("feature",), "mean of xi over a group of the feature's entries"),
-    Output("weight", ("feature",), "share of the feature's entries in a group"),
-)
-BY_STATE = ("fixed_point", "feature", "x")
-STEADY_DENSITIES = (
-    Output(
-        "density",
-        BY_STATE,
-        "steady density of the estimate given the feature, at x; of a condensed state that of all "
-        "but o(n) entries, whose E[x^2] is bulk < 1",
-    ),
-    Output(
-        "cdf",
-        (*BY_STATE[:2], "edge"),
-        "steady distribution function of the estimate given the feature; of a condensed state that "
-        "of all but o(n) entries",
-    ),
-    *DENSITIES[2:],
-)
-HISTOGRAM = Output(
-    "density", _BY_X, "density of the estimate given the feature, mean over the bin around x"
-)
-"""What entries give in place of a density at x; over the same bins a limit has the differences of
-its ``cdf`` at their edges."""
-SUPPORT = (
-    Output("tpr", _BY_THRESHOLD, "true positive rate: share of xi != 0 with abs(x) above"),
-    Output("fpr", _BY_THRESHOLD, "false positive rate: share of xi = 0 with abs(x) above"),
-    Output("misclassified", _BY_THRESHOLD, "share of entries on the wrong side of the threshold"),
-)
-ESTIMATE = (
-    Output("estimate", ("snapshot", "entry"), "entry of the estimate x, with |x|^2 = n"),
-    Output("xi_entry", ("entry",), "entry of the feature xi, with |xi|^2 = n"),
-)
-CONTROL = "with the pull b towards the feature wrong by 2 % (negative control)"
-DENSITY_CONTROLS = (
-    Output("cdf_control", ("snapshot", "feature", "edge"), f"distribution function {CONTROL}"),
-)
-SUPPORT_CONTROLS = (
-    Output("tpr_control", _BY_THRESHOLD, f"true positive rate {CONTROL}"),
-    Output("fpr_control", _BY_THRESHOLD, f"false positive rate {CONTROL}"),
-)
-POTENTIAL = Output("potential", _BY_X, "effective potential E_t(x, xi) of one entry")
+@dataclass(frozen=True)
+class Together(Generic[P]):
+    """Several points for less than one by one, with the same bits.
+
+    Parameters
+    ----------
+    compute
+        ``compute(trials, times, n, save) -> [PointResult, ...]``.
+    lanes
+        How many points one call computes for little more than one.
+    """
+
+    compute: RunAll[P]
+    lanes: int = 1
 
 
-def band_of(output: Output) -> Output:
-    """How far runs of a finite n are from a variable of a limit."""
-    words = f"limit of sqrt(n) times the standard deviation of: {output.long_name}"
-    return Output(f"{output.name}_sd", output.dims, words)
+@dataclass(frozen=True, kw_only=True)
+class Simulation(Method[P]):
+    """A method that draws random numbers: a point has a seed.
+
+    Parameters
+    ----------
+    together
+        How it computes several points at once; None if nothing is gained.
+    shared
+        The same method with noise that points of the same n and seed share, whatever their
+        parameters: each point keeps its law. None if there is no noise to share.
+    """
+
+    stochastic: ClassVar[bool] = True
+
+    together: Together[P] | None = None
+    shared: Simulation[P] | None = None
+
+    @property
+    def lanes(self) -> int:
+        """How many points one call computes for little more than one: a block has as many."""
+        return 1 if self.together is None else self.together.lanes
+
+    def run_all(
+        self, trials: Sequence[Trial[P]], times: Array, n: int | None, save: Save = NOTHING
+    ) -> list[PointResult]:
+        """Every point, together where that is cheaper: the same bits as one by one."""
+        if self.together is None:
+            return super().run_all(trials, times, n, save)
+        return self.together.compute(trials, times, n, save)
 
 
-def bias_of(output: Output) -> Output:
-    """What n leaves of the mean of runs beyond a variable of a limit."""
-    words = f"limit of n times (mean of runs - limit) of: {output.long_name}"
-    return Output(f"{output.name}_bias", output.dims, words)
+@dataclass(frozen=True)
+class Densities(Generic[P]):
+    """How a limit that is a density gives several points, or chooses where it shows itself.
+
+    Parameters
+    ----------
+    picture
+        ``picture(system, times, save)``: what is saved and the result, where the points of the
+        densities are chosen only once it is solved.
+    many
+        ``many(systems, times, save, threads, guard)``: the points of a grid, each with the bits
+        that it has alone, an error in the place of one that has no result. None for one by one.
+    """
+
+    picture: Callable[[P, Array, Save], tuple[Save, PointResult]]
+    many: (
+        Callable[[Sequence[P], Array, Save, int, Guard], list[PointResult | HdicaError]] | None
+    ) = None
 
 
-def _kept(save: Save) -> list[tuple[str, Output]]:
-    """What a study keeps, as pairs of what a method must be able to keep and the variable."""
-    kept: list[tuple[str, Output]] = []
-    if save.x:
-        kept += [("steady densities", o) for o in STEADY_DENSITIES]
-    if save.snapshots and save.x:
-        kept += [("densities", o) for o in DENSITIES]
-        kept += [("controls", o) for o in DENSITY_CONTROLS]
-        kept.append(("potential", POTENTIAL))
-        if save.bands:
-            kept += [("bands", band_of(o)) for o in (HISTOGRAM, DENSITIES[1])]
-    if save.snapshots and save.thresholds:
-        kept += [("support", o) for o in SUPPORT]
-        kept += [("controls", o) for o in SUPPORT_CONTROLS]
-        if save.bands:
-            kept += [("bands", band_of(o)) for o in SUPPORT]
-        if save.bias:
-            kept += [("bias", bias_of(o)) for o in SUPPORT]
-    if save.snapshots and save.estimate:
-        kept += [("estimate", o) for o in ESTIMATE]
-    for name, formula in save.functionals.items():
-        mean = Output(name, ("time",), f"mean of {formula}")
-        kept.append(("functionals", mean))
-        if save.bands:
-            kept.append(("bands", band_of(mean)))
-        if save.bias:
-            kept.append(("bias", bias_of(mean)))
-        error = Output(f"{name}_error", ("time",), f"error of the mean of {formula}")
-        wrong = Output(f"{name}_control", ("time",), f"mean of {formula} {CONTROL}")
-        kept += [("controls", error), ("controls", wrong)]
-    return kept
+@dataclass(frozen=True, kw_only=True)
+class Limit(Method[P]):
+    """A method that draws nothing: a limit, or a prediction at finite n.
+
+    Parameters
+    ----------
+    closed
+        Whether the order parameters alone evolve, so that an unstable state divides the starts.
+    densities
+        More of a limit that is a density; None of any other.
+    """
+
+    closed: bool = False
+    densities: Densities[P] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class States(Method[P]):
+    """A method that finds steady states, branches of them, or their transitions.
+
+    Parameters
+    ----------
+    varies
+        The control parameter whose critical values, or whose branches, it finds.
+    """
+
+    varies: str = ""
+
+
+def varied(method: Method) -> str:
+    """The parameter whose critical values or branches a method finds; empty of any other."""
+    return method.varies if isinstance(method, States) else ""
+
+
+def shared_twin(method: Method) -> Method | None:
+    """The method with noise that points of the same n and seed share, if there is one."""
+    return method.shared if isinstance(method, Simulation) else None

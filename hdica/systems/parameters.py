@@ -1,18 +1,22 @@
-"""What all systems share: how they are built, copied and refused."""
+"""What all systems share: how they are built, copied, refused, described and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from html import escape
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.plain import plain, with_numbers
 from hdica.inputs.data_input import fields_of_data
-from hdica.systems import shown
-from hdica.systems.address import is_text
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -21,12 +25,48 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(BaseModel)  # pydantic has no public name for it
 
+METHODS = ("dims", "model_copy")
+"""What of its methods a person uses; the rest is pydantic's machinery."""
+PALE = ' style="opacity:.6"'
+"""Of rows of defaults."""
+WIDTH = 100
+"""Letters of a line of the docstring."""
+
+
+class _Cited(Protocol):
+    @property
+    def cite(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+
+
+class _Letters(Protocol):
+    @property
+    def html(self) -> str: ...
+    @property
+    def plain(self) -> str: ...
+
+
+class Described(Protocol):
+    """What the record of a system says of it to a reader."""
+
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def papers(self) -> Iterable[_Cited]: ...  # noqa: D102
+    @property
+    def symbols(self) -> Mapping[str, _Letters]: ...  # noqa: D102
+
+
+DESCRIBED: dict[type, Described] = {}
+"""Records of the systems that this process has loaded, by the class of their parameters."""
+
 
 class _Listed(ModelMetaclass):
     """A class that shows people its own methods, and not those of what it is made with."""
 
     def __dir__(cls) -> list[str]:
-        return shown.methods_of(cls, Parameters)
+        return _methods_of(cls, Parameters)
 
 
 class Parameters(BaseModel, metaclass=_Listed):
@@ -47,26 +87,52 @@ class Parameters(BaseModel, metaclass=_Listed):
         try:
             super().__init__(**data)
         except ValidationError as exc:
-            known = [*type(self).model_fields, *type(self).aliases]
-            raise from_validation(exc, type(self).__name__, known) from None
+            names = [*type(self).model_fields, *type(self).aliases]
+            raise from_validation(exc, type(self).__name__, names) from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        cls.__signature__ = shown.signature_of(cls.model_fields)
+        cls.__signature__ = _signature_of(cls.model_fields)
+        cls.__doc__ = _documented(inspect.cleandoc(cls.__doc__ or ""), cls.model_fields)
 
     def __dir__(self) -> list[str]:
         return [*type(self).model_fields, *dir(type(self))]
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         # What differs from the defaults first: of a long line people read the beginning.
-        return ((name, value) for name, value, _ in shown.ordered(self))
+        return ((name, value) for name, value, _ in ordered(self))
 
     def __str__(self) -> str:
-        return shown.as_text(self)
+        """What is printed: title and paper, then a line a parameter, defaults last."""
+        record, title = DESCRIBED.get(type(self)), type(self).__name__
+        if record is not None:
+            papers = ", ".join(paper.cite for paper in record.papers)
+            title += f": {record.title}" + (f" ({papers})" if papers else "")
+        rows = [
+            (_letter(name, record), name, repr(value), "  (default)" if usual else "")
+            for name, value, usual in ordered(self)
+        ]
+        wide = max(len(name) for _, name, _, _ in rows)
+        lines = [f"  {mark or ' '} {name:{wide}} = {value}{end}" for mark, name, value, end in rows]
+        return "\n".join([title, *lines])
 
     def _repr_html_(self) -> str:
-        return shown.as_html(self)
+        """The same as a table for a notebook, with the full titles of the papers."""
+        record = DESCRIBED.get(type(self))
+        title, papers = ("", ()) if record is None else (escape(record.title), record.papers)
+        rows = "".join(
+            f"<tr{PALE if usual else ''}>"
+            f"<td>{_letter(name, record, html=True)}</td><td><code>{escape(name)}</code></td>"
+            f"<td><code>{escape(repr(value))}</code></td><td>{'default' if usual else ''}</td></tr>"
+            for name, value, usual in ordered(self)
+        )
+        cited = "".join(f"<br>{escape(one.cite)}: {escape(one.title)}" for one in papers)
+        columns = "<tr><th></th><th>parameter</th><th>value</th><th></th></tr>"
+        return (
+            f"<div><b>{escape(type(self).__name__)}</b> {title}<small>{cited}</small>"
+            f"<table><thead>{columns}</thead><tbody>{rows}</tbody></table></div>"
+        )
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Dimensions of its own that results may have, with their coordinates."""
@@ -103,35 +169,90 @@ class Parameters(BaseModel, metaclass=_Listed):
         ``within`` are fields as they are now: a short name changes its part of one that has this
         part, and replaces any other.
         """
-        found = {name: value for name, value in given.items() if name not in cls.aliases}
+        content = {name: value for name, value in given.items() if name not in cls.aliases}
         made: dict[str, Any] = {}
         for name in given:
             if name not in cls.aliases:
                 continue
             top, part = cls.aliases[name]
-            if top in found:
+            if top in content:
                 raise HdicaError(
-                    f"{name} = {given[name]!r} and {top} = {found[top]!r} are not allowed "
+                    f"{name} = {given[name]!r} and {top} = {content[top]!r} are not allowed "
                     f"together ({name} is short for {top}: give one of them)",
                     [top],
                 )
             now = made.get(top, (within or {}).get(top))
-            kept = now if isinstance(now, Mapping) and (top in made or part in now) else {}
-            made[top] = {**kept, part: given[name]}
-        return found | made
+            rest = now if isinstance(now, Mapping) and (top in made or part in now) else {}
+            made[top] = {**rest, part: given[name]}
+        return content | made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The same problem with other fields, checked as if it were built anew.
 
-        Parameters
-        ----------
-        update
-            New values by field, or by its short name.
-        deep
-            Whether fields that are lists or mappings are copied, too.
+        ``update`` has new values by field, or by its short name; if ``deep``, fields that are lists
+        or mappings are copied, too.
         """
         if not update:
             return super().model_copy(deep=deep)
         given = {name: getattr(self, name) for name in self.model_fields_set}
         changed = given | self.written_out(update, dict(self))
         return type(self)(**(deepcopy(changed) if deep else changed))
+
+
+def constants_of(system: object) -> dict[str, float]:
+    """Numbers by name in the formulas of a system, none where it has no such field."""
+    return getattr(system, "constants", {})
+
+
+def is_text(cls: type[BaseModel], name: str) -> bool:
+    """Whether a field is a text, which stays one though it may write a number."""
+    field = cls.model_fields.get(name)
+    return field is None or field.annotation is str
+
+
+def ordered(system: BaseModel) -> list[tuple[str, Any, bool]]:
+    """Name, value and whether it is the default of each parameter; what differs comes first."""
+    rows = []
+    for name, field in type(system).model_fields.items():
+        value = getattr(system, name)
+        rows.append((name, value, not field.is_required() and value == field.default))
+    return sorted(rows, key=lambda row: row[2])
+
+
+def _letter(name: str, record: Described | None, html: bool = False) -> str:
+    """How a parameter is written: as its system says, as the Greek letter of its name, or empty."""
+    symbol = None if record is None else record.symbols.get(name)
+    if symbol is not None:
+        return symbol.html if html else symbol.plain
+    try:
+        return unicodedata.lookup(f"GREEK SMALL LETTER {name.upper()}")
+    except KeyError:
+        return ""
+
+
+def _signature_of(fields: Mapping[str, FieldInfo]) -> inspect.Signature:
+    """Parameters with their defaults; the docstring says what values they take."""
+    kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    defaults = {k: empty if one.is_required() else one.default for k, one in fields.items()}
+    return inspect.Signature([inspect.Parameter(k, kind, default=v) for k, v in defaults.items()])
+
+
+def _documented(text: str, fields: Mapping[str, FieldInfo]) -> str:
+    """A docstring with the fields as its parameters, before its other sections."""
+    lines = ["Parameters", "----------"]
+    for name, field in fields.items():
+        meaning = textwrap.wrap(field.description or "", WIDTH, break_on_hyphens=False)
+        lines += [name, *(f"    {line}" for line in meaning)]
+    head, raises, rest = text.partition("\nRaises\n------\n")
+    return "\n".join([head.rstrip(), "", *lines, *(["", raises.strip(), rest] if raises else [])])
+
+
+def _methods_of(kind: type, base: type) -> list[str]:
+    """The methods and properties that a person uses: those of its own, and a few of all systems."""
+    names = (
+        name
+        for one in kind.__mro__[: kind.__mro__.index(base)]
+        for name, value in vars(one).items()
+        if not name.startswith(("_", "model_")) and isinstance(value, FunctionType | property)
+    )
+    return sorted({*names, *METHODS})

@@ -1,13 +1,318 @@
-"""The systems that a study is about: fixed parameters, and swept ones with their values."""
+"""The parameter space of a study: values along an axis, the fields that keys address, systems."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from hdica.systems.address import Axis, Path, address, axis_of, build, nested
-from hdica.systems.axes import Range, Value, expanded
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from hdica.errors import HdicaError, from_validation, one_sentence, suggestion, unknown_key
+from hdica.ingredients.plain import as_number
+from hdica.systems.parameters import Parameters, is_text
+
+Value = float | str
+
+
+def canonical(value: float) -> float:
+    """Float nearest to ``value`` in 12 significant digits, so that ``sel(tau=0.3)`` works."""
+    return float(f"{float(value):.12g}") + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def number(value: object, field: str) -> float:
+    """``value`` as a canonical number."""
+    value = as_number(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise HdicaError(f"{field} = {value!r} is not allowed (a number is needed)")
+    try:
+        rounded = canonical(float(value))
+    except OverflowError:
+        rounded = math.inf
+    if not math.isfinite(rounded):
+        raise HdicaError(f"{field} = {value!r} is not allowed (a finite number is needed)")
+    return rounded
+
+
+def check_keys(given: object, allowed: list[str], where: str = "") -> Any:
+    """Return ``given`` if it is a mapping with allowed keys only."""
+    if not isinstance(given, dict):
+        raise HdicaError(f"{where or 'it'} must be a mapping with the keys {', '.join(allowed)}")
+    for key in given:
+        if key not in allowed:
+            prefix = f"{where}." if where else ""
+            raise HdicaError(prefix + unknown_key(str(key), allowed))
+    return given
+
+
+class Range(BaseModel):
+    """Evenly spaced values from ``start`` to ``stop``, both included."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    start: float = Field(default=0.0, allow_inf_nan=False, description="first value")
+    stop: float = Field(allow_inf_nan=False, description="last value")
+    num: int = Field(ge=2, description="how many values")
+    spacing: Literal["linear", "log"] = Field(
+        default="linear", description="linear, or log for a constant ratio"
+    )
+
+    def values(self) -> tuple[float, ...]:
+        """All values, canonical."""
+        space = np.geomspace if self.spacing == "log" else np.linspace
+        with np.errstate(over="ignore", invalid="ignore"):
+            expanded = space(self.start, self.stop, self.num)
+        if not np.all(np.isfinite(expanded)):
+            raise HdicaError(
+                f"the range from {self.start:g} to {self.stop:g} is too wide (finite numbers)"
+            )
+        return tuple(canonical(v) for v in expanded.tolist())
+
+
+def _range(given: dict[str, Any], field: str) -> Range:
+    check_keys(given, list(Range.model_fields), field)
+    try:
+        axis = Range.model_validate({key: as_number(value) for key, value in given.items()})
+    except ValidationError as exc:
+        raise HdicaError(one_sentence(exc, field)) from exc
+    if axis.spacing == "log" and not (axis.start > 0 and axis.stop > 0):
+        raise HdicaError(
+            f"{field}.start = {axis.start:g} is not allowed (log spacing needs start and stop > 0)"
+        )
+    return axis
+
+
+def _entry(value: object, field: str) -> Value:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return number(value, field)
+    raise HdicaError(f"{field}: value {value!r} is not allowed (a number or a word is needed)")
+
+
+def parse_axis(given: object, field: str) -> tuple[Value, ...] | Range:
+    """Read one axis as a user writes it: a list of values, or ``{start, stop, num, spacing}``."""
+    if isinstance(given, Range):
+        return given
+    if isinstance(given, dict):
+        return _range(given, field)
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if not isinstance(given, list | tuple):
+        raise HdicaError(
+            f"{field} = {given!r} is not allowed (a list of values, or start, stop and num)"
+        )
+    if not given:
+        raise HdicaError(f"{field} is an empty list (at least one value is needed)")
+    values = tuple(_entry(v, field) for v in given)
+    if len({isinstance(v, str) for v in values}) > 1:
+        values = tuple(_entry(as_number(v), field) for v in values)
+    if len({isinstance(v, str) for v in values}) > 1:
+        raise HdicaError(f"{field} mixes numbers and words (all numbers or all words are needed)")
+    return values
+
+
+def distinct(values: tuple[Value, ...], field: str) -> tuple[Value, ...]:
+    """Return the values, numbers sorted and words in the given order."""
+    seen: set[Value] = set()
+    for value in values:
+        if value in seen:
+            raise HdicaError(f"{field}: value {shown(value)} appears twice (each value only once)")
+        seen.add(value)
+    return values if isinstance(values[0], str) else tuple(sorted(values))
+
+
+def shown(value: Value) -> str:
+    """A value as a user would write it."""
+    return value if isinstance(value, str) else f"{value:.12g}"
+
+
+def size(axis: tuple[Value, ...] | Range) -> int:
+    """Number of values of an axis, without expanding it."""
+    return axis.num if isinstance(axis, Range) else len(axis)
+
+
+def expanded(axis: tuple[Value, ...] | Range) -> tuple[Value, ...]:
+    """All values of an axis as they are given."""
+    return axis.values() if isinstance(axis, Range) else axis
+
+
+def expand(axis: tuple[Value, ...] | Range, field: str) -> tuple[Value, ...]:
+    """All values of an axis: canonical, distinct and, if they are numbers, sorted."""
+    return distinct(expanded(axis), field)
+
+
+def _parse_grid(given: object) -> Any:
+    if not isinstance(given, dict):
+        raise HdicaError("grid must be a mapping from parameters to values")
+    for key in given:
+        if not isinstance(key, str):
+            raise HdicaError(f"grid: key {key!r} is not allowed (the name of a parameter)")
+    return {key: parse_axis(value, f"grid.{key}") for key, value in given.items()}
+
+
+Grid = Annotated[dict[str, tuple[Value, ...] | Range], BeforeValidator(_parse_grid)]
+
+
+Path = tuple[str, ...]
+MOST_LETTERS = 100
+"""Longest key of a grid."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept parameter."""
+
+    key: str  # as the study writes it: ``tau``, ``Q0``, ``prior.sparse``
+    path: Path  # where its values go in the system: ("prior", "sparse")
+    values: tuple[Value, ...]  # canonical, distinct; numbers are sorted
+
+    @property
+    def dim(self) -> str:
+        """Name of the dimension in datasets."""
+        return self.key.replace(".", "_")
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.values)
+
+
+def axis_of(
+    key: str, path: Path, values: tuple[Value, ...], system: type[Parameters], field: str = ""
+) -> Axis:
+    """An axis of distinct values; texts that write numbers are numbers where no text is wanted.
+
+    ``field`` is for the sentence that refuses a value that occurs twice; without it none is.
+    """
+    if isinstance(values[0], str) and not is_text(system, path[0]):
+        read = tuple(map(as_number, values))
+        if not any(isinstance(value, str) for value in read):
+            values = tuple(number(value, field) if field else float(value) for value in read)
+    return Axis(key, path, distinct(values, field) if field else values)
+
+
+def in_one_spelling(key: str, system: type[Parameters], parameters: dict[str, Any]) -> str:
+    """``beta`` for ``constants.beta`` and ``constants_beta``; a key of any other kind as it is.
+
+    A constant that has the name of a field keeps its path.
+    """
+    if "constants" not in system.model_fields or _is_constant(key, system, parameters):
+        return key
+    name = key.removeprefix("constants.").removeprefix("constants_")
+    fields = {*system.model_fields, *getattr(system, "aliases", {})}
+    return name if name not in fields and _is_constant(name, system, parameters) else key
+
+
+def _is_constant(key: str, system: type[Parameters], parameters: dict[str, Any]) -> bool:
+    """Whether ``key`` is a named number that the study's formulas use."""
+    from hdica.ingredients.grammar import constants_used  # and with it sympy
+
+    given = parameters.get("constants")
+    if isinstance(given, dict) and key in given:
+        return True
+    variables: dict[str, str] = getattr(system, "formulas", {})
+    texts = {name: parameters.get(name) for name in variables}
+    return any(
+        isinstance(text, str) and key in constants_used(text, variables[name])
+        for name, one in texts.items()
+        for text in (one if isinstance(one, list | tuple) else (one,))
+    )
+
+
+def address(key: str, system: type[Parameters], parameters: dict[str, Any], where: str) -> Path:
+    """Path of the field that a key of ``grid`` or ``parameters`` sets."""
+    aliases: dict[str, Path] = getattr(system, "aliases", {})
+    fields = list(system.model_fields)
+    if key in fields:
+        return (key,)
+    if key in aliases:
+        return tuple(aliases[key])
+    head, *rest = key.split(".")
+    # Its name becomes a dimension, and so a folder of the store.
+    named = all(map(str.isidentifier, rest or [key])) and len(key) <= MOST_LETTERS
+    if rest and head in fields and named:
+        return (head, *rest)
+    if "constants" in fields and named and _is_constant(key, system, parameters):
+        return ("constants", key)
+    known = fields + list(aliases)
+    raise HdicaError(f"{where}.{key} is not a known parameter ({suggestion(key, known)})")
+
+
+def leaves(path: Path, value: object) -> Iterable[Path]:
+    """Paths of everything that a fixed parameter sets."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves((*path, str(key)), inner)
+    else:
+        yield path
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
+def check_conflicts(
+    fixed: Mapping[str, tuple[Path, Any]], axes: Iterable[Axis], where: str = "grid"
+) -> None:
+    """Refuse a field that is set twice; ``where`` is what the axes belong to, for the sentence."""
+    taken: list[tuple[str, Path]] = []
+    for key, (path, value) in fixed.items():
+        taken += [(f"parameters.{key}", leaf) for leaf in leaves(path, value)]
+    for axis in axes:
+        for name, path in taken:
+            if _overlap(path, axis.path):
+                raise HdicaError(
+                    f"{where}.{axis.key} is already set by {name} (fix a parameter or sweep it "
+                    "once)"
+                )
+        taken.append((f"{where}.{axis.key}", axis.path))
+
+
+def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
+    """Content of a system from pairs of path and value; dictionaries are merged."""
+    content: dict[str, Any] = {}
+    for path, value in assignments:
+        level = content
+        for key in path[:-1]:
+            inner = level.get(key)
+            level[key] = dict(inner) if isinstance(inner, dict) else {}
+            level = level[key]
+        old = level.get(path[-1])
+        merge = isinstance(old, dict) and isinstance(value, dict)
+        level[path[-1]] = {**old, **value} if merge else value  # type: ignore[dict-item]
+    return content
+
+
+def build(
+    system: type[Parameters], content: dict[str, Any], axes: Iterable[Axis] = (), blame: str = ""
+) -> Parameters:
+    """Build a system, naming the key of the study that is wrong if it is refused.
+
+    The swept ``axes`` make it ``grid.KEY`` rather than ``parameters``; ``blame`` is the one key
+    that can be wrong, if that is known.
+    """
+    try:
+        return system.model_validate(content)
+    except ValidationError as exc:
+        error = from_validation(exc, system.__name__, system.model_fields)
+    except HdicaError as exc:
+        error = exc
+    message = str(error)
+    while message.startswith(f"{system.__name__}: "):
+        message = message.removeprefix(f"{system.__name__}: ")
+    where = blame or _swept(error.fields, axes) or "parameters"
+    raise HdicaError(f"{where}: {message}", error.fields) from None
+
+
+def _swept(fields: Iterable[str], axes: Iterable[Axis]) -> str:
+    """The keys of the grid that set some of these fields, empty if none does."""
+    paths = [tuple(field.split(".")) for field in fields]
+    return " and ".join(f"grid.{a.key}" for a in axes if any(_overlap(a.path, p) for p in paths))
+
 
 KEPT = 4096
 """Systems that stay built."""
@@ -29,10 +334,10 @@ class Space:
         Swept parameters in the order of the study.
     """
 
-    system: Any
+    system: type[Parameters]
     fixed: Mapping[str, tuple[Path, Any]]
     axes: tuple[Axis, ...]
-    _built: dict[Place, Any] = field(default_factory=dict, repr=False, compare=False)
+    _built: dict[Place, Parameters] = field(default_factory=dict, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A study that travels, or is copied, does not take along what was built of it.
@@ -43,7 +348,7 @@ class Space:
         """The first value of every axis."""
         return {axis.path: axis.values[0] for axis in self.axes}
 
-    def at(self, chosen: Mapping[Path, Value] | None = None, blame: str = "") -> Any:
+    def at(self, chosen: Mapping[Path, Value] | None = None, blame: str = "") -> Parameters:
         """The system with the chosen values, and with the first ones of all other axes.
 
         To build one takes milliseconds where it has formulas, so it is built once.
@@ -57,17 +362,19 @@ class Space:
         """
         values = self.first | dict(chosen or {})
         key = tuple(values.items())
-        found = self._built.get(key)
-        if found is None:
+        system = self._built.get(key)
+        if system is None:
             content = nested([*self.fixed.values(), *values.items()])
-            found = build(self.system, content, self.axes, blame)
+            system = build(self.system, content, self.axes, blame)
             if len(self._built) < KEPT:
-                self._built[key] = found
-        return found
+                self._built[key] = system
+        return system
 
 
 def space_of(
-    system: Any, parameters: dict[str, Any], grid: Mapping[str, tuple[Value, ...] | Range]
+    system: type[Parameters],
+    parameters: dict[str, Any],
+    grid: Mapping[str, tuple[Value, ...] | Range],
 ) -> Space:
     """The space that ``parameters`` and ``grid`` of a study span."""
     axes = tuple(

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hdica.systems.method import Method, Role
-from hdica.systems.notes import Notes
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.systems.method import Method, P, Role
+from hdica.systems.outputs import Array
 from hdica.systems.paper import Paper as Paper
 from hdica.systems.parameters import Parameters
 
 if TYPE_CHECKING:
     from hdica.limits.mean_field.family import MeanField
+
+S = TypeVar("S", bound=Parameters)
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -117,12 +123,51 @@ class Control:
     step: bool = False
 
 
+def joined(*notes: str) -> str:
+    """Notes as one text, empty ones left out."""
+    return "; ".join(note for note in notes if note)
+
+
+def _silent(*arguments: object) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Notes(Generic[P]):
+    """Why results of a system show no learning, and what to change; each is empty for no reason.
+
+    Parameters
+    ----------
+    limit
+        ``limit(system, values, times) -> str`` of a trajectory, by name of variable.
+    states
+        ``states(system, overlap, stable, informative) -> str`` of steady states.
+    transitions
+        ``transitions(system, parameter, overlap, ends) -> str`` of critical values that were
+        looked for between two ends, or are all that there can be (None).
+    chosen
+        ``chosen(system) -> str``: what the system chose of itself where it was left to it.
+    data
+        ``data(system) -> tuple of str``: what samples of one's own are not that the rule assumes,
+        a sentence each.
+    complete
+        ``complete(system) -> bool``: whether the transitions in the step size are all there are.
+    """
+
+    limit: Callable[[P, Mapping[str, Array], Array], str] = _silent
+    states: Callable[[P, Array, Mask, Mask], str] = _silent
+    transitions: Callable[[P, str, Array, tuple[float, float] | None], str] = _silent
+    chosen: Callable[[P], str] = _silent
+    data: Callable[[P], tuple[str, ...]] = lambda system: ()
+    complete: Callable[[P], bool] = lambda system: False
+
+
 USUAL = {"convergence": {"simulation": Role.SIMULATION, "limit": Role.LIMIT}}
 """Analyses that suit every system with simulations and a limit."""
 
 
 @dataclass(frozen=True)
-class System:
+class System(Generic[S]):
     """A learning rule with its limit: all that the rest of hdica has to know of it.
 
     Parameters
@@ -168,18 +213,18 @@ class System:
         cited for the methods whose ``equations`` name it.
     """
 
-    parameters: type[Parameters]
+    parameters: type[S]
     title: str
     papers: tuple[Paper, ...]
     order_parameters: tuple[OrderParameter, ...]
-    methods: tuple[Method, ...]
+    methods: tuple[Method[S], ...]
     examples: tuple[Mapping[str, Any], ...]
     controls: tuple[Control, ...] = ()
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
     clock: Clock = Clock()
     dimensions: tuple[Dimension, ...] = ()
-    mean_field: Callable[[Any], MeanField] | None = None
-    notes: Notes = field(default_factory=Notes)
+    mean_field: Callable[[S], MeanField] | None = None
+    notes: Notes[S] = field(default_factory=Notes)
     functions: Mapping[str, str] = field(default_factory=dict)
     short: str = ""
     analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
@@ -196,12 +241,12 @@ class System:
         """Dimensions that number entries of a matrix."""
         return frozenset(dim.name for dim in self.dimensions if dim.entries)
 
-    def with_role(self, *roles: Role) -> list[Method]:
+    def with_role(self, *roles: Role) -> list[Method[S]]:
         """Methods of some roles in the order in which to try them; unranked ones last."""
-        found = [method for method in self.methods if method.role in roles]
-        return sorted(found, key=lambda method: method.rank or len(self.methods) + 1)
+        methods = [method for method in self.methods if method.role in roles]
+        return sorted(methods, key=lambda method: method.rank or len(self.methods) + 1)
 
     def control(self, name: str) -> Control:
         """How a scalar parameter is varied: as declared, or over the usual decades."""
-        known = {control.name: control for control in self.controls}
-        return known.get(name) or Control(name)
+        controls = {control.name: control for control in self.controls}
+        return controls.get(name) or Control(name)

@@ -33,7 +33,7 @@ from hdica.show.wording import MOST_ROWS, sentence, table_of
 from hdica.show.words import words
 from hdica.status import PENDING
 from hdica.study.study import Study, study_from
-from hdica.systems import plugins
+from hdica.systems import registry as all_systems
 from hdica.systems.registry import systems
 from tests.analysis import (
     bifurcation,
@@ -323,7 +323,7 @@ def test_what_packages_bring_is_loaded_or_named(monkeypatch: pytest.MonkeyPatch)
         raise ImportError("no such module")
 
     point = SimpleNamespace(name="ends", value="other:ENDS", load=load)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
+    monkeypatch.setattr(all_systems, "entry_points", lambda group: [point])
     with pytest.warns(UserWarning, match="analysis ends of other:ENDS cannot be loaded"):
         registry._load.__wrapped__()
     assert "ends" not in registry.analyses()

@@ -19,7 +19,8 @@ from hdica.show.finding import verdict_of
 from hdica.show.panel import Line, Panel, Places, Points, Surface
 from hdica.show.wording import sentence
 from hdica.study.study import study_from
-from hdica.systems.method import Output
+from hdica.systems.method import Outputs
+from hdica.systems.outputs import Output
 from hdica.systems.registry import systems
 from tests.analysis import spheres, toy
 from tests.analysis.spheres import SETTINGS
@@ -231,9 +232,13 @@ def test_what_a_study_names_is_checked_before_anything_runs(monkeypatch):
     outputs = (Output("v", at, "v"), Output("stable", each, "s"), Output("unstable", each, "u"))
     grid = (Output("value", ("polar", "azimuth"), "f"),)
     methods = {
-        "states": replace(made["steady"], name="states", outputs=outputs),
-        "bare": replace(made["steady"], name="bare", outputs=outputs[:2]),
-        "grid": replace(made["line"], name="grid", outputs=grid),
+        "states": replace(
+            made["steady"], name="states", outputs=replace(made["steady"].outputs, always=outputs)
+        ),
+        "bare": replace(
+            made["steady"], name="bare", outputs=replace(made["steady"].outputs, always=outputs[:2])
+        ),
+        "grid": replace(made["line"], name="grid", outputs=Outputs(grid)),
     }
     monkeypatch.setitem(systems(), "Toy", cheap.record(made | methods))
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import hdica
-from hdica.api.search import Range, smallest
+from hdica.api.best import Range, smallest
 from hdica.errors import HdicaError
 
 OJA = hdica.SparsePCA(tau=0.5, omega=1.0, start={"overlap": 0.1})

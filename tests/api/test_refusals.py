@@ -19,7 +19,7 @@ from hdica.inputs.network import Training, check_training
 from hdica.run.settings import ClusterSettings
 from hdica.store.export import check_export
 from hdica.sweep import Study
-from hdica.systems.address import in_one_spelling
+from hdica.systems.space import in_one_spelling
 
 ANNOUNCED = re.compile(r"(^|\()(allowed|there|swept|its methods): (auto, )?$")
 """What comes before a list of names in a refusal."""

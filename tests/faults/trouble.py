@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hdica.systems.method import Together
 from tests.sweep import toy
 
 VARIABLE = "TOY_TROUBLE"
@@ -199,4 +200,6 @@ def register() -> None:
     toy.register()
     walk = toy.registry.methods_of("Toy")["walk"]
     run = troubled(walk.run)
-    toy.put(replace(walk, run=run), replace(walk, name="herd", run=run, together=flock(run)))
+    toy.put(
+        replace(walk, run=run), replace(walk, name="herd", run=run, together=Together(flock(run)))
+    )

@@ -10,9 +10,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.study import kept
 from hdica.systems import registry
-from hdica.systems.axes import parse_axis
 from hdica.systems.method import Method
-from hdica.systems.space import space_of
+from hdica.systems.space import parse_axis, space_of
 from tests.fuzz import (
     valid_filters,
     valid_hebbian,
@@ -136,7 +135,7 @@ def _built(system: str, fixed: dict[str, Any], grid: dict[str, Any]) -> list[Any
 
 def _uneven(method: Method, systems: list[Any]) -> bool:
     """Whether results of a method have another shape for some of the systems."""
-    dims = {dim for output in method.outputs for dim in output.dims}
+    dims = {dim for output in method.outputs.always for dim in output.dims}
     own = [{k: v for k, v in one.dims().items() if k in dims} for one in systems]
     return any(one != own[0] for one in own)
 
@@ -181,7 +180,7 @@ def saved(
 
 
 def _has(method: Method, variable: str, dims: tuple[str, ...]) -> bool:
-    return any(o.name == variable and o.dims == dims for o in method.outputs)
+    return any(o.name == variable and o.dims == dims for o in method.outputs.always)
 
 
 @st.composite
@@ -223,7 +222,7 @@ def studies(draw: Draw, system: str | None = None) -> dict[str, Any]:
     fit = [
         m
         for m in known.values()
-        if not any(m.refuses(one) for one in systems) and not _uneven(m, systems)
+        if not any(m.scope.refuses(one) for one in systems) and not _uneven(m, systems)
     ]
     asked = draw(methods(fit))
     chosen = [known[name] for name in asked]

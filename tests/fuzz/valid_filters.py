@@ -39,7 +39,7 @@ def parameters(draw: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _has(method: Method, variable: str, dims: tuple[str, ...]) -> bool:
-    return any(o.name == variable and o.dims == dims for o in method.outputs)
+    return any(o.name == variable and o.dims == dims for o in method.outputs.always)
 
 
 @st.composite

@@ -67,7 +67,8 @@ def _over(chosen: list[Method], variable: str, dims: tuple[str, ...], random: bo
     return [
         m.name
         for m in chosen
-        if m.stochastic == random and any(o.name == variable and o.dims == dims for o in m.outputs)
+        if m.stochastic == random
+        and any(o.name == variable and o.dims == dims for o in m.outputs.always)
     ]
 
 
@@ -95,4 +96,4 @@ def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str
 
 
 def _sweeps(method: Method, key: str) -> bool:
-    return key not in method.ignores
+    return key not in method.scope.ignores

@@ -57,7 +57,7 @@ def parameters(draw: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
 @st.composite
 def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str, Any]:
     """Analyses that the chosen methods can give."""
-    runs = [m.name for m in chosen if any(o.name == "test_loss" for o in m.outputs)]
+    runs = [m.name for m in chosen if any(o.name == "test_loss" for o in m.outputs.always)]
     some: dict[str, Any] = {}
     if runs:
         some["compare"] = {"curves": runs, "variable": "raw_loss"}

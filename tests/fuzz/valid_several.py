@@ -40,7 +40,7 @@ def parameters(draw: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
 def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str, Any]:
     """Analyses that the chosen methods can give."""
     runs = [m.name for m in chosen if m.stochastic]
-    states = [m.name for m in chosen if any("fixed_point" in o.dims for o in m.outputs)]
+    states = [m.name for m in chosen if any("fixed_point" in o.dims for o in m.outputs.always)]
     limits = [m.name for m in chosen if not m.stochastic and m.name not in states]
     some: dict[str, Any] = {}
     if runs or limits:

@@ -65,7 +65,8 @@ def _over(chosen: list[Method], dims: tuple[str, ...], random: bool) -> list[str
     return [
         m.name
         for m in chosen
-        if m.stochastic == random and any(o.name == "overlap" and o.dims == dims for o in m.outputs)
+        if m.stochastic == random
+        and any(o.name == "overlap" and o.dims == dims for o in m.outputs.always)
     ]
 
 

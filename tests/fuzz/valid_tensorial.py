@@ -67,7 +67,8 @@ def _over(chosen: list[Method], variable: str, dims: tuple[str, ...], random: bo
     return [
         m.name
         for m in chosen
-        if m.stochastic == random and any(o.name == variable and o.dims == dims for o in m.outputs)
+        if m.stochastic == random
+        and any(o.name == variable and o.dims == dims for o in m.outputs.always)
     ]
 
 
@@ -86,7 +87,7 @@ def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str
     if runs or limits:
         some["compare"] = {"curves": runs + limits}
         some["decay"] = {"curves": runs + limits, "target": 0}
-    of_all = [key for key in swept if all(key not in m.ignores for m in chosen)]
+    of_all = [key for key in swept if all(key not in m.scope.ignores for m in chosen)]
     if ends and of_all:
         theory = {"theory": ended[0]} if ended else {}
         some["exponents"] = {"simulation": ends, "variable": "tan2", "over": of_all[:1]} | theory

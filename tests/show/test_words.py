@@ -47,9 +47,9 @@ def test_lines_break_within_no_figure() -> None:
 def test_entries_of_a_matrix_are_counted_from_one(name, parameter) -> None:
     """Whatever number they have in datasets."""
     record = systems()[name]
-    method = next(m for m in record.methods if parameter.name in [o.name for o in m.outputs])
+    method = next(m for m in record.methods if parameter.name in [o.name for o in m.outputs.always])
     able = (record.parameters(**one) for one in record.examples)
-    system = next(one for one in able if not method.refuses(one))
+    system = next(one for one in able if not method.scope.refuses(one))
     numbers = method.coords_of(np.array([0.0]), NOTHING, system.dims())
     with speaking_of(name):
         first = place({dim: numbers[dim][0] for dim in parameter.dims})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
-from hdica.systems import axes as ax
+from hdica.systems import space as ax
 
 finite = st.floats(-1e12, 1e12, allow_nan=False)
 

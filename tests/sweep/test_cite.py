@@ -61,9 +61,9 @@ def test_every_paper_says_who_what_when_and_where(paper: Paper) -> None:
 @pytest.mark.parametrize("record", RECORDS.values(), ids=lambda record: record.name)
 def test_whatever_paper_a_method_names_is_cited_for_it(record: System) -> None:
     for method in record.methods:
-        of_it = cited(record, {method.name: method.equations})
+        of_it = cited(record, {method.name: method.about.equations})
         years = {str(paper.year) for paper in of_it}
-        named = NAMED.findall(method.equations)
+        named = NAMED.findall(method.about.equations)
         assert {re.search("[0-9]{4}", one)[0] for one in named} <= years  # type: ignore[index]
 
 

@@ -36,14 +36,14 @@ def scalar_keys(study: Study) -> dict[str, list[bytes]]:
         for cell in range(segment.cells.size):
             system = toy.Toy.model_validate(json.loads(segment.cells.systems(np.array([cell]))[0]))
             content = system.model_dump(mode="json", exclude_defaults=True)
-            for name in segment.method.ignores:
+            for name in segment.method.scope.ignores:
                 content.pop(name, None)
             for seed in segment.seeds or (None,):
                 key = point_key(
                     content,
                     system="Toy",
                     method=segment.method.name,
-                    kernel=segment.method.kernel,
+                    kernel=segment.method.about.kernel,
                     times=study.times,
                     n=segment.n,
                     seed=seed,

@@ -183,7 +183,7 @@ def test_a_grown_grid_keeps_the_bits_of_its_old_points(
 
 def test_a_block_holds_the_cells_of_one_seed(study: Study, tmp_path: Path) -> None:
     found = tasks(place(study, tmp_path / "noise.zarr"), block=6)
-    shared = [task for task in found if task.placed.segment.method.noise == "shared"]
+    shared = [task for task in found if task.placed.segment.method.about.noise == "shared"]
     assert len(shared) == 3 * 4
     for task in shared:
         seeds = task.points % task.placed.segment.per_cell
@@ -234,7 +234,8 @@ def test_a_noise_that_cannot_be_is_refused_in_one_sentence(
 def test_a_method_without_shared_noise_keeps_its_own() -> None:
     methods = {"chain": {"n": 20, "seeds": 2}, "particles": {"n": 20, "seeds": 2}}
     found = {
-        s.method.name: s.method.noise for s in segments_of(study_from(content(methods=methods)))
+        s.method.name: s.method.about.noise
+        for s in segments_of(study_from(content(methods=methods)))
     }
     assert found == {"chain": "shared", "particles": "own"}
 
@@ -244,7 +245,7 @@ def test_the_manual_s_example_is_a_study_that_shares_noise() -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     found = study_from(YAML(typ="safe", pure=True).load(example))
     vector = next(s for s in segments_of(found) if s.method.name == "vector")
-    assert vector.method.noise == "shared"
+    assert vector.method.about.noise == "shared"
     assert f"All {vector.cells.size} points of a seed" in text
 
 

@@ -13,7 +13,7 @@ from hdica.ingredients.save import Save
 from hdica.study import kept
 from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
-from hdica.systems import points
+from hdica.systems import arguments as points
 from tests.sweep import toy
 from tests.sweep.keeping import SAVE, saved, without
 from tests.sweep.plain_keys import point_key

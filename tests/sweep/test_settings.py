@@ -52,7 +52,7 @@ def shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit that keeps support recovery."""
     method = toy.make()["profile"]
     object.__setattr__(method, "name", "shares")
-    object.__setattr__(method, "keeps", frozenset({"support"}))
+    object.__setattr__(method.outputs, "keeps", frozenset({"support"}))
     toy.lend(monkeypatch, method)
     monkeypatch.setitem(METHODS, "shares", {})
 

@@ -12,7 +12,8 @@ from hdica.analysis.registry import analyses_model
 from hdica.analysis.settings import Gives
 from hdica.errors import HdicaError
 from hdica.study.study import Study, study_from
-from hdica.systems.method import Output
+from hdica.systems.method import Outputs
+from hdica.systems.outputs import Output
 from hdica.systems.registry import system_named
 from tests.sweep import toy
 
@@ -37,15 +38,19 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = [Output(k, (), k) for k in ("first", "first_seen", "last", "last_seen")]
     means = [Output(k, (), k) for k in ("mean", "mean_last")]
     new = {
-        "chain": replace(made["walk"], name="chain", outputs=(MATRIX, SQUARE), keeps=frozenset()),
-        "races": replace(made["walk"], name="races", outputs=tuple(alone), keeps=frozenset()),
-        "ode": replace(made["line"], name="ode", outputs=(MATRIX,)),
-        "law": replace(made["line"], name="law", outputs=tuple(means)),
+        "chain": replace(made["walk"], name="chain", outputs=Outputs((MATRIX, SQUARE))),
+        "races": replace(made["walk"], name="races", outputs=Outputs(tuple(alone))),
+        "ode": replace(made["line"], name="ode", outputs=Outputs((MATRIX,))),
+        "law": replace(made["line"], name="law", outputs=Outputs(tuple(means))),
         "trapping": replace(
-            made["line"], name="trapping", outputs=(Output("U", (*PAIR, "r"), "U"),)
+            made["line"], name="trapping", outputs=Outputs((Output("U", (*PAIR, "r"), "U"),))
         ),
         "states": replace(
-            made["steady"], name="states", outputs=(Output("R", ("fixed_point", *PAIR), "R"),)
+            made["steady"],
+            name="states",
+            outputs=replace(
+                made["steady"].outputs, always=(Output("R", ("fixed_point", *PAIR), "R"),)
+            ),
         ),
     }
     toy.lend(monkeypatch, *new.values())

@@ -17,7 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hdica.ingredients.save import Save
 from hdica.systems import registry
-from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.method import (
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    States,
+)
+from hdica.systems.outputs import Output, PointResult
 from hdica.systems.system import Dimension, OrderParameter, Paper, System
 
 
@@ -139,31 +150,36 @@ def seconds(system: Toy, n: int | None, last: float) -> float:
 def make(kernel: str = "7") -> dict[str, Method]:
     q = Output("Q", ("time",), "overlap")
     branch = tuple(Output(name, ("branch_point",), name) for name in ("value", "Q"))
-    plain = {"accuracy": "exact", "kernel": kernel, "seconds": seconds}
+    about = About(accuracy="exact", version=kernel)
+    converged, cost = About(accuracy="converged", version=kernel), Cost(seconds=seconds)
     found = (
-        Method(
-            **plain | {"seconds": lambda s, n, last: 1e-5 + s.constants.get("sleep", 0.0)},
-            name="walk", role=Role.SIMULATION, rank=1, stochastic=True, outputs=(q,), run=walk,
-            equations="nobody 1900 (1)", keeps=frozenset({"densities", "support", "functionals"}),
+        Simulation(
+            name="walk", role=Role.SIMULATION, rank=1, run=walk,
+            about=About(accuracy="exact", equations="nobody 1900 (1)", version=kernel),
+            outputs=Outputs((q,), keeps=frozenset({"densities", "support", "functionals"})),
+            cost=Cost(seconds=lambda s, n, last: 1e-5 + s.constants.get("sleep", 0.0)),
         ),
-        Method(
-            **plain | {"accuracy": "converged"}, name="profile", role=Role.LIMIT, outputs=(q,),
-            run=profile, keeps=frozenset({"densities", "potential"}),
+        Limit(
+            name="profile", role=Role.LIMIT, about=converged, cost=cost, run=profile,
+            outputs=Outputs((q,), keeps=frozenset({"densities", "potential"})),
         ),
-        Method(
-            **plain | {"accuracy": "converged"}, name="branches", role=Role.BRANCHES,
-            outputs=branch, run=branches, coords=lambda times: {"branch_point": np.arange(5)},
-            ignores=frozenset({"tau"}),
+        States(
+            name="branches", role=Role.BRANCHES, about=converged, cost=cost, run=branches,
+            outputs=Outputs(branch, coords=lambda times: {"branch_point": np.arange(5)}),
+            scope=Scope(ignores=frozenset({"tau"})),
         ),
-        Method(
-            **plain, name="line", role=Role.LIMIT, rank=1, run=line, refuses=refuses,
-            outputs=(q, Output("twice", ("time",), "2Q")),
+        Limit(
+            name="line", role=Role.LIMIT, rank=1, about=about, cost=cost, run=line,
+            scope=Scope(refuses=refuses),
+            outputs=Outputs((q, Output("twice", ("time",), "2Q"))),
         ),
-        Method(
-            **plain, name="steady", role=Role.STEADY_STATES, run=steady,
-            outputs=(Output("root", ("fixed_point",), "root"),),
-            coords=lambda times: {"fixed_point": np.arange(2)},
-            ignores=frozenset({"tau", "start", "prior"}),
+        States(
+            name="steady", role=Role.STEADY_STATES, about=about, cost=cost, run=steady,
+            outputs=Outputs(
+                (Output("root", ("fixed_point",), "root"),),
+                coords=lambda times: {"fixed_point": np.arange(2)},
+            ),
+            scope=Scope(ignores=frozenset({"tau", "start", "prior"})),
         ),
     )  # fmt: skip
     return {method.name: method for method in found}

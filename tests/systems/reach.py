@@ -100,9 +100,10 @@ def _module(one: Any) -> str:
 
 
 def reached(method: Method) -> set[str]:
-    """Folders of all code behind ``run``, ``together``, ``many`` and ``picture`` of a method."""
+    """Folders of all code behind ``run``, ``together`` and ``densities`` of a method."""
     known, seen, found = folders(), set(), set()
-    front: list[Any] = [method.run, method.together, method.many, method.picture]
+    more = ("together", "densities")
+    front: list[Any] = [method.run, *(getattr(method, name, None) for name in more)]
     while front:
         one = front.pop()
         if one is None or id(one) in seen:

@@ -6,7 +6,7 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError, speaking_of
-from hdica.systems import address as gr
+from hdica.systems import space as gr
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.online_ica.system import OnlineICA
 from hdica.systems.sparse_pca.system import SparsePCA

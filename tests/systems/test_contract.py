@@ -16,11 +16,11 @@ from hdica.status import DONE
 from hdica.store.publish import publish
 from hdica.store.results import open_results
 from hdica.study.study import study_from
-from hdica.systems.axes import canonical
+from hdica.systems.arguments import taken_names
 from hdica.systems.labelled import about, dataset, described
 from hdica.systems.method import Method, Role
-from hdica.systems.points import taken_names
 from hdica.systems.registry import methods_of, systems
+from hdica.systems.space import canonical
 from hdica.systems.system import System
 from tests.api.test_formats import assert_every_format
 
@@ -35,14 +35,14 @@ EVERY = [
 ]
 OF_EACH_KIND = list(
     {
-        (m.role, m.stochastic, m.takes_n, bool(m.keeps), bool(m.extras)): one
+        (m.role, m.stochastic, m.takes_n, bool(m.outputs.keeps), bool(m.outputs.extras)): one
         for one in reversed(EVERY)
         for m in [one.values[1]]
     }.values()
 )
 """A method of each kind, of which a sweep treats all alike."""
-KEEPING = [one for one in EVERY if one.values[1].keeps]
-EXTRA = [one for one in EVERY if one.values[1].extras]
+KEEPING = [one for one in EVERY if one.values[1].outputs.keeps]
+EXTRA = [one for one in EVERY if one.values[1].outputs.extras]
 SENTENCE = re.compile(r"[^\n]{10,600}")
 
 
@@ -52,7 +52,7 @@ def problems(record: System) -> list[Any]:
 
 def problem(record: System, method: Method, save: Save = NOTHING) -> Any:
     """The first example to which a method applies; for densities one with several groups."""
-    able = [one for one in problems(record) if not method.refuses(one)]
+    able = [one for one in problems(record) if not method.scope.refuses(one)]
     assert able, f"no example of {record.name} is one that {method.name} applies to"
     if save.anything:
         able.sort(key=lambda one: -len(one.dims().get("feature", ())))
@@ -93,7 +93,7 @@ def test_it_returns_what_it_declares_and_the_same_twice(record: System, method: 
     assert not first.diverged
     same(first.values, computed(method, system).values)
     coords = method.coords_of(TIMES, NOTHING, system.dims())
-    for output in method.outputs:
+    for output in method.outputs.always:
         shape = tuple(len(coords[dim]) for dim in output.dims)
         values = np.asarray(first.values[output.name], dtype=float)
         assert values.shape == shape, output.name
@@ -101,8 +101,8 @@ def test_it_returns_what_it_declares_and_the_same_twice(record: System, method: 
 
 @pytest.mark.parametrize(("record", "method"), EVERY)
 def test_some_example_has_a_number_in_every_variable(record: System, method: Method) -> None:
-    able = [one for one in problems(record) if not method.refuses(one)]
-    missing = {output.name for output in method.outputs}
+    able = [one for one in problems(record) if not method.scope.refuses(one)]
+    missing = {output.name for output in method.outputs.always}
     for system in able:
         values = once(record, method, system).values
         missing -= {name for name in missing if np.any(np.isfinite(values[name]))}
@@ -124,8 +124,8 @@ def test_every_variable_and_dimension_says_what_it_is(record: System, method: Me
     for dim in set(found.dims) - plain:
         assert known[str(dim)]["long_name"], dim
     assert found.attrs["equations"]
-    assert found.attrs["kernel_version"] == method.kernel
-    assert method.seconds(system, size(method), 2.0) > 0
+    assert found.attrs["kernel_version"] == method.about.kernel
+    assert method.cost.seconds(system, size(method), 2.0) > 0
     assert_every_format(described(found, system))
 
 
@@ -139,12 +139,12 @@ def test_what_is_kept_has_its_shape_and_changes_no_other_number(
     coords = method.coords_of(TIMES, SAVE, system.dims())
     for output in method.outputs_of(SAVE):
         assert np.shape(with_it[output.name]) == tuple(len(coords[d]) for d in output.dims)
-    for output in method.outputs:
+    for output in method.outputs.always:
         assert with_it[output.name].tobytes() == without[output.name].tobytes()
     if "cdf" in with_it:
         below = with_it["cdf"]
         if "fixed_point" in coords:  # a list of states, which NaN fill up
-            below = below[np.isfinite(with_it[method.outputs[0].name])]
+            below = below[np.isfinite(with_it[method.outputs.always[0].name])]
         assert below.size
         assert np.all((below >= 0) & (below <= 1))
         assert with_it["weight"].sum() == pytest.approx(1.0)
@@ -154,7 +154,10 @@ def test_what_is_kept_has_its_shape_and_changes_no_other_number(
 def test_what_is_asked_for_by_name_changes_no_other_number(record: System, method: Method) -> None:
     system = problem(record, method)
     without = once(record, method, system).values
-    for names in ([method.extras[0].name], [output.name for output in method.extras]):
+    for names in (
+        [method.outputs.extras[0].name],
+        [output.name for output in method.outputs.extras],
+    ):
         save = Save(extra=tuple(names))
         found = computed(method, system, save).values
         coords = method.coords_of(TIMES, save, system.dims())
@@ -169,7 +172,7 @@ VARIANTS = [
     for record in RECORDS
     for noise in ("own", "shared")
     for name, method in methods_of(record.name, noise).items()
-    if method.together is not None
+    if getattr(method, "together", None) is not None
 ]
 
 
@@ -204,7 +207,7 @@ def test_a_formula_in_t_is_allowed_until_it_is_negative(record: System, name: st
     one = problems(record)[0].model_copy(update={name: "0.1*(1 - t/3)", **others})
     assert one.refuses_until(2.9) == ""
     assert SENTENCE.fullmatch(one.refuses_until(4.0))
-    if all(method.refuses(one) for method in record.with_role(Role.LIMIT)):
+    if all(method.scope.refuses(one) for method in record.with_role(Role.LIMIT)):
         return
     for ask in (hdica.limit, hdica.simulate):
         with pytest.raises(HdicaError, match=f"{name} = '0.1.* at t = 3 and is -0.03333 at t = 4"):
@@ -214,7 +217,7 @@ def test_a_formula_in_t_is_allowed_until_it_is_negative(record: System, name: st
 @pytest.mark.parametrize(("record", "method"), EVERY)
 def test_a_refusal_is_one_sentence(record: System, method: Method) -> None:
     for system in problems(record):
-        why = method.refuses(system)
+        why = method.scope.refuses(system)
         assert why == "" or SENTENCE.fullmatch(why)
 
 
@@ -223,7 +226,7 @@ def test_a_refusal_is_one_sentence(record: System, method: Method) -> None:
 def test_fields_that_it_ignores_change_nothing(record: System, method: Method) -> None:
     """Of fields with a plain number: others are tried by the tests of their system."""
     system = problem(record, method)
-    for name in method.ignores & set(type(system).model_fields):
+    for name in method.scope.ignores & set(type(system).model_fields):
         value = getattr(system, name)
         if not isinstance(value, float):
             continue
@@ -239,7 +242,7 @@ def _study(record: System, method: Method, out: Any) -> Any:
         next(
             g
             for g, s in zip(record.examples, problems(record), strict=True)
-            if not method.refuses(s)
+            if not method.scope.refuses(s)
         )
     )
     where = {"n": [20, 30]} if method.takes_n else {}
@@ -281,7 +284,7 @@ AGREEING = [
     for record in RECORDS
     for limit in record.with_role(Role.LIMIT)
     for simulation in record.with_role(Role.SIMULATION)
-    if limit.accuracy != "approximate" and simulation.accuracy.startswith("exact")
+    if limit.about.accuracy != "approximate" and simulation.about.accuracy.startswith("exact")
     if simulation.takes_n  # without n nobody but the system knows what goes to its limit
 ]
 
@@ -290,7 +293,11 @@ AGREEING = [
 def test_a_limit_is_where_simulations_go(record: System, limit: Method, simulation: Method) -> None:
     """At n = 2000, within four standard errors and a finite-n term of 10/n; 2 % off is seen by
     the tests of each system, which have the seeds for it."""
-    able = [s for s in problems(record) if not limit.refuses(s) and not simulation.refuses(s)]
+    able = [
+        s
+        for s in problems(record)
+        if not limit.scope.refuses(s) and not simulation.scope.refuses(s)
+    ]
     if not able:
         pytest.skip("no example has both")
     system, n, name = able[0], 2000, record.order_parameters[0].name
@@ -304,7 +311,7 @@ def test_a_limit_is_where_simulations_go(record: System, limit: Method, simulati
 def test_names_of_variables_do_not_meet_those_of_dimensions() -> None:
     for record in RECORDS:
         for method in record.methods:
-            every = method.outputs + method.extras
+            every = method.outputs.always + method.outputs.extras
             assert {o.name for o in every} <= taken_names(every)
             assert len({o.name for o in every}) == len(every)
             assert not {o.name for o in every} & {dim for o in every for dim in o.dims}
@@ -329,7 +336,9 @@ def test_the_api_finds_every_role() -> None:
     for record in RECORDS:
         for system in problems(record):
             able = [
-                m for m in record.with_role(Role.SIMULATION) if m.rank and not m.refuses(system)
+                m
+                for m in record.with_role(Role.SIMULATION)
+                if m.rank and not m.scope.refuses(system)
             ]
             assert able
             found = hdica.simulate(system, n=size(able[0], 30), times=[0, 1], seeds=2)

@@ -36,7 +36,7 @@ CASES = [
     pytest.param(method, before, system, id=f"{name}-{method}")
     for name, before, system in PROBLEMS
     for method in ("ode", "ornstein_uhlenbeck", "particles", "fixed_points")
-    if not methods_of(type(system).__name__)[method].refuses(system)
+    if not methods_of(type(system).__name__)[method].scope.refuses(system)
 ]
 
 
@@ -63,4 +63,4 @@ def test_a_plan_says_what_a_method_does(name: str, before: Any, system: Any) -> 
     n, seed = (500 if method.takes_n else None), (0 if method.stochastic else None)
     method.run(before, TIMES, n, seed, NOTHING)
     work = SECONDS_A_CALL * calls(lambda: method.run(system, TIMES, n, seed, NOTHING))
-    assert work / FACTOR < method.seconds(system, n, TIMES[-1]) < work * FACTOR
+    assert work / FACTOR < method.cost.seconds(system, n, TIMES[-1]) < work * FACTOR

@@ -19,7 +19,7 @@ from hdica.store.results import open_results
 from hdica.study import kept
 from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
-from hdica.systems.points import MAX_BYTES
+from hdica.systems.arguments import MAX_BYTES
 from tests.systems.wander import FADE, RECORD, WANDER, Wander, known
 
 TIMES = [0.0, 3.0, 10.0]
@@ -63,7 +63,7 @@ def test_a_limit_gives_what_is_asked_for() -> None:
 
 
 def test_auto_takes_the_method_that_gives_it() -> None:
-    quick = replace(WANDER, name="quick", rank=1, extras=())
+    quick = replace(WANDER, name="quick", outputs=replace(WANDER.outputs, extras=()))
     slow = replace(WANDER, rank=2)
     with known(replace(RECORD, methods=(quick, slow, FADE))):
         assert hdica.simulate(SYSTEM, times=TIMES).attrs["method"] == "quick"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica.systems.kernel import BASE, KERNEL_VERSION, kernel_of, version_of
+from hdica.systems.method import BASE, KERNEL_VERSION, kernel_of, version_of
 from hdica.systems.registry import systems
 from tests.systems.reach import PACKAGE, folder_of, folders, reached
 
@@ -83,7 +83,7 @@ def test_every_file_that_computes_is_in_a_guarded_folder() -> None:
 
 @pytest.mark.parametrize(("name", "method"), METHODS, ids=[f"{n}-{m.name}" for n, m in METHODS])
 def test_a_method_declares_the_folders_that_its_code_reaches(name: str, method: object) -> None:
-    assert set(method.engines) == reached(method)  # type: ignore[attr-defined]
+    assert set(method.about.engines) == reached(method)  # type: ignore[attr-defined]
 
 
 def test_a_new_version_of_a_folder_is_told_to_those_that_use_it_alone(

@@ -100,7 +100,7 @@ CONTROL = (Role.STEADY_STATES, "own")
 def _digest(record: System, method: Method) -> str:
     digest = hashlib.sha256()
     for system in problems(record):
-        if method.refuses(system):
+        if method.scope.refuses(system):
             continue
         seed = 3 if method.stochastic else None
         found = method.run(system, TIMES, size(method), seed, NOTHING).values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,8 @@ from hdica.finite.record import Observation, Track, Values, record
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.systems import registry
-from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, Simulation, Size
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import Clock, Control, Dimension, OrderParameter, Paper, System
 from hdica.systems.trials import seeded
@@ -65,24 +67,25 @@ def fade(system: Wander, times: Array, n: Any, seed: Any, save: Save) -> PointRe
 
 
 MEAN = Output("m", ("time",), "mean of x")
-PLAIN: dict[str, Any] = {
-    "equations": "nobody 1900 (1)", "kernel": "1",
-    "seconds": lambda system, n, last: 1e-5 * last + 1e-6,
-}  # fmt: skip
-WANDER = Method(
-    **PLAIN, name="wander", role=Role.SIMULATION, rank=1, accuracy="exact", stochastic=True,
-    finite=False, outputs=(MEAN,), run=seeded("wander", wander),
-    extras=(Output("x", ("time", "component"), "all of x"),),
-    held=lambda system, n: system.dimension**8,  # so that a small system is too large
+ABOUT = About(accuracy="exact", equations="nobody 1900 (1)", version="1")
+COST = Cost(seconds=lambda system, n, last: 1e-5 * last + 1e-6)
+WANDER = Simulation(
+    name="wander", role=Role.SIMULATION, rank=1, about=ABOUT, scope=Scope(n=Size.NONE),
+    outputs=Outputs((MEAN,), extras=(Output("x", ("time", "component"), "all of x"),)),
+    # So that a small system is too large.
+    cost=replace(COST, memory=lambda system, n: system.dimension**8),
+    run=seeded("wander", wander),
 )  # fmt: skip
-SIZED = Method(
-    **PLAIN, name="sized", role=Role.SIMULATION, accuracy="approximate", stochastic=True,
-    outputs=(MEAN,), run=seeded("sized", sized),
+SIZED = Simulation(
+    name="sized", role=Role.SIMULATION, about=replace(ABOUT, accuracy="approximate"),
+    outputs=Outputs((MEAN,)), cost=COST, run=seeded("sized", sized),
 )  # fmt: skip
-FADE = Method(
-    **PLAIN, name="fade", role=Role.LIMIT, rank=1, accuracy="exact", run=fade,
-    outputs=(MEAN, Output("m_error", ("time",), "error of m")),
-    extras=(Output("square", ("time",), "m^2"),),
+FADE = Limit(
+    name="fade", role=Role.LIMIT, rank=1, about=ABOUT, cost=COST, run=fade,
+    outputs=Outputs(
+        (MEAN, Output("m_error", ("time",), "error of m")),
+        extras=(Output("square", ("time",), "m^2"),),
+    ),
 )  # fmt: skip
 RECORD = System(
     parameters=Wander,

@@ -1,6 +1,4 @@
-"""When does the overlap cross a level? Settings, numbers, figure and findings of an analysis."""
-
-from __future__ import annotations
+"""When does the overlap cross a level? An analysis: settings, numbers, a figure, findings."""
 
 from typing import Annotated
 
@@ -8,73 +6,52 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, largest_n
-from hdica.analysis.record import Analysis, Section
-from hdica.analysis.settings import TIME, Needs, Settings, SweptName, Variable, looked_at
-from hdica.show.finding import Finding, Form
-from hdica.show.panel import Panel, Points
-from hdica.show.words import OKABE_ITO, axis, words
+from hdica.analysis import reading, record, settings
+from hdica.show import finding, panel, words
+
+RUNS = settings.Needs(True, settings.looked_at, (settings.TIME,), found=True)
+"""A stochastic method that gives the variable over time."""
 
 
-class Crossing(Settings):
+class Crossing(settings.Settings):
     """When the overlap of a simulation crosses a level."""
 
-    x: SweptName = Field(description="swept parameter on the horizontal axis")
-    simulation: Annotated[str, Needs(True, looked_at, (TIME,), found=True)] = Field(
-        default="", description="stochastic method that gives the overlap"
-    )
-    variable: Variable = ""
+    x: settings.SweptName = Field(description="swept parameter on the horizontal axis")
+    simulation: Annotated[str, RUNS] = Field("", description="method that gives the overlap")
+    variable: settings.Variable = ""
     level: float = Field(default=0.5, gt=0, lt=1, description="level that is crossed")
 
 
-def compute(tree: xr.DataTree, settings: Crossing) -> xr.Dataset:
+def compute(tree: xr.DataTree, chosen: Crossing) -> xr.Dataset:
     """Mean over seeds of the first time above the level, with its standard error."""
-    values = finished(group(tree, settings.simulation), settings.variable)
-    values = values.sel(n=largest_n(values), drop=True).reset_coords(drop=True)
-    above = values >= settings.level
-    first = values["time"].isel(time=above.argmax("time")).where(above.any("time"))
+    values = reading.finished(reading.group(tree, chosen.simulation), chosen.variable)
+    above = values.sel(n=reading.largest_n(values), drop=True) >= chosen.level
+    first = above["time"].isel(time=above.argmax("time")).where(above.any("time"))
     first = first.reset_coords(drop=True)
-    count = first.notnull().sum("seed")
-    found = {
-        "crossing": first.mean("seed"),
-        "crossing_se": first.std("seed", ddof=1) / np.sqrt(count),
-        "count": count,
-    }
-    out = xr.Dataset(found, attrs={"x": settings.x, "level": settings.level})
-    names = {
-        "crossing": "mean first time above the level",
-        "crossing_se": "standard error of the mean first time above the level",
-        "count": "seeds that cross the level",
-    }
-    return described(out, names)
+    se = first.std("seed", ddof=1) / np.sqrt(first.notnull().sum("seed"))
+    about = {"long_name": "mean first time above the level"}
+    data = {"crossing": first.mean("seed").assign_attrs(about), "crossing_se": se}
+    return xr.Dataset(data, attrs={"x": chosen.x, "level": chosen.level})
 
 
-def figure(data: xr.Dataset) -> list[Panel]:
+def figure(data: xr.Dataset) -> list[panel.Panel]:
     """The mean time against the swept parameter."""
-    x = data.attrs["x"]
-    y, se = data["crossing"].values, data["crossing_se"].values
-    label = words(f"first time above {data.attrs['level']:g}")
-    points = Points(data[x].values, y, label, OKABE_ITO[0], y - 2 * se, y + 2 * se)
-    caption = "Bars: two standard errors over seeds."
-    return [Panel("crossing", words("Crossing"), axis(x), axis("t"), (points,), caption)]
+    x, y, se = data[data.attrs["x"]].values, data["crossing"].values, data["crossing_se"].values
+    label = words.words(f"first time above {data.attrs['level']:g}; bars: two standard errors")
+    points = panel.Points(x, y, label, words.OKABE_ITO[0], y - 2 * se, y + 2 * se)
+    axes = words.axis(data.attrs["x"]), words.axis("t")
+    return [panel.Panel("crossing", words.words("Crossing"), *axes, (points,))]
 
 
-def findings(data: xr.Dataset) -> list[Finding]:
+def findings(data: xr.Dataset) -> list[finding.Finding]:
     """The earliest crossing, with its error."""
     if not data["crossing"].notnull().any():
         return []
     best, x = data.isel(data["crossing"].argmin(...)), data.attrs["x"]
-    name = words(f"the mean time at which runs cross {data.attrs['level']:g}")
-    value, error = float(best["crossing"]), float(best["crossing_se"])
-    return [Finding(name, {x: float(best[x])}, value, error, form=Form.SMALLEST)]
+    name = words.words(f"the mean time at which runs cross {data.attrs['level']:g}")
+    value, error, form = best["crossing"], best["crossing_se"], finding.Form.SMALLEST
+    return [finding.Finding(name, {x: float(best[x])}, float(value), float(error), form=form)]
 
 
-ANALYSIS = Analysis(
-    name="crossing",
-    compute=compute,
-    settings=Crossing,
-    sections=(Section("crossing", "Crossing times", figure, 50),),
-    findings=findings,
-    rank=50,
-)
+SHOWN = record.Section("crossing", "Crossing times", figure, 50)
+ANALYSIS = record.Analysis("crossing", compute, Crossing, (SHOWN,), 50, findings)

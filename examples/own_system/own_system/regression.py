@@ -14,43 +14,31 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from hdica import plug_in as hd
 from hdica.ingredients.pushes import Push, parse_push
-from hdica.systems.fields import (
-    ALIASES,
-    PRIORS,
-    SCHEDULE,
-    STARTS,
-    FormulaText,
-    PriorSpec,
-    SourceSpec,
-    StartSpec,
-    StepSize,
-    prior,
-)
-from hdica.systems.parameters import Parameters
-from hdica.systems.projected.controls import FEATURE, OVERLAP, PENALTY, SYMBOLS, TAU
+from hdica.systems import fields
+from hdica.systems.projected import controls
 from hdica.systems.projected.pushed import pushed_methods
-from hdica.systems.system import Paper, System
 
 
-class RobustRegression(Parameters):
+class RobustRegression(hd.Parameters):
     """Regression with a normalised estimate and bounded steps."""
 
-    tau: StepSize = Field(description=SCHEDULE)
+    tau: fields.StepSize = Field(description=fields.SCHEDULE)
     scale: float = Field(1.0, gt=0, description="k: errors beyond it count no more than it")
-    source: SourceSpec = Field("gaussian", description="law of the label c")
-    regularizer: FormulaText = Field("0", description="phi, a formula in `x`")
-    prior: PriorSpec = Field("dense", description=PRIORS)
-    start: StartSpec = Field({"overlap": 0.1}, description=STARTS)
-    constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
+    source: fields.SourceSpec = Field("gaussian", description="law of the label c")
+    regularizer: fields.FormulaText = Field("0", description="phi, a formula in `x`")
+    prior: fields.PriorSpec = Field("dense", description=fields.PRIORS)
+    start: fields.StartSpec = Field({"overlap": 0.1}, description=fields.STARTS)
+    constants: dict[str, float] = Field({}, description=fields.CONSTANTS)
 
-    aliases: ClassVar = ALIASES
+    aliases: ClassVar = fields.ALIASES
     formulas: ClassVar = {"tau": "t", "regularizer": "x"}
     sized_by: ClassVar = {"feature": "prior"}
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """The value of xi in each group of entries."""
-        return {"feature": tuple(prior(self).group_values.tolist())}
+        return {"feature": tuple(fields.prior(self).group_values.tolist())}
 
 
 def push(system: RobustRegression) -> Push:
@@ -58,17 +46,14 @@ def push(system: RobustRegression) -> Push:
     return parse_push("k*tanh((c - u)/k)", {"k": system.scale})
 
 
-SYSTEM = System(
+SYSTEM = hd.System(
     parameters=RobustRegression,
     title="Robust regression on the sphere",
-    papers=(Paper("this example", "A rule of one's own"),),
-    order_parameters=(OVERLAP, PENALTY),
-    controls=(TAU,),
-    dimensions=(FEATURE,),
-    symbols=SYMBOLS,
-    examples=(
-        {"tau": 0.3},
-        {"tau": 0.3, "regularizer": "0.2*sign(x)", "prior": {"sparse": 0.3}},
-    ),
+    papers=(hd.Paper("this example", "A rule of one's own"),),
+    order_parameters=(controls.OVERLAP, controls.PENALTY),
+    controls=(controls.TAU,),
+    dimensions=(controls.FEATURE,),
+    symbols=controls.SYMBOLS,
+    examples=({"tau": 0.3}, {"tau": 0.3, "regularizer": "0.2*sign(x)", "prior": {"sparse": 0.3}}),
     methods=pushed_methods(push, "robust regression on the sphere", "this example"),
 )

@@ -14,8 +14,7 @@ from hdica.analysis.reading import space, study, system_of
 from hdica.errors import HdicaError
 from hdica.show.typeset import typeset
 from hdica.show.words import plural
-from hdica.systems.notes import joined
-from hdica.systems.system import System
+from hdica.systems.system import System, joined
 
 MOST = 4096
 """Points of a grid that are asked."""

@@ -17,7 +17,7 @@ from hdica.show.marks import color_of, level
 from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.wording import among
 from hdica.show.words import axis, place, symbol, words
-from hdica.systems.kinds import ZERO
+from hdica.systems.outputs import ZERO
 
 LONG_NAMES = {
     "drift": "g(q) = (1/tau) dq/dt",

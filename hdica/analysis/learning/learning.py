@@ -15,7 +15,7 @@ from hdica.show.typeset import typeset
 from hdica.show.wording import among
 from hdica.show.words import count, method_name, plural
 from hdica.status import DONE
-from hdica.systems.kinds import ZERO
+from hdica.systems.outputs import ZERO
 
 LOST = 0.05
 """A limit that ends with overlaps this small has learned nothing."""

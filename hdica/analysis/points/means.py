@@ -23,7 +23,7 @@ from hdica.analysis.points.space import (
 from hdica.analysis.reading import finished
 from hdica.show.choose import spread
 from hdica.status import STATUS_NAMES
-from hdica.systems.method import HISTOGRAM
+from hdica.systems.outputs import HISTOGRAM
 from hdica.verdict.ladder import moments
 
 MOST_CELLS = 160

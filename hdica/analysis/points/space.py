@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hdica.analysis.reading import grid_of, overlaps
 from hdica.show.terms import padded
 from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
-from hdica.systems.method import DENSITIES, STEADY_DENSITIES
+from hdica.systems.outputs import DENSITIES, STEADY_DENSITIES
 
 DENSITY = DENSITIES[0]
 """The variable that is drawn as densities, and its own dimensions."""

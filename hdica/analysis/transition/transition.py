@@ -19,7 +19,7 @@ from hdica.show.finding import Finding, Form
 from hdica.show.marks import SYMBOLS, color_of
 from hdica.show.panel import Array, Item, Panel, Points
 from hdica.show.words import EMPTY, Text, critical, leading, size, symbol, words
-from hdica.systems.kinds import ZERO
+from hdica.systems.outputs import ZERO
 
 OVERLAP = "Q"
 """Name of the overlap in what is returned, whatever its system calls it: files have it."""

@@ -10,7 +10,7 @@ from typing import Any
 from hdica.inputs.filters import save_series
 from hdica.inputs.images import load_images
 from hdica.inputs.network import Training, check_training, train
-from hdica.systems.points import check_seeds
+from hdica.systems.arguments import check_seeds
 
 
 def train_filters(

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import is_number
 from hdica.inputs.data_input import BUNDLED, Reads, data_input, path_of
 from hdica.inputs.filters import load_filters
 from hdica.inputs.images import pictures
 from hdica.inputs.network import Training, check_training, snapshot_steps, train
 from hdica.inputs.series import Series
-from hdica.systems.fields import is_number
 
 FILTERS = (
     "a path below `data/`, or `{path, sha256}`: `.npy`, `.npz`, PyTorch checkpoints, or a folder "

@@ -22,7 +22,18 @@ from hdica.systems.filter_series.compute import (
 from hdica.systems.filter_series.fields import rank, series, shape
 from hdica.systems.filter_series.measures import random_excess_overlap
 from hdica.systems.filter_series.system import FilterSeries, check_patches
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.trials import content_of
 
 PAPER = "Reduce and Conquer 2025"
@@ -97,38 +108,40 @@ def _seconds(system: FilterSeries, n: int | None, last: float) -> float:
     return 0.05 + each + 10 * training
 
 
-HISTORY = Method(
+HISTORY = Simulation[FilterSeries](
     name="filter_history",
-    about="overlap of the filters with the principal subspace, and kurtosis, at every snapshot",
-    engines=ENGINES,
     role=Role.SIMULATION,
     rank=1,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    outputs=(
-        Output("excess_overlap", _AT, f"{_SQUARED}, mean over filters"),
-        Output("excess_overlap_sd", _AT, "standard deviation of excess_overlap among filters"),
-        Output("printed_overlap", _AT, f"{_PRINTED}, mean over filters"),
-        Output("normalised_overlap", _AT, "excess_overlap/(1 - k/d), 1 in the subspace"),
-        Output("kurtosis", _AT, "excess kurtosis of w.x, mean over filters"),
-        Output("kurtosis_sd", _AT, "standard deviation of kurtosis among filters"),
-        Output("kurtosis_dcremoved", _AT, "excess kurtosis of w.x, patches without their own mean"),
-        Output("rise_overlap", (), "step at which excess_overlap has risen half-way", "steps"),
-        Output("rise_kurtosis", (), "step at which kurtosis has risen half-way", "steps"),
-        Output(
-            "rise_kurtosis_dcremoved",
-            (),
-            "step at which kurtosis_dcremoved has risen half-way",
-            "steps",
-        ),
+    about=About(
+        text="overlap of the filters with the principal subspace, and kurtosis, at every snapshot",
+        accuracy="exact",
+        equations=f"{PAPER}, (A.1) with squared lengths, (A.2) with the mean subtracted",
+        engines=ENGINES,
     ),
+    outputs=Outputs(
+        (
+            Output("excess_overlap", _AT, f"{_SQUARED}, mean over filters"),
+            Output("excess_overlap_sd", _AT, "standard deviation of excess_overlap among filters"),
+            Output("printed_overlap", _AT, f"{_PRINTED}, mean over filters"),
+            Output("normalised_overlap", _AT, "excess_overlap/(1 - k/d), 1 in the subspace"),
+            Output("kurtosis", _AT, "excess kurtosis of w.x, mean over filters"),
+            Output("kurtosis_sd", _AT, "standard deviation of kurtosis among filters"),
+            Output(
+                "kurtosis_dcremoved", _AT, "excess kurtosis of w.x, patches without their own mean"
+            ),
+            Output("rise_overlap", (), "step at which excess_overlap has risen half-way", "steps"),
+            Output("rise_kurtosis", (), "step at which kurtosis has risen half-way", "steps"),
+            Output(
+                "rise_kurtosis_dcremoved",
+                (),
+                "step at which kurtosis_dcremoved has risen half-way",
+                "steps",
+            ),
+        )
+    ),
+    cost=Cost(seconds=_seconds, memory=lambda system, n: 2 * system.patches, fused=True),
+    scope=Scope(refuses=refusal(_able), n=Size.NONE),
     run=_history,
-    refuses=refusal(_able),
-    seconds=_seconds,
-    fused=True,
-    held=lambda system, n: 2 * system.patches,
-    equations=f"{PAPER}, (A.1) with squared lengths, (A.2) with the mean subtracted",
 )
 
 
@@ -172,24 +185,35 @@ def ranks_of(d: int) -> NDArray[np.int64]:
 SPECTRUM = replace(
     HISTORY,
     name="rank_spectrum",
-    about="overlap of the last filters with the leading k components, over k/d; pictures of both",
     role=Role.OTHER,
     rank=None,
-    outputs=(
-        Output("excess_overlap", _OVER, f"{_SQUARED}, mean over filters"),
-        Output("excess_overlap_sd", _OVER, "standard deviation of excess_overlap among filters"),
-        Output("printed_overlap", _OVER, f"{_PRINTED}, mean over filters"),
-        Output("explained", _OVER, "share of the variance of patches in the leading k components"),
-        Output("peak", (), "k/d at which excess_overlap is largest"),
+    about=replace(
+        HISTORY.about,
+        text=(
+            "overlap of the last filters with the leading k components, over k/d; pictures of both"
+        ),
+        equations=f"{PAPER}, Figure A.1: (A.1) of the final filters over the rank",
     ),
-    extras=(
-        Output("components", _PIXELS, "principal components of the patches"),
-        Output("last_filters", _PIXELS, "filters of the last snapshot"),
+    outputs=Outputs(
+        (
+            Output("excess_overlap", _OVER, f"{_SQUARED}, mean over filters"),
+            Output(
+                "excess_overlap_sd", _OVER, "standard deviation of excess_overlap among filters"
+            ),
+            Output("printed_overlap", _OVER, f"{_PRINTED}, mean over filters"),
+            Output(
+                "explained", _OVER, "share of the variance of patches in the leading k components"
+            ),
+            Output("peak", (), "k/d at which excess_overlap is largest"),
+        ),
+        extras=(
+            Output("components", _PIXELS, "principal components of the patches"),
+            Output("last_filters", _PIXELS, "filters of the last snapshot"),
+        ),
+        coords=lambda times: {"fraction": FRACTIONS},
     ),
+    scope=replace(HISTORY.scope, ignores=frozenset({"k"})),
     run=_spectrum,
-    coords=lambda times: {"fraction": FRACTIONS},
-    ignores=frozenset({"k"}),
-    equations=f"{PAPER}, Figure A.1: (A.1) of the final filters over the rank",
 )
 
 
@@ -230,30 +254,33 @@ def _outputs(dims: tuple[str, ...]) -> tuple[Output, ...]:
     )
 
 
-CHANCE = Method(
+CHANCE = Limit[FilterSeries](
     name="random_directions",
-    about="the same overlaps of random directions, in closed form: what chance gives",
-    engines=BY_CHANCE,
     role=Role.LIMIT,
     rank=1,
-    accuracy="exact",
-    outputs=_outputs(_AT),
+    about=About(
+        text="the same overlaps of random directions, in closed form: what chance gives",
+        accuracy="exact",
+        equations="|Pw|^2/|w|^2 of a random w has the law Beta(k/2, (d - k)/2)",
+        engines=BY_CHANCE,
+    ),
+    outputs=Outputs(_outputs(_AT)),
+    cost=Cost(seconds=lambda system, n, last: 1e-3),
+    scope=Scope(
+        refuses=refusal(lambda system: rank(system, shape(system)[1] * shape(system)[2] ** 2)),
+        ignores=frozenset({"images", "patches"}),
+    ),
     run=_chance,
-    refuses=refusal(lambda system: rank(system, shape(system)[1] * shape(system)[2] ** 2)),
-    seconds=lambda system, n, last: 1e-3,
-    ignores=frozenset({"images", "patches"}),
-    equations="|Pw|^2/|w|^2 of a random w has the law Beta(k/2, (d - k)/2)",
 )
 CHANCE_SPECTRUM = replace(
     CHANCE,
     name="random_spectrum",
-    about="the same over k/d",
-    rank=None,
     role=Role.OTHER,
-    outputs=_outputs(_OVER),
+    rank=None,
+    about=replace(CHANCE.about, text="the same over k/d"),
+    outputs=Outputs(_outputs(_OVER), coords=lambda times: {"fraction": FRACTIONS}),
+    scope=replace(CHANCE.scope, ignores=frozenset({"images", "patches", "k"})),
     run=_chance_spectrum,
-    coords=lambda times: {"fraction": FRACTIONS},
-    ignores=frozenset({"images", "patches", "k"}),
 )
 
 METHODS = (HISTORY, SPECTRUM, CHANCE, CHANCE_SPECTRUM)

@@ -7,15 +7,15 @@ Nothing is trained here unless it is asked for: filters are data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from hdica.errors import HdicaError
 from hdica.inputs.data_input import DATA, DataInput
+from hdica.systems.arguments import check_memory
 from hdica.systems.filter_series.fields import FILTERS, FilterInput, Share, series, shape
 from hdica.systems.parameters import Parameters
-from hdica.systems.points import check_memory
 
 COMPONENTS = 64
 """Principal components that are shown, as in Figure A.1."""
@@ -28,26 +28,6 @@ class FilterSeries(Parameters):
     components of patches x drawn from images. What is followed is how much of w lies in their span
     (A.1) and how far from normal w.x is (A.2). Time is the training step; between two snapshots
     everything is as at the earlier one.
-
-    Parameters
-    ----------
-    filters
-        A path below ``data/`` (see :func:`hdica.inputs.filters.load_filters`), such as
-        ``"filters/small_network"``; ``{"trained": {...}}`` with fields of
-        :class:`hdica.inputs.network.Training`, which needs PyTorch; or ``{"random": {"filters",
-        "width", "seed"}}``, normal entries and no training.
-    images
-        From which patches are drawn: see :func:`hdica.inputs.data_input.data_input`.
-    colour
-        ``"grey"`` for filters of one channel, ``"rgb"`` for three.
-    patches
-        How many are drawn: a seed draws others.
-    k
-        Dimension of the principal subspace: below 1 a share of d, otherwise the number itself.
-    layer
-        Name of the weights in PyTorch checkpoints; empty for the first convolution.
-    training
-        Number of the training in a folder that has several.
 
     Raises
     ------
@@ -105,6 +85,6 @@ class FilterSeries(Parameters):
         }
 
 
-def check_patches(system: Any, d: int) -> None:
+def check_patches(system: FilterSeries, d: int) -> None:
     """Refuse more patches than memory holds: twice, with their copy that is centred."""
     check_memory(16.0 * system.patches * d, f"patches = {system.patches}", "fewer patches")

@@ -123,7 +123,7 @@ def _own(record: System) -> list[Method]:
     return list(record.methods) if record.parameters is HebbianICA else []
 
 
-def _named(system: Any, name: str, kind: str) -> Method:
+def _named(system: HebbianICA, name: str, kind: str) -> Method:
     """One of the methods of this system, if it applies."""
     return first_of(candidates(system, name, kind, _own, _own), system)
 
@@ -131,7 +131,7 @@ def _named(system: Any, name: str, kind: str) -> Method:
 @shown
 @limited
 def escape_signs(
-    system: Any,
+    system: HebbianICA,
     *,
     timeout: float | None = USUAL,
     progress: bool | None = None,
@@ -257,7 +257,7 @@ def conflict_region(
 @shown
 @limited
 def asymptotics(
-    system: Any,
+    system: HebbianICA,
     *,
     timeout: float | None = USUAL,
     progress: bool | None = None,

@@ -104,7 +104,7 @@ _KNOWN: dict[tuple[type[Any], type[Any]], Callable[[Any], Any]] = {
 }
 
 
-def convert(system: Any, to: type[Any]) -> Any:
+def convert(system: HebbianICA, to: type[Any]) -> Any:
     """The same problem as another system, where the two coincide as n -> infinity.
 
     Hebbian ICA with K = M = 1 and online ICA without a regularizer have one limit: R is Q, mu is
@@ -147,7 +147,7 @@ def convert(system: Any, to: type[Any]) -> Any:
 @shown
 @limited
 def tracking(
-    system: Any, *, timeout: float | None = USUAL, progress: bool | None = None
+    system: HebbianICA, *, timeout: float | None = USUAL, progress: bool | None = None
 ) -> xr.Dataset:
     """The constant step size that holds the largest overlap with a source that drifts.
 
@@ -216,7 +216,7 @@ def tracking(
     return described(xr.Dataset(data), system)
 
 
-def _drift_of(system: Any) -> float:
+def _drift_of(system: HebbianICA) -> float:
     """The rate of the drift, or the sentence that says what is not allowed."""
     if not isinstance(system, HebbianICA) or (system.projections, len(system.sources)) != (1, 1):
         raise HdicaError(

@@ -26,8 +26,21 @@ from hdica.systems.hebbian_ica.escapes import (
 )
 from hdica.systems.hebbian_ica.fields import signs, start_overlap
 from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
-from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    DIFFUSIONS,
+    NUMERICS,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.trials import seeded
 
 _STEP = 0.02
@@ -85,19 +98,21 @@ def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     return 1e-3 + 4e-5 * steps / _STEP
 
 
-DIFFUSION = Method(
+DIFFUSION = Simulation[HebbianICA](
     name="diffusion",
-    about="paths of √n R by its stochastic differential equation",
-    engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, HOME),
     role=Role.SIMULATION,
-    stochastic=True,
-    accuracy="approximate",
-    outputs=(Output("R", ("time", *PAIR), "overlap R, at rest once it reaches the threshold"),),
+    about=About(
+        text="paths of √n R by its stochastic differential equation",
+        accuracy="approximate",
+        equations=f"{PAPER}, (24)-(25), explicit scheme of weak order 2",
+        engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, HOME),
+    ),
+    outputs=Outputs(
+        (Output("R", ("time", *PAIR), "overlap R, at rest once it reaches the threshold"),)
+    ),
+    cost=Cost(seconds=_path_seconds),
+    scope=Scope(refuses=lambda system: trap_refusal(system, n=True), ignores=frozenset({"alpha"})),
     run=seeded("diffusion", _paths, frozenset({"alpha"})),
-    refuses=lambda system: trap_refusal(system, n=True),
-    seconds=_path_seconds,
-    ignores=frozenset({"alpha"}),
-    equations=f"{PAPER}, (24)-(25), explicit scheme of weak order 2",
 )
 
 
@@ -139,27 +154,35 @@ def _density(
     return PointResult({"density": heights, "alive": alive})
 
 
-FOKKER_PLANCK = Method(
+FOKKER_PLANCK = Limit[HebbianICA](
     name="fokker_planck",
-    about="densities of √n R",
-    engines=(*COMMON, AVERAGES, DIFFUSIONS, NUMERICS, HOME),
     role=Role.OTHER,
-    accuracy="converged",
-    outputs=(
-        Output(
-            "density",
-            ("time", *PAIR, "r"),
-            "density of r = sqrt(n) R, of either sign, below the threshold",
+    about=About(
+        text="densities of √n R",
+        accuracy="converged",
+        equations=f"{PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
+        engines=(*COMMON, AVERAGES, DIFFUSIONS, NUMERICS, HOME),
+    ),
+    outputs=Outputs(
+        (
+            Output(
+                "density",
+                ("time", *PAIR, "r"),
+                "density of r = sqrt(n) R, of either sign, below the threshold",
+            ),
+            Output(
+                "alive", ("time", *PAIR), "probability that abs(R) has not reached the threshold"
+            ),
         ),
-        Output("alive", ("time", *PAIR), "probability that abs(R) has not reached the threshold"),
+        coords=lambda times: {"time": times, "r": POSITIONS},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.3),
+    scope=Scope(
+        refuses=lambda system: trap_refusal(system, n=True),
+        ignores=frozenset({"alpha"}),
+        n=Size.DIMENSION,
     ),
     run=_density,
-    coords=lambda times: {"time": times, "r": POSITIONS},
-    refuses=lambda system: trap_refusal(system, n=True),
-    seconds=lambda system, n, last: 0.3,
-    ignores=frozenset({"alpha"}),
-    equations=f"{PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
-    finite=True,
 )
 
 METHODS = (DIFFUSION, FOKKER_PLANCK)

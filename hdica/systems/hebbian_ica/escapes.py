@@ -47,15 +47,23 @@ from hdica.systems.hebbian_ica.system import (
     HebbianICA,
     plain_refusal,
 )
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     COMMON,
     DIFFUSIONS,
     NUMERICS,
     PASSAGES,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Size,
     kernel_of,
+    refusal,
 )
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
@@ -215,38 +223,43 @@ def _escape(
 
 
 _ENGINES = (*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME)
-ESCAPE = Method(
+ESCAPE = Limit[HebbianICA](
     name="escape",
-    about="laws of the first and the last escape as n → ∞ at fixed ν",
-    engines=_ENGINES,
-    # Points from before the law of the last escape lack one of the outputs.
-    kernel=f"{kernel_of(_ENGINES)}, law of the last",
     role=Role.ESCAPE,
     rank=1,
-    accuracy="converged",
-    outputs=(*ESCAPES, PRINTED),
-    extras=BEST,
+    about=About(
+        text="laws of the first and the last escape as n → ∞ at fixed ν",
+        accuracy="converged",
+        equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
+        engines=_ENGINES,
+        # Points from before the law of the last escape lack one of the outputs.
+        version=f"{kernel_of(_ENGINES)}, law of the last",
+    ),
+    outputs=Outputs((*ESCAPES, PRINTED), extras=BEST, coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 0.45),
+    scope=Scope(
+        refuses=refusal(lambda system: escapes_at_all(system, None)),
+        ignores=frozenset({"alpha", "threshold"}),
+    ),
     run=_escape,
-    coords=over_age,
-    refuses=refusal(lambda system: escapes_at_all(system, None)),
-    seconds=lambda system, n, last: 0.45,
-    ignores=frozenset({"alpha", "threshold"}),
-    equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
-    about="the same by the diffusion at n",
     rank=None,
-    accuracy="approximate",
-    outputs=ESCAPES,
-    extras=(),
-    refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
-    seconds=lambda system, n, last: 0.4,
-    prepares=averages("drift", "noise", "second"),
-    ignores=frozenset({"alpha"}),
-    equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
-    finite=True,
+    about=replace(
+        ESCAPE.about,
+        text="the same by the diffusion at n",
+        accuracy="approximate",
+        equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
+    ),
+    outputs=replace(ESCAPE.outputs, always=ESCAPES, extras=()),
+    cost=Cost(seconds=lambda system, n, last: 0.4, prepares=averages("drift", "noise", "second")),
+    scope=Scope(
+        refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
+        ignores=frozenset({"alpha"}),
+        n=Size.DIMENSION,
+    ),
 )
 
 
@@ -275,23 +288,29 @@ def _trapping(
     return PointResult({"U": np.array(u, dtype=float) / noise, **tables})
 
 
-TRAPPING = Method(
+TRAPPING = Limit[HebbianICA](
     name="trapping",
-    about="the potential of √n R",
-    engines=(*COMMON, AVERAGES, HOME),
     role=Role.OTHER,
-    accuracy="exact",
-    outputs=(
-        Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
-        Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
-        Output("summit", PAIR, "r at the top of the barrier"),
+    about=About(
+        text="the potential of √n R",
+        accuracy="exact",
+        equations=f"{PAPER}, (26) over the D of (25)",
+        engines=(*COMMON, AVERAGES, HOME),
+    ),
+    outputs=Outputs(
+        (
+            Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
+            Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
+            Output("summit", PAIR, "r at the top of the barrier"),
+        ),
+        coords=lambda times: {"r": POSITIONS},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-2),
+    scope=Scope(
+        refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
+        ignores=frozenset({"alpha", "threshold", "start"}),
     ),
     run=_trapping,
-    coords=lambda times: {"r": POSITIONS},
-    refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
-    seconds=lambda system, n, last: 1e-2,
-    ignores=frozenset({"alpha", "threshold", "start"}),
-    equations=f"{PAPER}, (26) over the D of (25)",
 )
 
 
@@ -355,19 +374,19 @@ def _exact(
 ESCAPE_EXACT = replace(
     ESCAPE,
     name="escape_exact",
-    about="law of the escape from R = 0 at n, from the exact chain (K = M = 1)",
-    engines=(*COMMON, AVERAGES, PASSAGES, HOME),
-    kernel="",
     rank=None,
-    accuracy="exact",
-    outputs=OUTPUTS,
-    extras=(),
+    about=About(
+        text="law of the escape from R = 0 at n, from the exact chain (K = M = 1)",
+        accuracy="exact",
+        equations=(
+            f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation"
+        ),
+        engines=(*COMMON, AVERAGES, PASSAGES, HOME),
+    ),
+    outputs=replace(ESCAPE.outputs, always=OUTPUTS, extras=()),
+    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 40)),
+    scope=Scope(refuses=refusal(lambda system: check(system, _ANY)), n=Size.DIMENSION),
     run=_exact,
-    refuses=refusal(lambda system: check(system, _ANY)),
-    seconds=lambda system, n, last: max(2.5, (n or 1) / 40),
-    ignores=frozenset(),
-    equations=f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation",
-    finite=True,
 )
 
 METHODS = (ESCAPE_EXACT, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

@@ -20,14 +20,14 @@ from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
 from hdica.limits.averages.trap import Array, near_zero
-from hdica.systems.fields import formula, is_number, schedule
+from hdica.systems.fields import formula, schedule
 
 ALLOWED = "{drift: rate >= 0 on t = k/n}, {jumps: {times: [t1, ...], share: s in (0, 1]}}, or both"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,10 @@ from hdica.systems.hebbian_ica.fields import (
     unit,
     unplain,
 )
-from hdica.systems.kinds import ZERO
-from hdica.systems.notes import Notes, joined
+from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.outputs import ZERO
 from hdica.systems.projected import learning
+from hdica.systems.system import Notes, joined
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,7 +35,7 @@ _WEAKER = (
 )
 
 
-def _rule(system: Any, i: int, tau: float | None, begin: float) -> learning.Rule:
+def _rule(system: HebbianICA, i: int, tau: float | None, begin: float) -> learning.Rule:
     """Projection i with source i alone, in the terms of a rule with one overlap."""
     sign = float(signs(system)[i])
     text = turned_text(system, sign)
@@ -52,7 +52,7 @@ def _rule(system: Any, i: int, tau: float | None, begin: float) -> learning.Rule
     )
 
 
-def rule_of(system: Any) -> learning.Rule | None:
+def rule_of(system: HebbianICA) -> learning.Rule | None:
     """The system as a rule with one overlap and a nonlinearity, or None if it is none."""
     alone = (system.projections, len(system.sources)) == (1, 1)
     if not alone or unit(system) != "mu" or unplain(system):
@@ -64,14 +64,14 @@ def rule_of(system: Any) -> learning.Rule | None:
         return None
 
 
-def _rules(system: Any) -> list[learning.Rule]:
+def _rules(system: HebbianICA) -> list[learning.Rule]:
     """One rule a pair of projection i and source i, which critical values take apart."""
     if unplain(system):
         return []
     return [_rule(system, i, 1.0, 0.0) for i in range(min(system.projections, len(system.sources)))]
 
 
-def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
+def _limit(system: HebbianICA, values: Mapping[str, Array], times: Array) -> str:
     path = values["R"]
     still = np.flatnonzero(np.abs(path).max(axis=(0, 2)) <= ZERO).tolist()
     if len(still) == system.projections:
@@ -89,7 +89,7 @@ def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
     return learning.fallen(rule, float(path.ravel()[-1])) if rule else ""
 
 
-def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str:
+def _states(system: HebbianICA, overlap: Array, stable: Mask, informative: Mask) -> str:
     rule = rule_of(system)
     if rule is not None:
         return learning.nowhere(rule)[0]
@@ -97,7 +97,7 @@ def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str
 
 
 def _transitions(
-    system: Any, parameter: str, overlap: Array, ends: tuple[float, float] | None
+    system: HebbianICA, parameter: str, overlap: Array, ends: tuple[float, float] | None
 ) -> str:
     rules = _rules(system)
     if overlap.size:

@@ -41,9 +41,22 @@ from hdica.systems.hebbian_ica.system import (
     overlaps_held,
     plain_refusal,
 )
-from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
-from hdica.systems.kinds import padded
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    NUMERICS,
+    OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Refuses,
+    Role,
+    Scope,
+    States,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult, padded
 
 _BELOW = 1e-7
 
@@ -269,35 +282,38 @@ def _search_seconds(system: HebbianICA) -> float:
 
 
 _AT = ("fixed_point",)
-FIXED_POINTS = Method(
+FIXED_POINTS = States[HebbianICA](
     name="fixed_points",
-    about=(
-        "optimal, mixed and symmetric states with their stability, proved complete for "
-        "polynomial f and K·M ≤ 6, else as many as a search finds"
-    ),
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     role=Role.STEADY_STATES,
     rank=1,
-    accuracy="converged",
-    outputs=(
-        Output("R", (*_AT, *PAIR), "overlap R at the fixed point"),
-        Output("eigenvalue", _AT, "largest real part of the Jacobian's eigenvalues"),
-        Output("stable", _AT, "1 if stable, 0 if unstable"),
-        Output("kind", _AT, "0 informative, 1 uninformative (R = 0)"),
-        Output("multiplicity", _AT, "number of images under changes of sign and exchanges"),
-        Output("hits", _AT, "starts of the search that ended at it or an image of it"),
-        Output("certified", (), "1 if it is proved that there is no other fixed point, else 0"),
-        Output("starts", (), "number of starts of the search"),
-        Output("unseen", (), "share of further starts expected to end at a state not listed"),
+    about=About(
+        text="optimal, mixed and symmetric states with their stability, proved complete for "
+        "polynomial f and K·M ≤ 6, else as many as a search finds",
+        accuracy="converged",
+        equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     ),
+    outputs=Outputs(
+        (
+            Output("R", (*_AT, *PAIR), "overlap R at the fixed point"),
+            Output("eigenvalue", _AT, "largest real part of the Jacobian's eigenvalues"),
+            Output("stable", _AT, "1 if stable, 0 if unstable"),
+            Output("kind", _AT, "0 informative, 1 uninformative (R = 0)"),
+            Output("multiplicity", _AT, "number of images under changes of sign and exchanges"),
+            Output("hits", _AT, "starts of the search that ended at it or an image of it"),
+            Output("certified", (), "1 if it is proved that there is no other fixed point, else 0"),
+            Output("starts", (), "number of starts of the search"),
+            Output("unseen", (), "share of further starts expected to end at a state not listed"),
+        ),
+        coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
+    ),
+    cost=Cost(
+        seconds=lambda system, n, last: _search_seconds(system),
+        prepares=averages("drift", "noise"),
+        memory=overlaps_held,
+    ),
+    scope=Scope(refuses=steady_refusal, ignores=IGNORED | {"start", "alpha"}),
     run=_fixed_points,
-    held=overlaps_held,
-    coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
-    refuses=steady_refusal,
-    seconds=lambda system, n, last: _search_seconds(system),
-    prepares=averages("drift", "noise"),
-    ignores=IGNORED | {"start", "alpha"},
-    equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
 )
 
 
@@ -329,27 +345,31 @@ def _critical_refusal(system: HebbianICA) -> str:
     return ""
 
 
-CRITICAL = Method(
+CRITICAL = States[HebbianICA](
     name="critical",
-    about="the μ at which states end",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
-    varies="mu",
     role=Role.TRANSITIONS,
     rank=1,
-    accuracy="converged",
-    outputs=(
-        Output("value", ("transition",), "critical value of mu"),
-        Output("R", ("transition",), "overlap R_ii of the state that ends there"),
-        Output("error", ("transition",), "error of the critical value"),
-        Output("kind", ("transition",), "0 fold"),
+    about=About(
+        text="the μ at which states end",
+        accuracy="converged",
+        equations=f"{PAPER}, fold of (17) for projection i and source i",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
+    ),
+    outputs=Outputs(
+        (
+            Output("value", ("transition",), "critical value of mu"),
+            Output("R", ("transition",), "overlap R_ii of the state that ends there"),
+            Output("error", ("transition",), "error of the critical value"),
+            Output("kind", ("transition",), "0 fold"),
+        ),
+        coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 2e-2, prepares=averages("drift", "noise")),
+    scope=Scope(
+        refuses=_critical_refusal, ignores=IGNORED | {"mu", "eta", "nu", "nu2", "start", "alpha"}
     ),
     run=_critical,
-    coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
-    refuses=_critical_refusal,
-    seconds=lambda system, n, last: 2e-2,
-    prepares=averages("drift", "noise"),
-    ignores=IGNORED | {"mu", "eta", "nu", "nu2", "start", "alpha"},
-    equations=f"{PAPER}, fold of (17) for projection i and source i",
+    varies="mu",
 )
 
 
@@ -371,7 +391,7 @@ def rates_of(system: HebbianICA) -> Rates:
     return rates(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
 
 
-_unstable = refusal(lambda system: critical_mu0(rates_of(system)))
+_unstable: Refuses[HebbianICA] = refusal(lambda system: critical_mu0(rates_of(system)))
 """Empty if R* = I is a stable optimal state of a system, else why not."""
 
 
@@ -400,19 +420,21 @@ def _annealed(
     return PointResult({"R": best + u})
 
 
-ANNEALED = Method(
+ANNEALED = Limit[HebbianICA](
     name="annealed",
-    about="learning curves for μ₀/(t + t₀), to first order",
-    engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.LIMIT,
-    accuracy="approximate",
-    outputs=(Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),),
+    about=About(
+        text="learning curves for μ₀/(t + t₀), to first order",
+        accuracy="approximate",
+        equations=f"{PAPER}, (19)-(20), to first order in R - R*",
+        engines=(*COMMON, AVERAGES, NUMERICS, HOME),
+    ),
+    outputs=Outputs(
+        (Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),)
+    ),
+    cost=Cost(seconds=lambda system, n, last: 5e-3, memory=modes_held),
+    scope=Scope(refuses=annealing_refusal, ignores=IGNORED | {"alpha"}),
     run=_annealed,
-    held=modes_held,
-    refuses=annealing_refusal,
-    seconds=lambda system, n, last: 5e-3,
-    ignores=IGNORED | {"alpha"},
-    equations=f"{PAPER}, (19)-(20), to first order in R - R*",
 )
 
 
@@ -440,29 +462,36 @@ def _asymptotics(
 
 _SOURCE = ("source",)
 EIGENMATRICES = Output("V", ("row", "column", *PAIR), "eigenmatrices V of (35), one an eigenvalue")
-ASYMPTOTICS = Method(
+ASYMPTOTICS = Limit[HebbianICA](
     name="asymptotics",
-    about="eigenvalues and eigenmatrices at the optimal state",
-    engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.OTHER,
-    accuracy="converged",
-    outputs=(
-        Output("xi", _SOURCE, "xi_i = sigma_i <s phi(s) - phi'(s)> of projection i on source i"),
-        Output("power", _SOURCE, "<phi(s)^2>"),
-        Output("eigenvalue", PAIR, "eigenvalue over mu of the Jacobian at R* = I, (36)"),
-        Output("mu0_critical", (), "least mu0 of mu = mu0/t with a decay as 1/t"),
-        Output("mu0_optimal", _SOURCE, "mu0 with the fastest decay of R_ii - 1, 1/xi_i"),
-        Output("decay_optimal", _SOURCE, "limit of t (R_ii - 1) with it"),
-        Output("decay", PAIR, "limit of t (R - R*) with the mu0 of this system, (21)"),
-        Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
+    about=About(
+        text="eigenvalues and eigenmatrices at the optimal state",
+        accuracy="converged",
+        equations=f"{PAPER}, (21), (35) and (36) with the rows i > M of K > M corrected",
+        engines=(*COMMON, AVERAGES, NUMERICS, HOME),
+    ),
+    outputs=Outputs(
+        (
+            Output(
+                "xi", _SOURCE, "xi_i = sigma_i <s phi(s) - phi'(s)> of projection i on source i"
+            ),
+            Output("power", _SOURCE, "<phi(s)^2>"),
+            Output("eigenvalue", PAIR, "eigenvalue over mu of the Jacobian at R* = I, (36)"),
+            Output("mu0_critical", (), "least mu0 of mu = mu0/t with a decay as 1/t"),
+            Output("mu0_optimal", _SOURCE, "mu0 with the fastest decay of R_ii - 1, 1/xi_i"),
+            Output("decay_optimal", _SOURCE, "limit of t (R_ii - 1) with it"),
+            Output("decay", PAIR, "limit of t (R - R*) with the mu0 of this system, (21)"),
+            Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
+        ),
+        extras=(EIGENMATRICES,),
+    ),
+    cost=Cost(seconds=lambda system, n, last: 5e-3, memory=modes_held),
+    scope=Scope(
+        refuses=lambda system: plain_refusal(system, "the optimal state") or _unstable(system),
+        ignores=IGNORED | {"alpha", "start"},
     ),
     run=_asymptotics,
-    held=modes_held,
-    extras=(EIGENMATRICES,),
-    refuses=lambda system: plain_refusal(system, "the optimal state") or _unstable(system),
-    seconds=lambda system, n, last: 5e-3,
-    ignores=IGNORED | {"alpha", "start"},
-    equations=f"{PAPER}, (21), (35) and (36) with the rows i > M of K > M corrected",
 )
 
 METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

@@ -28,9 +28,21 @@ from hdica.systems.hebbian_ica.rule import (
     unwatched,
 )
 from hdica.systems.hebbian_ica.system import HebbianICA, overlaps_held, passage_refusal, rule
-from hdica.systems.kernel import AVERAGES, PROJECTED
-from hdica.systems.method import Bits, Method, Role, refusal
-from hdica.systems.trials import Together, alone, content_of
+from hdica.systems.method import (
+    AVERAGES,
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Outputs,
+    Role,
+    RunAll,
+    Scope,
+    Simulation,
+    Together,
+    refusal,
+)
+from hdica.systems.trials import alone, content_of
 
 
 class _Overlaps:
@@ -111,7 +123,7 @@ PASSAGES = (
 )
 
 
-def passages_in(power: int) -> Together:
+def passages_in(power: int) -> RunAll:
     """First passages in n^power steps."""
 
     def of_rule(
@@ -145,20 +157,21 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     return 5e-4 + steps * 1.5e-9 * (1 + k * (k + m))
 
 
-ESCAPE_TIMES = Method(
+ESCAPE_TIMES = Simulation[HebbianICA](
     name="escape_times",
-    about="when chains first find a source, and when min(K, M) are found",
-    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.ESCAPE,
-    stochastic=True,
-    accuracy="exact in law",
-    bits=Bits.EVERY_KIND,
-    outputs=PASSAGES,
+    about=About(
+        text="when chains first find a source, and when min(K, M) are found",
+        accuracy="exact in law",
+        equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
+        bits=Bits.EVERY_KIND,
+        engines=(*PROJECTED, AVERAGES, HOME),
+    ),
+    outputs=Outputs(PASSAGES),
+    cost=Cost(
+        seconds=_passage_seconds, memory=lambda system, n: LANES * overlaps_held(system), fused=True
+    ),
+    scope=Scope(refuses=passage_refusal),
     run=alone(_PASSAGES),
-    refuses=passage_refusal,
-    seconds=_passage_seconds,
-    fused=True,
-    equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
-    held=lambda system, n: LANES * overlaps_held(system),
-    together=_PASSAGES,
+    together=Together(_PASSAGES),
 )

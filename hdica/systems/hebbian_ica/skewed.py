@@ -43,8 +43,21 @@ from hdica.systems.hebbian_ica.escapes import (
 from hdica.systems.hebbian_ica.fields import given_rate, signs, sources, unit
 from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, passages_in
 from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal
-from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    DIFFUSIONS,
+    NUMERICS,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Together,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.trials import alone
 
 _FLOOR = 8.0
@@ -265,31 +278,36 @@ def _escapes_at_all(system: HebbianICA) -> None:
 
     With another unit it says why the trap of n^3 steps has none, if it has none.
     """
-    why = ESCAPE.refuses(system) if unit(system) != "nu2" else ""
+    why = ESCAPE.scope.refuses(system) if unit(system) != "nu2" else ""
     if why:
         raise HdicaError(why)
     constant_nu2(system)
     check_skewed(shared(system), formula(system, "nonlinearity"), system.projections)
 
 
-SKEWED_ESCAPE = Method(
+SKEWED_ESCAPE = Limit[HebbianICA](
     name="skewed_escape",
-    about="laws of escapes in n² steps as n → ∞ at fixed ν₂, for skewed sources",
-    engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME),
     role=Role.ESCAPE,
     rank=2,
-    accuracy="converged",
-    outputs=(
-        *_squared(ESCAPES),
-        Output("side", PAIR, "sign of the R that an entry escapes to, 0 if it does not"),
+    about=About(
+        text="laws of escapes in n² steps as n → ∞ at fixed ν₂, for skewed sources",
+        accuracy="converged",
+        equations=(
+            f"{PAPER}, leading term of (22) with the noise of (25), first passages to infinity"
+        ),
+        engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME),
     ),
-    extras=_squared(BEST),
+    outputs=Outputs(
+        (
+            *_squared(ESCAPES),
+            Output("side", PAIR, "sign of the R that an entry escapes to, 0 if it does not"),
+        ),
+        extras=_squared(BEST),
+        coords=ESCAPE.outputs.coords,
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.5),
+    scope=Scope(refuses=refusal(_escapes_at_all), ignores=frozenset({"alpha", "threshold"})),
     run=_escape,
-    coords=ESCAPE.coords,
-    refuses=refusal(_escapes_at_all),
-    seconds=lambda system, n, last: 0.5,
-    ignores=frozenset({"alpha", "threshold"}),
-    equations=f"{PAPER}, leading term of (22) with the noise of (25), first passages to infinity",
 )
 
 
@@ -297,12 +315,15 @@ _PASSAGES = passages_in(2)
 SKEWED_ESCAPE_TIMES = replace(
     ESCAPE_TIMES,
     name="skewed_escape_times",
-    about="when chains first find a source, in n² steps",
-    outputs=_squared(PASSAGES),
+    about=replace(ESCAPE_TIMES.about, text="when chains first find a source, in n² steps"),
+    outputs=Outputs(_squared(PASSAGES)),
+    cost=replace(
+        ESCAPE_TIMES.cost,
+        seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * _entries(system),
+    ),
+    scope=Scope(refuses=passage_refusal),
     run=alone(_PASSAGES),
-    together=_PASSAGES,
-    refuses=passage_refusal,
-    seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * _entries(system),
+    together=Together(_PASSAGES),
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.trap import Array
 from hdica.systems.fields import (
@@ -25,7 +26,6 @@ from hdica.systems.fields import (
     SourceSpec,
     check_real,
     formula,
-    is_number,
 )
 from hdica.systems.hebbian_ica.fields import (
     Batch,
@@ -52,44 +52,6 @@ class HebbianICA(Parameters):
     2002, eq. (13), Sigma on the right); the overlaps are R = W'A_s, shape (K, M), and Q = W'W.
     Time is t = k/n.
 
-    Parameters
-    ----------
-    sources
-        Laws of s, a list of at least one: see :func:`hdica.ingredients.sources.make_source`.
-    projections
-        K, at least 1.
-    nonlinearity
-        phi, a formula in x.
-    sigma
-        Diagonal of Sigma: K entries +1 or -1; ``"stability"``, which takes eq. (14), or
-        ``"escape"``, which takes eq. (23), each for the source that a projection starts nearest
-        to (source i mod M where it is near none); ``"adaptive"``, the sign of a running mean of
-        y phi(y) - phi'(y) (Hyvarinen and Oja 1998); or ``{"steps": {"times", "values"}}``, lists
-        of K entries that jump at given times.
-    mu, eta, nu, nu2
-        The step size in one of four units, mu = n eta, nu = n^2 eta and nu2 = n^(3/2) eta: a
-        number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
-    alpha
-        Strength of the orthogonalisation, in (0, 2); from 1 on W'W = I is not approached evenly,
-        and the limit holds for alpha < 1.
-    batch
-        m, the samples whose mean of eta x phi(y)' Sigma makes an update, at least 1; or
-        ``"full"``, their average, in the limit alone. Time counts updates: t = k/n after k
-        updates, and k m samples.
-    motion
-        How the sources move: ``{"drift": rate}``, <A_s(t)'A_s(0)> = exp(-rate t) I;
-        ``{"jumps": {"times", "share"}}``, where A_s loses a share, in (0, 1] and one for all or
-        for each jump, of its old directions: R becomes (1 - share) R; or both. None: they stay.
-    start
-        W at t = 0, always with W'W = I: ``{"overlap": R0}`` with a number (K = M = 1) or a
-        K x M matrix; ``"zero"``, R = 0; or ``"random"``, a random rotation, with R of order
-        n^-1/2.
-    threshold
-        Size of R_ij from which on projection i has found source j, in (0, 1): for escape times
-        alone, nothing else depends on it.
-    constants
-        Numbers for named constants in the formulas.
-
     Raises
     ------
     HdicaError
@@ -107,7 +69,8 @@ class HebbianICA(Parameters):
         "stability",
         description=(
             "signs of the update, a list of +1 and -1; or the rule that decides them: "
-            "`stability` (eq. 14), `escape` (eq. 23), `adaptive` (a running mean of "
+            "`stability` (eq. 14) or `escape` (eq. 23), each for the source that a "
+            "projection starts nearest to, `adaptive` (a running mean of "
             "y f(y) − f′(y)); or `{steps: {times: [10], values: [[1], [-1]]}}`"
         ),
     )
@@ -124,7 +87,9 @@ class HebbianICA(Parameters):
             "nonlinearity that is not odd"
         ),
     )
-    alpha: float = Field(0.5, description="strength of the orthogonalisation, in (0, 2)")
+    alpha: float = Field(
+        0.5, description="strength of the orthogonalisation, in (0, 2); limits hold below 1"
+    )
     batch: Batch = Field(
         1,
         description=(
@@ -142,7 +107,8 @@ class HebbianICA(Parameters):
     start: Beginning = Field(
         "random",
         description=(
-            "`{overlap: R0}` with a number or a matrix (rows are projections), `zero`, or `random`"
+            "`{overlap: R0}` with a number or a matrix (rows are projections), `zero`, or `random` "
+            "with R of order n^-1/2; W'W = I always"
         ),
     )
     threshold: float = Field(

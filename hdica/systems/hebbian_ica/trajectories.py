@@ -40,11 +40,28 @@ from hdica.systems.hebbian_ica.system import (
     sampled_refusal,
 )
 from hdica.systems.hebbian_ica.varied import run_varied_chain, run_varied_vector
-from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    NUMERICS,
+    OVERLAP,
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Limit,
+    Outputs,
+    Refuses,
+    Role,
+    RunAll,
+    Scope,
+    Simulation,
+    Together,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.trials import (
     SHARED,
-    Together,
     alone,
     content_of,
     in_lanes,
@@ -93,7 +110,7 @@ def _side_by_side(
     ]
 
 
-def _chains(content: Callable[[HebbianICA], object]) -> Together:
+def _chains(content: Callable[[HebbianICA], object]) -> RunAll:
     """Chains, eight in one call of the kernel, on the streams of a content."""
     return in_lanes(
         "chain",
@@ -167,7 +184,7 @@ def _undecided(system: HebbianICA) -> None:
         check_start(phi, _begin(system), gain(phi, sources(system)))
 
 
-_decided = refusal(_undecided)
+_decided: Refuses[HebbianICA] = refusal(_undecided)
 
 
 def _seconds(
@@ -175,91 +192,96 @@ def _seconds(
 ) -> Callable[[Any, int | None, float], float]:
     """Seconds of a point: of the usual rule, or of the plain loops that do whatever else."""
 
-    def seconds(system: Any, n: int | None, last: float) -> float:
+    def seconds(system: HebbianICA, n: int | None, last: float) -> float:
         count, (k, m) = n or 1, (system.projections, len(system.sources))
         each = each_step(k, m, count)
         if unplain(system) and system.batch != "full":
-            each = varied(k, m, count, system.batch)
+            each = varied(k, m, count, int(system.batch))
         return 2e-4 + slowness() * last * count * each
 
     return seconds
 
 
-_VECTOR = Method(
+_VECTOR = Simulation[HebbianICA](
     name="vector",
-    about=(
-        "the full K vectors of the rule, any signs, batches and motion, step sizes η, μ = nη "
-        "or ν = n²η, any schedule"
-    ),
-    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=2,
-    stochastic=True,
-    accuracy="exact",
-    bits=Bits.EVERY_KIND,
-    outputs=OVERLAPS,
-    run=seeded("vector", _vector, IGNORED),
-    refuses=sampled_refusal,
-    seconds=_seconds(
-        lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1),
-        lambda k, m, n, b: 2e-7 + 1.5e-9 * n * (k * k + k + b * (2 * k + 2)),
+    about=About(
+        text="the full K vectors of the rule, any signs, batches and motion, step sizes η, μ = nη "
+        "or ν = n²η, any schedule",
+        accuracy="exact",
+        equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
+        bits=Bits.EVERY_KIND,
+        engines=(*PROJECTED, AVERAGES, HOME),
     ),
-    fused=True,
-    ignores=IGNORED,
-    equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
-    held=lambda system, n: 2 * system.projections * (n or 0),
+    outputs=Outputs(OVERLAPS),
+    cost=Cost(
+        seconds=_seconds(
+            lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1),
+            lambda k, m, n, b: 2e-7 + 1.5e-9 * n * (k * k + k + b * (2 * k + 2)),
+        ),
+        memory=lambda system, n: 2 * system.projections * (n or 0),
+        fused=True,
+    ),
+    scope=Scope(refuses=sampled_refusal, ignores=IGNORED),
+    run=seeded("vector", _vector, IGNORED),
 )
 VECTOR = replace(
     _VECTOR, shared=with_shared_noise(_VECTOR, on_shared_streams("vector", _vector), 1.0)
 )
 _OWN = _chains(lambda system: content_of(system, IGNORED))
-_CHAIN = Method(
+_CHAIN = Simulation[HebbianICA](
     name="chain",
-    about="R and Q alone, at a cost per step that does not depend on n",
-    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=1,
-    stochastic=True,
-    accuracy="exact in law",
-    bits=Bits.EVERY_KIND,
-    outputs=OVERLAPS,
-    run=alone(_OWN),
-    refuses=sampled_refusal,
-    seconds=_seconds(
-        lambda k, m, n: 2.7e-9 * (1 + k * (k + m)),
-        lambda k, m, n, b: 1.5e-7 * (1 + k) + 3e-8 * b * (k + m),
+    about=About(
+        text="R and Q alone, at a cost per step that does not depend on n",
+        accuracy="exact in law",
+        equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
+        bits=Bits.EVERY_KIND,
+        engines=(*PROJECTED, AVERAGES, HOME),
     ),
-    fused=True,
-    ignores=IGNORED,
-    equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
-    held=lambda system, n: LANES * overlaps_held(system),
-    together=_OWN,
+    outputs=Outputs(OVERLAPS),
+    cost=Cost(
+        seconds=_seconds(
+            lambda k, m, n: 2.7e-9 * (1 + k * (k + m)),
+            lambda k, m, n, b: 1.5e-7 * (1 + k) + 3e-8 * b * (k + m),
+        ),
+        memory=lambda system, n: LANES * overlaps_held(system),
+        fused=True,
+    ),
+    scope=Scope(refuses=sampled_refusal, ignores=IGNORED),
+    run=alone(_OWN),
+    together=Together(_OWN),
 )
 CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
 BIAS = Output("R_bias", _R, "limit of n times (mean of runs - limit), after the first steps")
 SPREAD = Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")
-ODE = Method(
+ODE = Limit[HebbianICA](
     name="ode",
-    about="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
-    closed=True,
     role=Role.LIMIT,
     rank=1,
-    accuracy="converged",
-    outputs=(
-        OVERLAPS[0],
-        Output("R_error", _R, "error of R, from a run with 100 times finer tolerance"),
-        Output("R_control", _R, "overlap with the drift wrong by 2 % (negative control)"),
+    about=About(
+        text="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
+        accuracy="converged",
+        equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     ),
+    outputs=Outputs(
+        (
+            OVERLAPS[0],
+            Output("R_error", _R, "error of R, from a run with 100 times finer tolerance"),
+            Output("R_control", _R, "overlap with the drift wrong by 2 % (negative control)"),
+        ),
+        bands=(SPREAD,),
+        bias=(BIAS,),
+    ),
+    cost=Cost(
+        seconds=lambda system, n, last: 2e-2, prepares=averages("drift"), memory=overlaps_held
+    ),
+    scope=Scope(refuses=lambda system: limit_refusal(system) or _decided(system), ignores=IGNORED),
     run=_ode,
-    refuses=lambda system: limit_refusal(system) or _decided(system),
-    seconds=lambda system, n, last: 2e-2,
-    prepares=averages("drift"),
-    bands=(SPREAD,),
-    bias=(BIAS,),
-    ignores=IGNORED,
-    equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
-    held=overlaps_held,
+    closed=True,
 )
 
 
@@ -268,7 +290,7 @@ def _clt_refusal(system: HebbianICA) -> str:
     return limit_refusal(system) or plain or _without_noise(system)
 
 
-_without_noise = refusal(
+_without_noise: Refuses[HebbianICA] = refusal(
     lambda system: check_noise(formula(system, "nonlinearity"), sources(system))
 )
 """Empty if the fluctuations are finite and can be computed, else why not."""
@@ -285,16 +307,22 @@ def _clt(
 CLT = replace(
     ODE,
     name="clt",
-    about="the same with the limit of √n sd(R), for smooth f",
     rank=None,
-    outputs=(*ODE.outputs, SPREAD),
-    bands=(),
-    bias=(),
+    about=replace(
+        ODE.about,
+        text="the same with the limit of √n sd(R), for smooth f",
+        equations=(
+            f"{ODE.about.equations}; central limit theorem with the noise of one step of (13)"
+        ),
+    ),
+    outputs=Outputs((*ODE.outputs.always, SPREAD)),
+    cost=replace(
+        ODE.cost,
+        seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
+        memory=modes_held,
+    ),
+    scope=replace(ODE.scope, refuses=_clt_refusal),
     run=_clt,
-    refuses=_clt_refusal,
-    seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
-    equations=f"{ODE.equations}; central limit theorem with the noise of one step of (13)",
-    held=modes_held,
 )
 
 METHODS = (VECTOR, CHAIN, ODE, CLT)

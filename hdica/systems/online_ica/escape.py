@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import astuple, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,17 +50,26 @@ from hdica.systems.first_passage import (
     law_values,
     over_age,
 )
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     COMMON,
     DIFFUSIONS,
     NUMERICS,
     OVERLAP,
     PASSAGES,
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+    Size,
+    refusal,
 )
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.online_ica.passage import passage_refusal
 from hdica.systems.online_ica.system import OnlineICA, learned, step_unit
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import System
 
@@ -290,97 +299,100 @@ def _arrival(
     return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
 
 
-ESCAPE = Method(
+ESCAPE = Limit[OnlineICA](
     name="escape",
-    about="law of the escape from Q = 0 as n → ∞ at fixed ν",
-    engines=(*_ENGINES, DIFFUSIONS),
     role=Role.ESCAPE,
     rank=1,
-    accuracy="converged",
-    outputs=(MEAN, SD, MEDIAN, KRAMERS, EXPONENT, SURVIVAL, ERROR),
-    extras=(NU_OPTIMAL, MEAN_OPTIMAL),
+    about=About(
+        text="law of the escape from Q = 0 as n → ∞ at fixed ν",
+        accuracy="converged",
+        equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
+        engines=(*_ENGINES, DIFFUSIONS),
+    ),
+    outputs=Outputs(
+        (MEAN, SD, MEDIAN, KRAMERS, EXPONENT, SURVIVAL, ERROR),
+        extras=(NU_OPTIMAL, MEAN_OPTIMAL),
+        coords=over_age,
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.3),
+    scope=Scope(refuses=refusal(_of_limit), ignores=frozenset({"threshold"})),
     run=_limit,
-    coords=over_age,
-    refuses=refusal(_of_limit),
-    seconds=lambda system, n, last: 0.3,
-    ignores=frozenset({"threshold"}),
-    equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
 )
 ESCAPE_EXACT = replace(
     ESCAPE,
     name="escape_exact",
-    about="law of the escape from Q = 0 at n, from the exact chain",
-    engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
-    kernel="",
     rank=None,
-    accuracy="exact",
-    outputs=(MEAN, SD, SURVIVAL, ERROR),
-    extras=(),
+    about=About(
+        text="law of the escape from Q = 0 at n, from the exact chain",
+        accuracy="exact",
+        equations=f"{_RULE}: h - E h(Q') = 1 for the chain that is exact in law, by collocation",
+        engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+    ),
+    outputs=replace(ESCAPE.outputs, always=(MEAN, SD, SURVIVAL, ERROR), extras=()),
+    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
     run=_exact,
-    refuses=refusal(lambda system: check(system, LEAST)),
-    seconds=lambda system, n, last: max(2.5, (n or 1) / 70),
-    ignores=frozenset(),
-    equations=f"{_RULE}: h - E h(Q') = 1 for the chain that is exact in law, by collocation",
-    finite=True,
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
-    about="law of the escape from Q = 0 by the diffusion at n",
-    engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
-    kernel="",
     rank=None,
-    accuracy="approximate",
-    extras=(),
+    about=About(
+        text="law of the escape from Q = 0 by the diffusion at n",
+        accuracy="approximate",
+        equations=(
+            "diffusion with the exact mean and variance of one step of (1)-(2) at dimension n"
+        ),
+        engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+    ),
+    outputs=replace(ESCAPE.outputs, extras=()),
+    cost=Cost(seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400)),
+    scope=Scope(refuses=refusal(_of_diffusion), n=Size.DIMENSION),
     run=_diffusion,
-    refuses=refusal(_of_diffusion),
-    seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400),
-    ignores=frozenset(),
-    equations="diffusion with the exact mean and variance of one step of (1)-(2) at dimension n",
-    finite=True,
 )
-ESCAPE_WKB = Method(
+ESCAPE_WKB = Limit[OnlineICA](
     name="escape_wkb",
-    about="mean escape time from Q = 0 at n and fixed τ, n C exp(n S) steps",
-    engines=(*_ENGINES, PASSAGES),
     role=Role.ESCAPE,
-    accuracy="approximate",
-    outputs=(MEAN, SD, SURVIVAL, ERROR),
+    about=About(
+        text="mean escape time from Q = 0 at n and fixed τ, n C exp(n S) steps",
+        accuracy="approximate",
+        equations=f"{_WKB}: n C exp(n S) steps, the leading order in 1/n",
+        engines=(*_ENGINES, PASSAGES),
+    ),
+    outputs=Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 1.0),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
     run=_wkb,
-    coords=over_age,
-    refuses=refusal(lambda system: check(system, LEAST)),
-    seconds=lambda system, n, last: 1.0,
-    equations=f"{_WKB}: n C exp(n S) steps, the leading order in 1/n",
-    finite=True,
 )
 ESCAPE_EXPONENT = replace(
     ESCAPE_WKB,
     name="escape_exponent",
-    about="exponent and prefactor of the escape from Q = 0 at fixed τ",
     role=Role.OTHER,
-    accuracy="converged",
-    outputs=_EXPONENT,
+    about=replace(
+        ESCAPE_WKB.about,
+        text="exponent and prefactor of the escape from Q = 0 at fixed τ",
+        accuracy="converged",
+        equations=f"{_WKB}: S and C of n C exp(n S)",
+    ),
+    outputs=Outputs(_EXPONENT, coords=lambda times: {}),
+    scope=Scope(refuses=refusal(_tau_alone), ignores=frozenset({"start", "threshold"})),
     run=_exponent,
-    coords=lambda times: {},
-    refuses=refusal(_tau_alone),
-    ignores=frozenset({"start", "threshold"}),
-    equations=f"{_WKB}: S and C of n C exp(n S)",
-    finite=False,
 )
-ESCAPE_ODE = Method(
+ESCAPE_ODE = Limit[OnlineICA](
     name="escape_ode",
-    about="when the limit in t = k/n reaches the threshold from an informative start",
-    engines=_ENGINES,
     role=Role.ESCAPE,
-    accuracy="converged",
-    outputs=(MEAN, SD, SURVIVAL, ERROR),
+    about=About(
+        text="when the limit in t = k/n reaches the threshold from an informative start",
+        accuracy="converged",
+        equations=(
+            "Wang and Lu 2017, dQ/dt below (11): the integral of dQ over it, as n -> infinity"
+        ),
+        engines=_ENGINES,
+    ),
+    outputs=Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 0.1, prepares=averages("drift")),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
     run=_arrival,
-    coords=over_age,
-    refuses=refusal(lambda system: check(system, LEAST)),
-    seconds=lambda system, n, last: 0.1,
-    prepares=averages("drift"),
-    equations="Wang and Lu 2017, dQ/dt below (11): the integral of dQ over it, as n -> infinity",
-    finite=True,
 )
 METHODS = (
     *(ESCAPE, ESCAPE_EXACT, ESCAPE_DIFFUSION),
@@ -393,7 +405,7 @@ def _own(record: System) -> list[Method]:
     return [one for one in record.methods if one.name == ESCAPE_EXPONENT.name]
 
 
-def escape_exponent(system: Any) -> xr.Dataset:
+def escape_exponent(system: OnlineICA) -> xr.Dataset:
     """How the escape of online ICA from Q = 0 grows with n at a fixed step size: n C exp(n S).
 
     Noise leads from Q = 0 over an unstable overlap to the feature. At nu = n tau fixed that takes

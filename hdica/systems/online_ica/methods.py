@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,20 @@ from hdica.systems.fields import (
     source,
     start,
 )
-from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
-from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    MOVING,
+    NUMERICS,
+    OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+)
 from hdica.systems.online_ica import escape, passage
 from hdica.systems.online_ica.system import (
     IGNORED,
@@ -41,6 +52,7 @@ from hdica.systems.online_ica.system import (
     sided_refusal,
     without_limit,
 )
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.best_step import (
     best_step_method,
     tracked_transitions,
@@ -60,7 +72,7 @@ WORST = 1e-8
 """Errors beyond which the closed form is refused: two of its roots all but coincide."""
 
 
-def refuses(system: Any) -> str:
+def refuses(system: OnlineICA) -> str:
     """Empty if there is a closed form for this system, else the sentence that says why not."""
     why = (
         limit_refusal(system)
@@ -72,7 +84,9 @@ def refuses(system: Any) -> str:
     return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"
 
 
-def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+def _run(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     tau, begin = schedule(system).constant, start(system).overlap(prior(system))
     if tau is None:
         raise HdicaError(refuses(system))
@@ -90,22 +104,26 @@ def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save)
     return PointResult({"Q": overlap, "R": np.full(times.size, beta), "Q_error": error})
 
 
-CLOSED = Method(
+CLOSED = Limit[OnlineICA](
     name="closed",
-    about="Q by the implicit solution of dQ/dt for odd polynomials f and a constant τ",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.LIMIT,
-    accuracy="exact",
-    closed=True,
-    outputs=(
-        Output("Q", ("time",), "overlap Q = xi.x/n"),
-        Output("R", ("time",), "R, the mean of x phi(x)"),
-        Output("Q_error", ("time",), "error of Q by rounding"),
+    about=About(
+        text="Q by the implicit solution of dQ/dt for odd polynomials f and a constant τ",
+        accuracy="exact",
+        equations="Wang and Lu 2017, (14) solved for t by partial fractions and inverted",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     ),
+    outputs=Outputs(
+        (
+            Output("Q", ("time",), "overlap Q = xi.x/n"),
+            Output("R", ("time",), "R, the mean of x phi(x)"),
+            Output("Q_error", ("time",), "error of Q by rounding"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.03),
+    scope=Scope(refuses=refuses),
     run=_run,
-    refuses=refuses,
-    seconds=lambda system, n, last: 0.03,
-    equations="Wang and Lu 2017, (14) solved for t by partial fractions and inverted",
+    closed=True,
 )
 
 
@@ -144,20 +162,22 @@ def _run_drift(
     return PointResult({"drift": 2 * overlap * moved / tau})
 
 
-DRIFT = Method(
+DRIFT = Limit[OnlineICA](
     name="drift",
-    about="the drift against q = Q² (φ = 0 or βx)",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.OTHER,
-    accuracy="exact",
-    outputs=(Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
+    about=About(
+        text="the drift against q = Q² (φ = 0 or βx)",
+        accuracy="exact",
+        equations="Wang and Lu 2017, right-hand side of (14) for any f",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+    ),
+    outputs=Outputs(
+        (Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
+        coords=_flow_grid,
+    ),
+    cost=Cost(seconds=lambda system, n, last: 2e-4, prepares=averages("drift")),
+    scope=Scope(refuses=_drift_refusal, ignores=frozenset({"start", "prior"})),
     run=_run_drift,
-    coords=_flow_grid,
-    refuses=_drift_refusal,
-    seconds=lambda system, n, last: 2e-4,
-    prepares=averages("drift"),
-    ignores=frozenset({"start", "prior"}),
-    equations="Wang and Lu 2017, right-hand side of (14) for any f",
 )
 
 # The sign of f may be left to its averages: whatever uses f, uses them.
@@ -232,10 +252,11 @@ def _whatever_the_start(method: Method) -> Method:
     """A method that knows no start refuses a sign that goes with its side."""
     # What draws random numbers draws them by all fields but those that it is made to leave out.
     more = frozenset() if method.stochastic else IGNORED
-    changed = replace(method, ignores=method.ignores | more)
-    if "start" not in method.ignores:
-        return changed
-    return replace(changed, refuses=lambda one: sided_refusal(one) or method.refuses(one))
+    scope = replace(method.scope, ignores=method.scope.ignores | more)
+    if "start" in scope.ignores:
+        applies = scope.refuses
+        scope = replace(scope, refuses=lambda system: sided_refusal(system) or applies(system))
+    return replace(method, scope=scope)
 
 
 METHODS = (

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import formula, motion, prior, schedule, source, start
-from hdica.systems.kinds import ZERO
-from hdica.systems.notes import Notes, joined
-from hdica.systems.online_ica.system import chosen, learned, learned_text
+from hdica.systems.online_ica.system import OnlineICA, chosen, learned, learned_text
+from hdica.systems.outputs import ZERO
 from hdica.systems.projected import learning
 from hdica.systems.projected.assumed import data_notes
+from hdica.systems.system import Notes, joined
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -24,7 +23,7 @@ _STAYS = (
 )
 
 
-def rule_of(system: Any) -> learning.Rule:
+def rule_of(system: OnlineICA) -> learning.Rule:
     """The system as a rule with one overlap and a nonlinearity."""
     f = learned(system)
     return learning.Rule(
@@ -40,7 +39,7 @@ def rule_of(system: Any) -> learning.Rule:
     )
 
 
-def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
+def _limit(system: OnlineICA, values: Mapping[str, Array], times: Array) -> str:
     path = values["Q"]
     if np.abs(path).max() <= ZERO:
         return _STAYS
@@ -50,7 +49,7 @@ def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
     return learning.fallen(rule, float(path[-1])) if rule.closed else ""
 
 
-def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str:
+def _states(system: OnlineICA, overlap: Array, stable: Mask, informative: Mask) -> str:
     rule, good = rule_of(system), overlap[stable & informative]
     if motion(system).moves:
         return "" if good.size else learning.untracked(system)
@@ -61,7 +60,7 @@ def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str
 
 
 def _transitions(
-    system: Any, parameter: str, overlap: Array, ends: tuple[float, float] | None
+    system: OnlineICA, parameter: str, overlap: Array, ends: tuple[float, float] | None
 ) -> str:
     rule = rule_of(system)
     if overlap.size:

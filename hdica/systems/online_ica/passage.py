@@ -24,17 +24,25 @@ from hdica.systems.first_passage import (
     FIRST_SEEN,
     races,
 )
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     NUMERICS,
     OVERLAP,
     PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Outputs,
+    Role,
+    RunAll,
+    Scope,
+    Simulation,
+    Together,
 )
-from hdica.systems.method import Bits, Method, Role
 from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
 from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.trials import Together, alone, content_of
+from hdica.systems.trials import alone, content_of
 
 TIME_UNIT = "samples per dimension"
 _AT_FOLD = 40.0
@@ -57,7 +65,7 @@ def passage_refusal(system: OnlineICA) -> str:
     return resting_refusal(system, "first passages")
 
 
-def _passages(power: int, falling: bool) -> Together:
+def _passages(power: int, falling: bool) -> RunAll:
     def of_rule(
         system: OnlineICA, chain: ChainRule, n: int, streams: Sequence[Stream], most: int
     ) -> list[Passage]:
@@ -73,33 +81,38 @@ def _passages(power: int, falling: bool) -> Together:
 
 
 _PASSAGES, _FALLS = _passages(3, falling=False), _passages(1, falling=True)
-ESCAPE_TIMES = Method(
+ESCAPE_TIMES = Simulation[OnlineICA](
     name="escape_times",
-    about="when chains first find the feature",
-    engines=(*PROJECTED, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.ESCAPE,
-    stochastic=True,
-    accuracy="exact in law",
-    bits=Bits.EVERY_KIND,
-    outputs=(FIRST, FIRST_SEEN),
+    about=About(
+        text="when chains first find the feature",
+        accuracy="exact in law",
+        equations=f"{_RULE}, first passages of abs(Q) by the chain that is exact in law",
+        bits=Bits.EVERY_KIND,
+        engines=(*PROJECTED, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+    ),
+    outputs=Outputs((FIRST, FIRST_SEEN)),
+    cost=Cost(seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1), fused=True),
+    scope=Scope(refuses=passage_refusal),
     run=alone(_PASSAGES),
-    refuses=passage_refusal,
-    seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1),
-    fused=True,
-    equations=f"{_RULE}, first passages of abs(Q) by the chain that is exact in law",
-    together=_PASSAGES,
-    lanes=2 * LANES,
+    together=Together(_PASSAGES, lanes=2 * LANES),
 )
 FALL_TIMES = replace(
     ESCAPE_TIMES,
     name="fall_times",
-    about="when chains first lose the feature: abs(Q) at most `threshold`",
     role=Role.OTHER,
-    outputs=(replace(FIRST, units=TIME_UNIT), FIRST_SEEN),
-    run=alone(_FALLS),
-    seconds=lambda system, n, last: (
-        5e-4 + slowness() * 1.2e-8 * min(last, _AT_FOLD * (n or 1) ** (1 / 3)) * (n or 1)
+    about=replace(
+        ESCAPE_TIMES.about,
+        text="when chains first lose the feature: abs(Q) at most `threshold`",
+        equations=f"{_RULE}, first falls of abs(Q) to a level by the chain that is exact in law",
     ),
-    equations=f"{_RULE}, first falls of abs(Q) to a level by the chain that is exact in law",
-    together=_FALLS,
+    outputs=Outputs((replace(FIRST, units=TIME_UNIT), FIRST_SEEN)),
+    cost=replace(
+        ESCAPE_TIMES.cost,
+        seconds=lambda system, n, last: (
+            5e-4 + slowness() * 1.2e-8 * min(last, _AT_FOLD * (n or 1) ** (1 / 3)) * (n or 1)
+        ),
+    ),
+    run=alone(_FALLS),
+    together=Together(_FALLS, 2 * LANES),
 )

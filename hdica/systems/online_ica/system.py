@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from hdica.errors import HdicaError
 from hdica.finite.projected.vector import GivenRule
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.inputs.samples import with_array_held
@@ -50,7 +51,6 @@ from hdica.systems.fields import (
     check_vectors,
     closed_refusal,
     formula,
-    is_number,
     length_refusal,
     motion,
     prior,
@@ -86,47 +86,6 @@ class OnlineICA(Parameters):
     m t n samples were seen by then. In the limit G is what it was and Lambda is Lambda/m, so that
     all is as for single samples of step size tau/m at the time m t.
 
-    Parameters
-    ----------
-    tau, nu
-        Step size, given in one of two units, nu = n tau: a number > 0, a formula in t, or
-        ``{"steps": {"times", "values"}}``. With nu the step size at dimension n is nu/n, on whose
-        scale noise leads away from Q = 0 in n^3 steps; limits in t = k/n exist for tau alone.
-    source
-        Law of c, standardised to mean 0 and variance 1: see
-        :func:`hdica.ingredients.sources.make_source`. With f = +x^3 the feature is found for
-        sub-Gaussian sources (fourth moment below 3), with f = -x^3 for super-Gaussian ones.
-    nonlinearity
-        f, a formula in x.
-    regularizer
-        phi, a formula in x, applied to each entry of the estimate.
-    prior
-        Law of the entries of the feature: see :func:`hdica.ingredients.priors.make_prior`.
-    start
-        Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
-    motion
-        How the feature moves: see :func:`hdica.ingredients.motions.make_motion`. None: it stays;
-        ``{"exchange": delta}``: each entry changes places with another at the rate delta per unit
-        of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
-    constants
-        Numbers for named constants in the formulas.
-    batch
-        Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
-        it is good to order m/n.
-    sign
-        ``"given"``: f is the nonlinearity as it is. ``"auto"``: f is the nonlinearity or minus it,
-        whichever learns this source from the side of the start, by the averages over both: of
-        two signs that learn, the one with the larger critical step size. Which one it was is said
-        in the results, as ``chosen``.
-    data
-        Samples y of your own, an array of shape (samples, n), for the methods ``stream`` and
-        ``blind``, with entries as those of the model, of mean 0 and variance 1: see
-        :func:`hdica.inputs.samples.samples_input`. n is the number of columns; other methods know
-        what the source and the prior say.
-    threshold
-        Size of Q from which on the feature counts as found, in (0, 1): for escape times alone,
-        nothing else depends on it.
-
     Raises
     ------
     HdicaError
@@ -139,11 +98,14 @@ class OnlineICA(Parameters):
     source: SourceSpec = Field("uniform", description=LAWS)
     nonlinearity: FormulaText = Field(
         "x**3",
-        description="a formula in `x`: `tanh(x)`, `x**3 - 3*x`",
+        description=(
+            "f, a formula in `x`: `tanh(x)`, `x**3 - 3*x`; `x**3` learns sub-Gaussian sources "
+            "(fourth moment below 3), `-x**3` super-Gaussian ones"
+        ),
     )
     regularizer: FormulaText = Field(
         "0",
-        description="a formula in `x` and constants: `beta*sign(x)`",
+        description="φ of each entry, a formula in `x` and constants: `beta*sign(x)`",
     )
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
@@ -152,11 +114,15 @@ class OnlineICA(Parameters):
     batch: BatchSize = Field(1, description=BATCHES)
     sign: Literal["given", "auto"] = Field(
         "given",
-        description="`given`: f as it is; `auto`: f or -f, whichever learns the source",
+        description=(
+            "`given`: f as it is; `auto`: f or -f, whichever learns the source from the side of "
+            "the start (of two, that with the larger critical step size): see `chosen` of results"
+        ),
     )
     data: DataSpec = Field(None, description=DATA)
     nu: Rate = Field(
-        None, description="ν = nτ, likewise: the scale on which noise leads away from Q = 0"
+        None,
+        description="ν = nτ, likewise: the scale on which noise leads away from Q = 0, in n³ steps",
     )
     threshold: float = Field(
         0.8, description="size of Q at which the feature counts as found, for escape times alone"

@@ -13,8 +13,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
+from hdica.ingredients.plain import is_number
 from hdica.inputs.data_input import DATA, DataInput
-from hdica.systems.fields import CONSTANTS, is_number
+from hdica.systems.fields import CONSTANTS
 from hdica.systems.parameters import Parameters
 
 USUAL_RANK = 32
@@ -60,38 +61,6 @@ class PatchICA(Parameters):
     patches y. Every iteration uses the same n patches. What is found is judged on other patches.
     Time is the number of the iteration.
 
-    Parameters
-    ----------
-    images
-        Where patches are drawn from: see :mod:`hdica.inputs.data_input`.
-    width
-        Pixels of a patch's side.
-    colour
-        ``"grey"`` or ``"rgb"``.
-    contrast
-        G, by name or as a formula in ``s``: see
-        :func:`hdica.ingredients.contrasts.make_contrast`.
-    samples_per_dimension
-        n/D; 2 if neither this nor ``samples`` is given.
-    samples
-        n, in place of n/D.
-    space
-        ``"ambient"``: all D dimensions; ``"principal"``: the leading 32 principal components, or
-        ``{"principal": d}``.
-    restarts
-        Starts of FastICA, uniform on the sphere in whitened coordinates, of which the best is
-        taken: the largest abs(mean G - E_N G) over the n patches, of those that converged.
-    test
-        Held-out patches.
-    directions
-        Random directions to which what is found is compared.
-    iterations, tolerance
-        Iterations at most, and 1 - abs(w'.w) at which they end.
-    kept
-        How many filters are told where all are found: those farthest from Gaussian first.
-    constants
-        Numbers for named constants in the contrast.
-
     Raises
     ------
     HdicaError
@@ -115,14 +84,18 @@ class PatchICA(Parameters):
         description="`ambient` for all D dimensions, `principal` for the leading 32 principal "
         "components, or `{principal: d}`",
     )
-    restarts: Whole = Field(1, ge=1, le=10_000, description="starts, of which the best is taken")
+    restarts: Whole = Field(
+        1, ge=1, le=10_000, description="starts; the least Gaussian result that converged counts"
+    )
     test: Whole = Field(10_000, ge=2, le=10**7, description="held-out patches")
     directions: Whole = Field(
         20, ge=1, le=100_000, description="random directions that are compared with"
     )
     iterations: Whole = Field(200, ge=1, le=10_000, description="iterations at most")
     tolerance: Ratio = Field(1e-7, gt=0, lt=1, description="1 − |w'·w| at which they end")
-    kept: Whole = Field(32, ge=1, le=4096, description="filters that are told of all")
+    kept: Whole = Field(
+        32, ge=1, le=4096, description="filters that `filter_bank` lists, the least Gaussian first"
+    )
     constants: dict[str, float] = Field({}, description=CONSTANTS)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {"d": ("space", "principal")}

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.inputs.samples import Samples, samples_of
 from hdica.process.machine import one_thread
+from hdica.systems.fields import F, optional
 
 Array = NDArray[np.float64]
 _NUMBERS, _PRODUCTS, _SIDE = 2**24, 2e10, 1500
@@ -108,7 +108,7 @@ def _spectrum(x: Array) -> Array:
         return np.maximum(np.linalg.eigvalsh(product / len(x)), 0.0)
 
 
-def data_notes(spikes: int, remedy: str) -> Callable[[Any], tuple[str, ...]]:
+def data_notes(spikes: int, remedy: str) -> Callable[[F], tuple[str, ...]]:
     """What a system says of its data: a sentence for all that is not as its rule assumes.
 
     Parameters
@@ -119,10 +119,10 @@ def data_notes(spikes: int, remedy: str) -> Callable[[Any], tuple[str, ...]]:
         What to do, the last sentence if there is any.
     """
 
-    def notes(system: Any) -> tuple[str, ...]:
-        if system.data is None:
+    def notes(system: F) -> tuple[str, ...]:
+        if optional(system, "data") is None:
             return ()
-        seen = traits(samples_of(system.data))
+        seen = traits(samples_of(optional(system, "data")))
         sentences = [_mean(seen), *_covariance(seen, spikes), _rank(seen)]
         wrong = [sentence for sentence in sentences if sentence]
         if wrong and seen.rows < seen.count:

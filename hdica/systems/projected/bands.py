@@ -16,7 +16,7 @@ from hdica.limits.bands.targets import Function, histogram, means, overlap, pena
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.second_order import second_order
-from hdica.systems.method import Array
+from hdica.systems.outputs import Array
 
 MOST_TIMES = 48
 """Times at which the bands of trajectories are solved for; between them they are interpolated."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +12,25 @@ from hdica.ingredients.save import Save
 from hdica.limits.moving.overlap import best
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.arguments import finite
-from hdica.systems.fields import formula, motion, prior, start
-from hdica.systems.kernel import COMMON, MOVING, NUMERICS, OVERLAP, home_of
-from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always
+from hdica.systems.fields import F, Projected, formula, motion, optional, prior, start
+from hdica.systems.method import (
+    COMMON,
+    MOVING,
+    NUMERICS,
+    OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Method,
+    Outputs,
+    Refuses,
+    Role,
+    Scope,
+    always,
+    home_of,
+)
+from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.projected.steady import moving_refusal
 from hdica.systems.system import System
@@ -33,15 +49,16 @@ _OUTPUTS = (
 )
 
 
-def side_of(system: Any) -> float:
+def side_of(system: Projected) -> float:
     """The sign of the overlap that the start is nearer to; + for a start at 0."""
     return -1.0 if start(system).overlap(prior(system)) < 0 else 1.0
 
 
-def _refusal(system: Any) -> str:
+def _refusal(system: Projected) -> str:
     if motion(system).rate == 0:
         return (
-            f"motion = {system.motion!r} is not allowed for the best step size (a rate of exchange "
+            f"motion = {optional(system, 'motion')!r}"
+            " is not allowed for the best step size (a rate of exchange "
             "> 0, such as {'exchange': 0.01}: a feature that stays is found the better the smaller "
             "the step size)"
         )
@@ -54,35 +71,39 @@ def _refusal(system: Any) -> str:
 
 
 def best_step_method(
-    drift_of: Callable[[Any], Drift],
+    drift_of: Callable[[F], Drift],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
-) -> Method:
+    without_limit: Refuses[F] = always,
+) -> Limit[F]:
     """Method ``best_step``: the constant step size that tracks a feature best, and what it holds.
 
     ``drift_of`` is the drift without motion; ``without_limit`` is empty if a system has a limit.
     """
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         side = side_of(system)
         found = best(drift_of(system), motion(system).rate, side)
         values = (found.tau, side * found.q, found.low, found.high, found.fastest)
         pairs = zip(_OUTPUTS, values, strict=True)
         return PointResult({output.name: np.array(value) for output, value in pairs})
 
-    return Method(
+    return Limit[F](
         name="best_step",
-        about="the best constant step size for a feature that moves, and the fastest tracked",
-        engines=(*COMMON, NUMERICS, OVERLAP, MOVING, OWN, home_of(drift_of), *uses),
         role=Role.OTHER,
-        accuracy="converged",
-        outputs=_OUTPUTS,
+        about=About(
+            text="the best constant step size for a feature that moves, and the fastest tracked",
+            accuracy="converged",
+            equations=f"{equations}, with -delta Q; the largest root over all step sizes",
+            engines=(*COMMON, NUMERICS, OVERLAP, MOVING, OWN, home_of(drift_of), *uses),
+        ),
+        outputs=Outputs(_OUTPUTS),
+        cost=Cost(seconds=lambda system, n, last: 0.02),
+        scope=Scope(
+            refuses=lambda system: without_limit(system) or _refusal(system),
+            ignores=frozenset({"tau"}),
+        ),
         run=run,
-        refuses=lambda system: without_limit(system) or _refusal(system),
-        seconds=lambda system, n, last: 0.02,
-        ignores=frozenset({"tau"}),
-        equations=f"{equations}, with -delta Q; the largest root over all step sizes",
     )
 
 
@@ -107,7 +128,7 @@ def _own(record: System) -> list[Method]:
     return [method for method in record.methods if method.name == "best_step"]
 
 
-def best_step(system: Any, delta: float | None = None) -> xr.Dataset:
+def best_step(system: Parameters, delta: float | None = None) -> xr.Dataset:
     """The constant step size that tracks a moving feature best, as n -> infinity.
 
     The steady overlap is a root of dQ/dt = tau D1(Q) + tau^2 D2(Q) - delta Q: a small step size

@@ -8,7 +8,6 @@ that what is measured is unit law(scaled) and what n leaves beyond it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,34 +18,39 @@ from hdica.limits.collapse.at_n import fall_time, steady_square, success_odds
 from hdica.limits.collapse.forms import Second, fold_of, pitchfork_of, separatrix_of
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
+    F,
+    Projected,
     at_dimension,
     averages,
     averages_close,
     closed_refusal,
     constant_tau,
+    optional,
     prior,
     resting_refusal,
     start,
 )
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     COLLAPSE,
     COMMON,
     DIFFUSIONS,
     NUMERICS,
     OVERLAP,
-    home_of,
-)
-from hdica.systems.method import (
-    Array,
+    About,
+    Cost,
+    Limit,
     Method,
-    Output,
-    PointResult,
+    Outputs,
     Refuses,
     Role,
+    Scope,
+    Size,
     always,
+    home_of,
     refusal,
 )
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
 
 TIME = "samples per dimension"
@@ -81,7 +85,7 @@ _CHECKED = 1e-9
 """Relative tolerance of averages that no method reports by itself."""
 
 
-def _without_start(system: Any) -> str:
+def _without_start(system: Projected) -> str:
     """Empty unless the start is one whose overlap has no law, or Q < 0."""
     begin = start(system)
     if begin.length is None and begin.overlap(prior(system)) >= 0:
@@ -92,8 +96,8 @@ def _without_start(system: Any) -> str:
     )
 
 
-def _refuses(more: Refuses, own: Refuses = always) -> Refuses:
-    def refuses(given: Any) -> str:
+def _refuses(more: Refuses[F], own: Refuses[F] = always) -> Refuses[F]:
+    def refuses(given: F) -> str:
         # Each is asked at an n, where a step size in units of 1/n is one like others.
         system = at_dimension(given, _SOME)
         return (
@@ -112,7 +116,7 @@ def _values(outputs: tuple[Output, ...], found: tuple[float, ...]) -> PointResul
     return PointResult({output.name: np.asarray(value, dtype=float) for output, value in pairs})
 
 
-def _engines(drift_of: Callable[[Any], Drift], uses: tuple[str, ...]) -> tuple[str, ...]:
+def _engines(drift_of: Callable[[F], Drift], uses: tuple[str, ...]) -> tuple[str, ...]:
     rooms = (*COMMON, NUMERICS, OVERLAP, AVERAGES, DIFFUSIONS, COLLAPSE, OWN)
     return (*rooms, home_of(drift_of), *uses)
 
@@ -121,42 +125,39 @@ def _method(
     name: str,
     about: str,
     outputs: tuple[Output, ...],
-    at_n: Callable[[Any, int], tuple[float, ...]],
+    at_n: Callable[[F, int], tuple[float, ...]],
     engines: tuple[str, ...],
-    refuses: Refuses,
-    seconds: Callable[[Any], float],
+    refuses: Refuses[F],
+    seconds: Callable[[F], float],
     equations: str,
     ignores: frozenset[str] = frozenset(),
-) -> Method:
+) -> Limit[F]:
     """A method whose ``outputs`` are what ``at_n(system, n)`` gives, for a system held at an n."""
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         assert n is not None
         return _values(outputs, at_n(at_dimension(system, n), n))
 
-    return Method(
+    return Limit[F](
         name=name,
-        about=about,
-        engines=engines,
         role=Role.OTHER,
-        accuracy="approximate",
-        outputs=outputs,
+        about=About(text=about, accuracy="approximate", equations=equations, engines=engines),
+        outputs=Outputs(outputs),
+        cost=Cost(
+            seconds=lambda system, n, last: seconds(system),
+            prepares=averages("drift", "noise", "second"),
+        ),
+        scope=Scope(refuses=refuses, ignores=ignores, n=Size.DIMENSION),
         run=run,
-        refuses=refuses,
-        seconds=lambda system, n, last: seconds(system),
-        prepares=averages("drift", "noise", "second"),
-        finite=True,
-        ignores=ignores,
-        equations=equations,
     )
 
 
 def success_method(
-    drift_of: Callable[[Any], Drift],
-    second_of: Callable[[Any], Second],
+    drift_of: Callable[[F], Drift],
+    second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     ignores: frozenset[str] = frozenset(),
 ) -> Method:
     """Method ``success_diffusion``: the odds of a start beside an unstable state.
@@ -165,7 +166,7 @@ def success_method(
     ``equations`` where they are from, ``ignores`` fields on which they do not depend.
     """
 
-    def at_n(system: Any, n: int) -> tuple[float, ...]:
+    def at_n(system: F, n: int) -> tuple[float, ...]:
         tau, law, begin = constant_tau(system), prior(system), start(system)
         drift, second = drift_of(system), second_of(system)
         edge = separatrix_of(drift, second, tau)
@@ -192,15 +193,15 @@ def success_method(
 
 
 def steady_method(
-    drift_of: Callable[[Any], Drift],
-    second_of: Callable[[Any], Second],
+    drift_of: Callable[[F], Drift],
+    second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
 ) -> Method:
     """Method ``steady_diffusion``: the steady size of an overlap that is about to form."""
 
-    def at_n(system: Any, n: int) -> tuple[float, ...]:
+    def at_n(system: F, n: int) -> tuple[float, ...]:
         tau, drift = constant_tau(system), drift_of(system)
         form = pitchfork_of(drift, tau)
         scaled, (square, error) = form.scaled(n), steady_square(drift, second_of(system), tau, n)
@@ -221,32 +222,32 @@ def steady_method(
 
 
 def fall_method(
-    drift_of: Callable[[Any], Drift],
-    second_of: Callable[[Any], Second],
+    drift_of: Callable[[F], Drift],
+    second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
 ) -> Method:
     """Method ``fall_diffusion``: when a run first loses the feature, of a system with a threshold.
 
     The start must be exact, Q > 0 above the threshold.
     """
 
-    def from_exact(system: Any) -> str:
+    def from_exact(system: F) -> str:
         begin = start(system)
-        if begin.exact and begin.overlap(prior(system)) > system.threshold:
+        if begin.exact and begin.overlap(prior(system)) > optional(system, "threshold"):
             return ""
         return (
             f"start = {system.start!r} is not allowed for falls by the diffusion ({{'overlap': Q0, "
-            f"'exact': True}} with Q0 above the threshold {system.threshold:g})"
+            f"'exact': True}} with Q0 above the threshold {optional(system, 'threshold'):g})"
         )
 
-    def at_n(system: Any, n: int) -> tuple[float, ...]:
+    def at_n(system: F, n: int) -> tuple[float, ...]:
         tau, begin = constant_tau(system), start(system).overlap(prior(system))
         drift, second = drift_of(system), second_of(system)
         fold = fold_of(drift, tau)
         scaled = fold.scaled(tau, n)
-        found = fall_time(drift, second, tau, n, begin, system.threshold)
+        found = fall_time(drift, second, tau, n, begin, optional(system, "threshold"))
         if not found.error < 1:
             raise HdicaError("the mean time of the fall does not settle as panels are halved")
         law = laws.fold(scaled)

@@ -18,30 +18,40 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
-from hdica.systems.fields import averages, formula, prior, signal_varies, start, vector_refusal
-from hdica.systems.kernel import (
+from hdica.systems.fields import (
+    F,
+    Projected,
+    averages,
+    formula,
+    prior,
+    signal_varies,
+    start,
+    vector_refusal,
+)
+from hdica.systems.method import (
     AVERAGES,
     BANDS,
     COMMON,
     FINITE,
     MEAN_FIELD,
     NUMERICS,
-    home_of,
-)
-from hdica.systems.method import CONTROL as CONTROL_TEXT
-from hdica.systems.method import (
-    Array,
+    About,
+    Cost,
+    Densities,
     Guard,
-    Method,
-    Output,
-    PointResult,
+    Limit,
+    Outputs,
     Refuses,
     Role,
+    Scope,
+    Simulation,
+    Size,
     always,
-    band_of,
-    bias_of,
+    home_of,
     untimed,
 )
+from hdica.systems.outputs import CONTROL as CONTROL_TEXT
+from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.bands import band_values
 from hdica.systems.projected.biased import bias_values
 from hdica.systems.projected.controls import named
@@ -49,9 +59,9 @@ from hdica.systems.projected.density_values import is_convex, kept_values, laws,
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
-FieldOf = Callable[[Any], MeanField]
-RuleOf = Callable[[Any], Rule]
-PathOf = Callable[[MeanField, Any, Array, Save, float], DensityPath]
+FieldOf = Callable[[F], MeanField]
+RuleOf = Callable[[F], Rule]
+PathOf = Callable[[MeanField, F, Array, Save, float], DensityPath]
 """How a limit is solved, as :func:`path_of` does it."""
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
 CONTROL = 1.02
@@ -76,7 +86,11 @@ PATH = (
 
 
 def path_of(
-    field: MeanField, system: Any, times: Array, save: Save = NOTHING, tolerance: float = EXACT
+    field: MeanField,
+    system: Projected,
+    times: Array,
+    save: Save = NOTHING,
+    tolerance: float = EXACT,
 ) -> DensityPath:
     """The solved limit, with the densities and functionals that ``save`` asks for."""
     snapshots, means = save.snapshots, means_of(system, save)
@@ -86,7 +100,7 @@ def path_of(
     )
 
 
-def means_of(system: Any, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
+def means_of(system: Projected, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
     """The functionals that ``save`` asks for, by name."""
     return {
         name: parse_functional(text, system.constants).value
@@ -94,7 +108,7 @@ def means_of(system: Any, save: Save) -> dict[str, Callable[[Array, Array], Arra
     }
 
 
-def cuts_of(field: MeanField, system: Any, save: Save) -> dict[str, tuple[float, ...]]:
+def cuts_of(field: MeanField, system: Projected, save: Save) -> dict[str, tuple[float, ...]]:
     """Where the functionals that ``save`` asks for, or their slopes, jump in x, by name."""
     xi = field.prior.nodes.points
     found = {
@@ -133,12 +147,12 @@ def wrong_by(field: MeanField, factor: float) -> MeanField:
 
 def pde_values(
     field: MeanField,
-    system: Any,
+    system: F,
     times: Array,
     save: Save,
     path: DensityPath | None = None,
     solved: PathOf = path_of,
-    beyond: RuleOf | None = None,
+    beyond: RuleOf[F] | None = None,
 ) -> PointResult:
     """Everything that method ``pde`` gives for one point; ``path`` if it is solved already.
 
@@ -228,13 +242,13 @@ def carried(
 
 
 def pde_many(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     systems: Sequence[Any],
     times: Array,
     save: Save = NOTHING,
     threads: int = 1,
     guard: Guard = untimed,
-    beyond: RuleOf | None = None,
+    beyond: RuleOf[F] | None = None,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
@@ -243,7 +257,7 @@ def pde_many(
     computes a point, maybe within a time.
     """
 
-    def one(system: Any) -> PointResult | HdicaError:
+    def one(system: F) -> PointResult | HdicaError:
         try:
             return guard(
                 system, lambda: pde_values(field_of(system), system, times, save, beyond=beyond)
@@ -266,52 +280,57 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
 
 
 def pde(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
-    beyond: RuleOf | None = None,
-) -> Method:
+    beyond: RuleOf[F] | None = None,
+) -> Limit[F]:
     """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
 
-    def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
+    def picture(system: F, times: Array, save: Save) -> tuple[Save, PointResult]:
         field = field_of(system)
         path = path_of(field, system, times, save)
         save = on_grid(save, path)
         return save, pde_values(field, system, times, save, path, beyond=beyond)
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         return pde_values(field_of(system), system, times, save, beyond=beyond)
 
-    return Method(
+    return Limit[F](
         name="pde",
-        about=(
-            "the density of the estimate as n → ∞ for any φ: conservative, positive, "
-            "with its own error"
-        ),
-        engines=(
-            *ENGINES,
-            f"{MEAN_FIELD}.density",
-            AVERAGES,
-            BANDS,
-            home_of(field_of),
-            *uses,
-        ),
-        many=partial(pde_many, field_of, beyond=beyond),
-        picture=picture,
         role=Role.LIMIT,
         rank=2,
-        accuracy="converged",
-        outputs=PATH,
+        about=About(
+            text="the density of the estimate as n → ∞ for any φ: conservative, positive, "
+            "with its own error",
+            accuracy="converged",
+            equations=equations
+            + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, "
+            "refined",
+            engines=(
+                *ENGINES,
+                f"{MEAN_FIELD}.density",
+                AVERAGES,
+                BANDS,
+                home_of(field_of),
+                *uses,
+            ),
+        ),
+        outputs=Outputs(
+            PATH,
+            bands=() if beyond is None else tuple(band_of(output) for output in TRAJECTORY),
+            bias=() if beyond is None else tuple(bias_of(output) for output in TRAJECTORY),
+            keeps=KEEPS
+            | {"potential", "controls"}
+            | (set() if beyond is None else {"bands", "bias"}),
+        ),
+        cost=Cost(seconds=lambda system, n, last: 0.06 + 0.001 * last, prepares=averages("drift")),
+        scope=Scope(
+            refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one))
+        ),
         run=run,
-        refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
-        seconds=lambda system, n, last: 0.06 + 0.001 * last,
-        prepares=averages("drift"),
-        equations=equations
-        + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
-        keeps=KEEPS | {"potential", "controls"} | (set() if beyond is None else {"bands", "bias"}),
-        bands=() if beyond is None else tuple(band_of(output) for output in TRAJECTORY),
-        bias=() if beyond is None else tuple(bias_of(output) for output in TRAJECTORY),
+        densities=Densities(many=partial(pde_many, field_of, beyond=beyond), picture=picture),
     )
 
 
@@ -350,7 +369,7 @@ def _keeper(
     return see
 
 
-def _particle_seconds(system: Any, n: int | None, last: float) -> float:
+def _particle_seconds(system: Projected, n: int | None, last: float) -> float:
     """Steps of all particles, and what a step takes however few there are."""
     busy = signal_varies(system) or formula(system, "regularizer").slope_if_linear is None
     step, each = (0.012, 1.5e-6) if busy else (0.001, 2e-7)
@@ -358,15 +377,15 @@ def _particle_seconds(system: Any, n: int | None, last: float) -> float:
 
 
 def particles(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> Simulation[F]:
     """Method ``particles``: n particles that see each other through Q and R alone."""
 
     def runner(
-        system: Any, times: Array, n: int, stream: Stream, save: Save
+        system: F, times: Array, n: int, stream: Stream, save: Save
     ) -> tuple[dict[str, Array], str]:
         from hdica.limits.mean_field.particles.run import run
 
@@ -376,20 +395,23 @@ def particles(
         values, diverged = named(run(field, times, n, stream, observe=see))
         return {**kept, **values}, diverged
 
-    return Method(
+    return Simulation[F](
         name="particles",
-        about="the same limit by McKean–Vlasov particles, an independent check",
-        engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
         role=Role.SIMULATION,
-        stochastic=True,
-        accuracy="approximate",
-        outputs=TRAJECTORY,
+        about=About(
+            text="the same limit by McKean–Vlasov particles, an independent check",
+            accuracy="approximate",
+            equations=equations,
+            engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
+        ),
+        outputs=Outputs(TRAJECTORY, keeps=KEEPS),
+        cost=Cost(
+            seconds=_particle_seconds,
+            prepares=averages("drift"),
+            memory=lambda system, n: 2 * (n or 0),
+        ),
+        scope=Scope(
+            refuses=lambda one: without_limit(one) or vector_refusal(one), n=Size.PARTICLES
+        ),
         run=seeded("particles", runner),
-        refuses=lambda one: without_limit(one) or vector_refusal(one),
-        counts=True,
-        seconds=_particle_seconds,
-        prepares=averages("drift"),
-        equations=equations,
-        keeps=KEEPS,
-        held=lambda system, n: 2 * (n or 0),
     )

@@ -15,9 +15,22 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import start_refusal
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import averages, formula, prior, resting_refusal, start, vector_refusal
-from hdica.systems.kernel import FINITE, MEAN_FIELD, home_of
-from hdica.systems.method import Array, Method, Output, Refuses, Role, always, over_time
+from hdica.systems.fields import F, averages, formula, prior, resting_refusal, start, vector_refusal
+from hdica.systems.method import (
+    FINITE,
+    MEAN_FIELD,
+    About,
+    Cost,
+    Outputs,
+    Refuses,
+    Role,
+    Scope,
+    Simulation,
+    always,
+    home_of,
+    over_time,
+)
+from hdica.systems.outputs import Array, Output
 from hdica.systems.projected.controls import FOLLOWED, GROUP, named
 from hdica.systems.projected.density import ENGINES, FieldOf
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
@@ -94,7 +107,7 @@ def run(told: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
     return track.recorded, track.diverged
 
 
-def _refusal(without_limit: Refuses, system: Any) -> str:
+def _refusal(without_limit: Refuses[F], system: F) -> str:
     """Empty if the limit tells entries their Q and R, else the sentence that says why not."""
     found = without_limit(system) or vector_refusal(system)
     found = found or resting_refusal(system, "method 'entries'")
@@ -104,11 +117,11 @@ def _refusal(without_limit: Refuses, system: Any) -> str:
 
 
 def entries(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> Simulation[F]:
     """Method ``entries``: n uncoupled entries, each a diffusion in its own potential.
 
     ``auto`` never takes it: Q and R that the entries are told are those of the limit, and what
@@ -129,32 +142,37 @@ def entries(
 
         return Coefficients(*known(limit), n)
 
-    def runner(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    def runner(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         limit = _Limit(digest(content_of(system)), max(float(times[-1]), 1 / n), system)
         return named(run(told(limit, n), times, stream, save))
 
-    return Method(
+    return Simulation[F](
         name="entries",
-        about="n uncoupled entries, each diffusing in the effective potential of the limit",
-        engines=(
-            *FINITE,
-            *ENGINES,
-            *(f"{MEAN_FIELD}.{one}" for one in ("density", "normal", "entries")),
-            OWN,
-            home_of(field_of),
-            *uses,
-        ),
         role=Role.SIMULATION,
-        stochastic=True,
-        accuracy="approximate",
-        outputs=TRAJECTORY,
+        about=About(
+            text="n uncoupled entries, each diffusing in the effective potential of the limit",
+            accuracy="approximate",
+            equations=equations + "; steps of 1/n by Euler's method, Q and R from the limit",
+            engines=(
+                *FINITE,
+                *ENGINES,
+                *(f"{MEAN_FIELD}.{one}" for one in ("density", "normal", "entries")),
+                OWN,
+                home_of(field_of),
+                *uses,
+            ),
+        ),
+        outputs=Outputs(
+            TRAJECTORY,
+            extras=(PATH,),
+            keeps=KEEPS | {"estimate"},
+            coords=lambda times: {**over_time(times), FOLLOWED.name: np.arange(WALKERS)},
+        ),
+        cost=Cost(
+            seconds=lambda system, n, last: 0.02 + (2e-6 + 1.5e-9 * (n or 1)) * last * (n or 1),
+            prepares=averages("drift"),
+            memory=lambda system, n: 2 * (n or 0),
+        ),
+        scope=Scope(refuses=lambda one: _refusal(without_limit, one)),
         run=seeded("entries", runner),
-        refuses=lambda one: _refusal(without_limit, one),
-        seconds=lambda system, n, last: 0.02 + (2e-6 + 1.5e-9 * (n or 1)) * last * (n or 1),
-        prepares=averages("drift"),
-        equations=equations + "; steps of 1/n by Euler's method, Q and R from the limit",
-        keeps=KEEPS | {"estimate"},
-        extras=(PATH,),
-        coords=lambda times: {**over_time(times), FOLLOWED.name: np.arange(WALKERS)},
-        held=lambda system, n: 2 * (n or 0),
     )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,8 @@ from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import FixedPoints, find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
-from hdica.systems.kinds import ZERO
+from hdica.systems.fields import Projected, optional
+from hdica.systems.outputs import ZERO
 
 Array = NDArray[np.float64]
 _OVERLAPS = np.delete(np.linspace(-1.0, 1.0, 4001), 2000)
@@ -205,20 +205,21 @@ def states_say(rule: Rule, overlap: Array) -> str:
     return mirrored(rule) if overlap.size and other_side(rule, overlap) else ""
 
 
-def untracked(system: Any) -> str:
+def untracked(system: Projected) -> str:
     """That a feature moves too fast for the step size."""
     return (
-        f"the feature is not tracked at tau = {system.tau!r} and motion = {system.motion!r}: every "
+        f"the feature is not tracked at tau = {optional(system, 'tau')!r} and motion = "
+        f"{optional(system, 'motion')!r}: every "
         "steady state but Q = 0 is unstable or lost (hdica.best_step says which step sizes track "
         "it, and how fast it may move)"
     )
 
 
-def too_fast(system: Any) -> str:
+def too_fast(system: Projected) -> str:
     """That a feature moves too fast for any step size."""
     return (
-        f"no step size tracks the feature at motion = {system.motion!r}: hdica.best_step has the "
-        "fastest that can be tracked, largest_delta"
+        f"no step size tracks the feature at motion = {optional(system, 'motion')!r}: "
+        "hdica.best_step has the fastest that can be tracked, largest_delta"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
@@ -18,29 +18,38 @@ from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.holds import holds_from
 from hdica.limits.overlap.second_order import bias
 from hdica.systems.fields import (
+    F,
+    Projected,
     averages,
     constant_tau,
     formula,
     motion,
+    optional,
     prior,
     schedule,
     signal_varies,
     start,
 )
-from hdica.systems.kernel import (
+from hdica.systems.method import (
     AVERAGES,
     COMMON,
     MEAN_FIELD,
     MOVING,
     NUMERICS,
     OVERLAP,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
     home_of,
 )
-from hdica.systems.method import Array, Method, Output, PointResult, Role, band_of, bias_of
+from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.simulation import OWN, TRAJECTORY
 
-DriftOf = Callable[[Any], Drift]
-Closed = Callable[[Any, Array], Array | None]
+DriftOf = Callable[[F], Drift]
+Closed = Callable[[F, Array], Array | None]
 Second = Callable[[Array, float], Array]
 """D1(Q, tau) of a system: what a step adds to its mean drift at order 1/n^2."""
 ROUNDING = 1e-14
@@ -63,16 +72,16 @@ OUTPUTS = (
 
 
 @dataclass(frozen=True)
-class _Limit:
+class _Limit(Generic[F]):
     """The overlap's limit: what :func:`ode` is given."""
 
-    drift_of: DriftOf
-    closed: Closed
-    moving: Callable[[Any], Moving | None]
-    second: Callable[[Any], Second] | None
+    drift_of: DriftOf[F]
+    closed: Closed[F]
+    moving: Callable[[F], Moving | None]
+    second: Callable[[F], Second] | None
 
     def run(
-        self, system: Any, times: Array, n: int | None, seed: int | None, save: Save
+        self, system: F, times: Array, n: int | None, seed: int | None, save: Save
     ) -> PointResult:
         """Q at the times, its error, and what n leaves of it."""
         law, begin, changes = prior(system), start(system), self.moving(system)
@@ -99,7 +108,7 @@ class _Limit:
             }
         )
 
-    def _bias(self, system: Any, times: Array) -> Array:
+    def _bias(self, system: F, times: Array) -> Array:
         assert self.second is not None
         if self.moving(system) is not None:
             raise HdicaError(
@@ -113,14 +122,14 @@ class _Limit:
 
 
 def ode(
-    drift_of: DriftOf,
-    refuses: Callable[[Any], str],
+    drift_of: DriftOf[F],
+    refuses: Callable[[F], str],
     equations: str,
     closed: Closed = lambda system, times: None,
     uses: tuple[str, ...] = (),
-    moving: Callable[[Any], Moving | None] = lambda system: None,
-    second: Callable[[Any], Second] | None = None,
-) -> Method:
+    moving: Callable[[F], Moving | None] = lambda system: None,
+    second: Callable[[F], Second] | None = None,
+) -> Limit[F]:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
     ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
@@ -129,51 +138,53 @@ def ode(
     the mean of runs of a finite n is known.
     """
     reached = (NUMERICS, OVERLAP, MOVING, MEAN_FIELD, OWN, home_of(drift_of), *uses, AVERAGES)
-    return Method(
+    return Limit[F](
         name="ode",
-        about=(
-            "dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
-            "theorem (φ = 0 or βx)"
-        ),
-        engines=(*COMMON, *reached),
-        closed=True,
         role=Role.LIMIT,
         rank=1,
-        accuracy="converged",
-        outputs=OUTPUTS,
-        bands=(band_of(TRAJECTORY[1]),),
-        bias=() if second is None else (bias_of(TRAJECTORY[0]),),
+        about=About(
+            text="dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
+            "theorem (φ = 0 or βx)",
+            accuracy="converged",
+            equations=equations,
+            engines=(*COMMON, *reached),
+        ),
+        outputs=Outputs(
+            OUTPUTS,
+            bands=(band_of(TRAJECTORY[1]),),
+            bias=() if second is None else (bias_of(TRAJECTORY[0]),),
+        ),
+        cost=Cost(seconds=_seconds, prepares=averages("drift", "noise")),
+        scope=Scope(refuses=lambda system: refuses(system) or _unknown_moments(system)),
         run=_Limit(drift_of, closed, moving, second).run,
-        refuses=lambda system: refuses(system) or _unknown_moments(system),
-        seconds=_seconds,
-        prepares=averages("drift", "noise"),
-        equations=equations,
+        closed=True,
     )
 
 
-def _seconds(system: Any, n: int | None, last: float) -> float:
+def _seconds(system: Projected, n: int | None, last: float) -> float:
     if signal_varies(system):
         return 0.05 + 0.012 * last
     moves = schedule(system).constant is None or motion(system).moves
     return (0.02 + 2e-4 * last) * (2 if moves else 1)
 
 
-def _unknown_moments(system: Any) -> str:
+def _unknown_moments(system: Projected) -> str:
     """Empty unless the feature moves from a first estimate that has no law given the feature."""
     if start(system).length is None or not motion(system).moves:
         return ""
     return (
-        f"motion = {system.motion!r} is not allowed with start = a vector for method 'ode' (a "
+        f"motion = {optional(system, 'motion')!r}"
+        " is not allowed with start = a vector for method 'ode' (a "
         "start with a law given the feature, such as {'overlap': 0.5}; method 'vector' takes any)"
     )
 
 
 def closed_states(
-    drift_of: DriftOf, field_of: Callable[[Any], MeanField]
-) -> Callable[[Any], dict[str, Array] | None]:
+    drift_of: DriftOf[F], field_of: Callable[[F], MeanField]
+) -> Callable[[F], dict[str, Array] | None]:
     """Columns of all steady states from the roots of the drift; None where phi is not linear."""
 
-    def states(system: Any) -> dict[str, Array] | None:
+    def states(system: F) -> dict[str, Array] | None:
         beta = formula(system, "regularizer").slope_if_linear
         if beta is None:
             return None

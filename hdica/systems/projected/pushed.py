@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.pushes import Push
@@ -18,6 +17,8 @@ from hdica.limits.moving.overlap import moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
 from hdica.systems.fields import (
+    G,
+    Pushed,
     batch,
     closed_refusal,
     formula,
@@ -27,47 +28,46 @@ from hdica.systems.fields import (
     source,
     start,
 )
-from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
-from hdica.systems.method import Method, refusal
+from hdica.systems.method import AVERAGES, OVERLAP, Method, Refuses, home_of, refusal
 from hdica.systems.projected.bands import noise_of, second_of
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import Second, ode
 from hdica.systems.projected.rule import ProjectedRule, chain_refusal, moving_chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 
-PushOf = Callable[[Any], Push]
+PushOf = Callable[[G], Push]
 
 
-def pushed_rule(system: Any, push: Push | Formula) -> ProjectedRule:
+def pushed_rule(system: Pushed, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
     phi = formula(system, "regularizer")
     laws = source(system), prior(system), start(system), schedule(system)
     return ProjectedRule(*laws, push, phi, batch(system), motion(system))
 
 
-def pushed_products(system: Any, push: Push | Formula) -> ProductsAt:
+def pushed_products(system: Pushed, push: Push | Formula) -> ProductsAt:
     """Averages of products of the push of a system, for what n leaves of its limit."""
     return products_of(push, source(system))
 
 
-def pushed_second(system: Any, push: Push | Formula, drift: Drift) -> Second:
+def pushed_second(system: Pushed, push: Push | Formula, drift: Drift) -> Second:
     """D1 of a system with the fields of the family: what n leaves of its drift."""
     beta = formula(system, "regularizer").slope_if_linear or 0.0
     return second_of(lambda: pushed_products(system, push), batch(system), drift, beta)
 
 
-def pushed_noise(system: Any, push: Push | Formula) -> Noise:
+def pushed_noise(system: Pushed, push: Push | Formula) -> Noise:
     """The noise of a sample that all entries share, of a system with the fields of the family."""
     return noise_of(lambda: pushed_products(system, push), batch(system))
 
 
-def pushed_beyond(system: Any, push: Push | Formula) -> Rule:
+def pushed_beyond(system: Pushed, push: Push | Formula) -> Rule:
     """What bands and bias take of such a rule: phi acts on the estimate before the sample does."""
     products = lambda q: pushed_products(system, push)(q)  # noqa: E731
     return Rule(products, pushed_noise(system, push), moved=False, batch=batch(system))
 
 
-def pushed_field(system: Any, means: Averages) -> MeanField:
+def pushed_field(system: Pushed, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
     phi = formula(system, "regularizer")
     means = means.of_batch(batch(system))
@@ -76,7 +76,7 @@ def pushed_field(system: Any, means: Averages) -> MeanField:
     return replace(found, motion=moved) if moved.moves else found
 
 
-def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]:
+def pushed_methods(push_of: PushOf[G], rule: str, paper: str) -> tuple[Method, ...]:
     """Simulations and limits of a rule with one overlap.
 
     The system has the fields ``tau``, ``source``, ``prior``, ``start``, ``regularizer`` and
@@ -91,19 +91,21 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
         What is computed, and where it comes from.
     """
 
-    def field(system: Any) -> MeanField:
+    def field(system: G) -> MeanField:
         return pushed_field(system, pushed_averages(push_of(system), source(system)))
 
-    def drift(system: Any) -> Drift:
+    def drift(system: G) -> Drift:
         return pushed_drift(push_of(system), source(system)).of_batch(batch(system))
 
-    def beyond(system: Any) -> Rule:
+    def beyond(system: G) -> Rule:
         return pushed_beyond(system, push_of(system))
 
-    def second(system: Any) -> Second:
+    def second(system: G) -> Second:
         return pushed_second(system, push_of(system), drift(system))
 
-    without_limit = refusal(lambda system: pushed_averages(push_of(system), source(system)))
+    without_limit: Refuses[G] = refusal(
+        lambda system: pushed_averages(push_of(system), source(system))
+    )
     found, home = f"{paper}: {rule}", home_of(push_of)
     means = (AVERAGES, OVERLAP, home)
     return (

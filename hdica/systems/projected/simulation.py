@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +14,25 @@ from hdica.finite.random.streams import LANES, Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
-from hdica.systems.fields import at_dimension, batch, formula
-from hdica.systems.kernel import PROJECTED, home_of
-from hdica.systems.method import Bits, Method, Output, PointResult, Role, Trial
+from hdica.systems.fields import F, Projected, at_dimension, batch, formula
+from hdica.systems.method import (
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Outputs,
+    Role,
+    RunAll,
+    Scope,
+    Simulation,
+    Together,
+    Trial,
+    home_of,
+)
+from hdica.systems.outputs import Output, PointResult
 from hdica.systems.projected.controls import named
 from hdica.systems.trials import (
     SHARED,
-    Together,
     alone,
     content_of,
     each,
@@ -33,7 +44,7 @@ from hdica.systems.trials import (
 )
 
 Array = NDArray[np.float64]
-Content = Callable[[Any], object]
+Content = Callable[[F], object]
 
 TRAJECTORY = (
     Output("Q", ("time",), "overlap Q = xi.x/n"),
@@ -46,14 +57,14 @@ MOST_SHARED, MOST_NUMBERS = 64, 2**25
 KEEPS = frozenset({"densities", "support", "functionals"})
 
 
-def _alike(system: Any, rule: VectorRule) -> Hashable:
+def _alike(system: Projected, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
     return digest(system.prior), f, phi, rule.batch, rule.motion
 
 
-def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
+def _shared_vector(rule_of: Callable[[F], VectorRule]) -> RunAll[F]:
     """Points that share noise: one seed's, with one feature, in one call of the kernel."""
 
     def together(
@@ -91,14 +102,14 @@ _OF_SOURCE = {
 """Seconds that a number of a source takes more than a sign."""
 
 
-def _of_samples(system: Any, n: int | None, last: float) -> float:
+def _of_samples(system: Projected, n: int | None, last: float) -> float:
     """Seconds for the components of all samples of a batch: a step with one has its own figure."""
     m = batch(system)
     more = slowness() * 3e-8 * m if m > 1 else 0.0
     return (more + m * _of_one_sample(system)) * last * (n or 1)
 
 
-def _of_one_sample(system: Any) -> float:
+def _of_one_sample(system: Projected) -> float:
     """Seconds of a sample's f(u) and c, beyond those of a cubic f and a sign."""
     law = getattr(system, "source", None)
     name = law if isinstance(law, str) else next(iter(law), "") if isinstance(law, dict) else ""
@@ -108,11 +119,11 @@ def _of_one_sample(system: Any) -> float:
 
 
 def vector(
-    rule_of: Callable[[Any], VectorRule],
+    rule_of: Callable[[F], VectorRule],
     equations: str,
     uses: tuple[str, ...] = (),
     ignores: frozenset[str] = frozenset(),
-) -> Method:
+) -> Simulation[F]:
     """Method ``vector``: every entry of the estimate.
 
     Parameters
@@ -125,37 +136,37 @@ def vector(
         Fields on which it does not depend.
     """
 
-    def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    def run(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         return named(run_shared([rule_of(at_dimension(system, n))], times, n, stream, [save])[0])
 
-    own = Method(
+    own = Simulation[F](
         name="vector",
-        about=(
-            "the full n-vector rule, any φ, prior, start, step-size schedule; histograms "
-            "and support recovery"
-        ),
-        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=2,
-        stochastic=True,
-        accuracy="exact",
-        bits=Bits.EVERY_KIND,
-        outputs=(*TRAJECTORY, LARGEST),
-        run=seeded("vector", run, ignores),
-        ignores=ignores,
-        seconds=lambda system, n, last: (
-            slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
-            + _of_samples(system, n, last)
+        about=About(
+            text="the full n-vector rule, any φ, prior, start, step-size schedule; histograms "
+            "and support recovery",
+            accuracy="exact",
+            equations=f"{equations}, all n coordinates",
+            bits=Bits.EVERY_KIND,
+            engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         ),
-        fused=True,
-        equations=f"{equations}, all n coordinates",
-        keeps=KEEPS | {"estimate"},
-        held=lambda system, n: 2 * (n or 0),
+        outputs=Outputs((*TRAJECTORY, LARGEST), keeps=KEEPS | {"estimate"}),
+        cost=Cost(
+            seconds=lambda system, n, last: (
+                slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
+                + _of_samples(system, n, last)
+            ),
+            memory=lambda system, n: 2 * (n or 0),
+            fused=True,
+        ),
+        scope=Scope(ignores=ignores),
+        run=seeded("vector", run, ignores),
     )
     return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
-def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
+def _chains(rule_of: Callable[[F], ChainRule], content: Content[F]) -> RunAll[F]:
     """Chains, eight in one call of the kernel."""
     return in_lanes(
         "chain",
@@ -170,12 +181,12 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
 
 
 def chain(
-    rule_of: Callable[[Any], ChainRule],
-    refuses: Callable[[Any], str],
+    rule_of: Callable[[F], ChainRule],
+    refuses: Callable[[F], str],
     equations: str,
     uses: tuple[str, ...] = (),
     ignores: frozenset[str] = frozenset(),
-) -> Method:
+) -> Simulation[F]:
     """Method ``chain``: the overlap alone, exact in law at a cost that does not depend on n.
 
     Parameters
@@ -190,26 +201,27 @@ def chain(
         Fields on which it does not depend.
     """
     together = _chains(rule_of, lambda system: content_of(system, ignores))
-    own = Method(
+    own = Simulation[F](
         name="chain",
-        about="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
-        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=1,
-        stochastic=True,
-        accuracy="exact in law",
-        bits=Bits.EVERY_KIND,
-        outputs=TRAJECTORY,
-        run=alone(together),
-        refuses=refuses,
-        ignores=ignores,
-        seconds=lambda system, n, last: (
-            1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
+        about=About(
+            text="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
+            accuracy="exact in law",
+            equations=f"{equations}, reduced exactly in law to the overlap",
+            bits=Bits.EVERY_KIND,
+            engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         ),
-        fused=True,
-        equations=f"{equations}, reduced exactly in law to the overlap",
-        together=together,
-        lanes=LANES,
+        outputs=Outputs(TRAJECTORY),
+        cost=Cost(
+            seconds=lambda system, n, last: (
+                1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
+            ),
+            fused=True,
+        ),
+        scope=Scope(refuses=refuses, ignores=ignores),
+        run=alone(together),
+        together=Together(together, lanes=LANES),
     )
     shared = _chains(rule_of, lambda system: SHARED)
     return replace(own, shared=with_shared_noise(own, shared, 1.0))

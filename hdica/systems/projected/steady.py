@@ -12,17 +12,42 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.fields import (
+    F,
+    Projected,
     averages,
     averages_close,
     constant_tau,
     formula,
     motion,
+    optional,
     prior,
     with_parameter,
 )
-from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, home_of
-from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
-from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
+from hdica.systems.method import (
+    COMMON,
+    MEAN_FIELD,
+    MOVING,
+    NUMERICS,
+    About,
+    Cost,
+    Outputs,
+    Refuses,
+    Role,
+    Scope,
+    States,
+    always,
+    home_of,
+    refusal,
+)
+from hdica.systems.outputs import (
+    STATE_KINDS,
+    TRANSITION_KINDS,
+    Array,
+    Output,
+    PointResult,
+    codes,
+    padded,
+)
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import Control
 
@@ -32,7 +57,7 @@ if TYPE_CHECKING:
     from hdica.limits.mean_field.steady.states import SteadyStates
     from hdica.limits.mean_field.transitions.continuation import Branch, Transitions
 
-FieldOf = Callable[[Any], MeanField]
+FieldOf = Callable[[F], MeanField]
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
 CONTINUED = (*ENGINES, f"{MEAN_FIELD}.transitions")
 MAX_FIXED_POINTS = 12
@@ -40,7 +65,7 @@ MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
 
 
-def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], MeanField]:
+def family(field_of: FieldOf[Any], system: Any, parameter: str) -> Callable[[float], MeanField]:
     """The limit as a function of one scalar parameter of the system, whose feature stays."""
     refused = staying(system)
     if refused:
@@ -49,7 +74,7 @@ def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], 
 
 
 def find_transitions(
-    field_of: FieldOf,
+    field_of: FieldOf[Any],
     system: Any,
     parameter: str,
     ends: tuple[float, float],
@@ -67,22 +92,23 @@ def find_transitions(
     return replace(found, kind=kind)
 
 
-def steady_refusal(without_limit: Refuses, system: Any) -> str:
+def steady_refusal(without_limit: Refuses[F], system: F) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
     return without_limit(system) or refusal(constant_tau)(system) or moving_refusal(system)
 
 
-def staying(system: Any) -> str:
+def staying(system: Projected) -> str:
     """Empty if the feature stays, else that its steady states are not continued."""
     if not motion(system).moves:
         return ""
     return (
-        f"motion = {system.motion!r} is not allowed for branches and transitions in this parameter "
+        f"motion = {optional(system, 'motion')!r} is not allowed for branches and transitions in "
+        "this parameter "
         "(a feature that stays; hdica.best_step has the step sizes and drifts that can be tracked)"
     )
 
 
-def moving_refusal(system: Any) -> str:
+def moving_refusal(system: Projected) -> str:
     """Empty if steady states are known where the feature moves, else why not.
 
     A feature that stays has all of them. One that moves has those at phi = 0 or beta x, roots of
@@ -92,16 +118,19 @@ def moving_refusal(system: Any) -> str:
     if not moved.moves:
         return ""
     if moved.jumps:
-        return f"motion = {system.motion!r} is not allowed for fixed points (a feature never rests)"
+        return (
+            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points (a feature "
+            "never rests)"
+        )
     if not _is_linear(system):
         return (
-            f"motion = {system.motion!r} is not allowed for fixed points with the regularizer "
-            f"{system.regularizer!r} (allowed: 0 and beta*x; method 'pde' follows any)"
+            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points with the "
+            f"regularizer {system.regularizer!r} (allowed: 0 and beta*x; method 'pde' follows any)"
         )
     law = prior(system)
     if abs(float(law.nodes.mean(law.nodes.points))) > 1e-12:
         return (
-            f"motion = {system.motion!r} is not allowed for fixed points with prior = "
+            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points with prior = "
             f"{system.prior!r} (a prior of mean 0, such as 'gaussian' or {{'sparse_sign': 0.3}})"
         )
     return ""
@@ -132,31 +161,31 @@ def _columns(states: SteadyStates | Branch) -> dict[str, Array]:
     }
 
 
-def _search_seconds(system: Any, n: int | None, last: float) -> float:
+def _search_seconds(system: Projected, n: int | None, last: float) -> float:
     if not _is_linear(system):
         return 0.05
     return 4e-3 if averages_close(system) else 0.02
 
 
-def _is_linear(system: Any) -> bool:
+def _is_linear(system: Projected) -> bool:
     """Whether the overlap alone closes the limit, so that its states are roots of one function."""
     return formula(system, "regularizer").slope_if_linear is not None
 
 
 def fixed_points(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     equations: str,
-    closed: Callable[[Any], dict[str, Array] | None],
-    without_limit: Refuses = always,
+    closed: Callable[[F], dict[str, Array] | None],
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> States[F]:
     """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
     ``closed`` has the same columns where the overlap alone closes the limit, else None;
     ``without_limit`` is empty if a system has a limit, else why not.
     """
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         from hdica.limits.mean_field.steady.states import steady_states
 
         columns = closed(system)
@@ -168,25 +197,28 @@ def fixed_points(
             values |= _densities(field_of(system), values["Q"], save)
         return PointResult(values)
 
-    return Method(
+    return States[F](
         name="fixed_points",
-        about=(
-            "steady states by a search refined until stable, their stability and kind, and their "
-            "densities at given x"
-        ),
-        engines=(*ENGINES, MOVING, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
-        accuracy="converged",
-        outputs=_STATES,
+        about=About(
+            text="steady states by a search refined until stable, their stability and kind, and "
+            "their densities at given x",
+            accuracy="converged",
+            equations=equations,
+            engines=(*ENGINES, MOVING, home_of(field_of), *uses),
+        ),
+        outputs=Outputs(
+            _STATES,
+            keeps=frozenset({"steady densities"}),
+            coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
+        ),
+        cost=Cost(seconds=_search_seconds, prepares=averages("drift")),
+        scope=Scope(
+            refuses=lambda system: steady_refusal(without_limit, system),
+            ignores=frozenset({"start"}),
+        ),
         run=run,
-        coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
-        refuses=lambda system: steady_refusal(without_limit, system),
-        seconds=_search_seconds,
-        prepares=averages("drift"),
-        ignores=frozenset({"start"}),
-        equations=equations,
-        keeps=frozenset({"steady densities"}),
     )
 
 
@@ -202,17 +234,17 @@ def _densities(field: MeanField, q: Array, save: Save) -> dict[str, Array]:
 
 
 def critical(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     control: Control,
     equations: str,
-    closed: Callable[[Any], dict[str, Array] | None] = lambda system: None,
-    without_limit: Refuses = always,
+    closed: Callable[[F], dict[str, Array] | None] = lambda system: None,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> States[F]:
     """Method ``critical``: transitions in the system's natural parameter."""
     parameter = control.name
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         columns = closed(system)
         if columns is None:
             found = find_transitions(field_of, system, parameter, (control.low, control.high))
@@ -224,31 +256,39 @@ def critical(
             }
         return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
 
-    return Method(
+    return States[F](
         name="critical",
-        about="where steady states change: folds, exchanges of stability, junctions",
-        engines=(*CONTINUED, home_of(field_of), *uses),
-        varies=parameter,
         role=Role.TRANSITIONS,
         rank=1,
-        accuracy="converged",
-        outputs=(
-            Output("value", ("transition",), f"critical value of {parameter}"),
-            Output("Q", ("transition",), "overlap at the transition"),
-            Output("kind", ("transition",), "0 fold, 1 transcritical, 2 junction"),
-            Output("error", ("transition",), "error of the critical value"),
+        about=About(
+            text="where steady states change: folds, exchanges of stability, junctions",
+            accuracy="converged",
+            equations=equations,
+            engines=(*CONTINUED, home_of(field_of), *uses),
+        ),
+        outputs=Outputs(
+            (
+                Output("value", ("transition",), f"critical value of {parameter}"),
+                Output("Q", ("transition",), "overlap at the transition"),
+                Output("kind", ("transition",), "0 fold, 1 transcritical, 2 junction"),
+                Output("error", ("transition",), "error of the critical value"),
+            ),
+            coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
+        ),
+        cost=Cost(
+            seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
+            prepares=averages("drift"),
+        ),
+        scope=Scope(
+            refuses=lambda system: _varied_refusal(without_limit, system, parameter),
+            ignores=frozenset({parameter, "start"}),
         ),
         run=run,
-        coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
-        refuses=lambda system: _varied_refusal(without_limit, system, parameter),
-        seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
-        prepares=averages("drift"),
-        ignores=frozenset({parameter, "start"}),
-        equations=equations,
+        varies=parameter,
     )
 
 
-def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
+def _varied_refusal(without_limit: Refuses[F], system: F, parameter: str) -> str:
     """The refusal of the system with a plain number for the parameter that varies."""
     try:
         return steady_refusal(without_limit, with_parameter(system, parameter, 1.0))
@@ -257,16 +297,16 @@ def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
 
 
 def branch_points(
-    field_of: FieldOf,
+    field_of: FieldOf[F],
     control: Control,
     equations: str,
-    without_limit: Refuses = always,
+    without_limit: Refuses[F] = always,
     uses: tuple[str, ...] = (),
-) -> Method:
+) -> States[F]:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
     parameter = control.name
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         from hdica.limits.mean_field.transitions.continuation import branches
 
         found = branches(family(field_of, system, parameter), control.low, control.high)
@@ -278,23 +318,30 @@ def branch_points(
         return PointResult(padded(columns, MAX_BRANCH_POINTS, "branch points"))
 
     dims = ("branch_point",)
-    return Method(
+    return States[F](
         name="branches",
-        about="curves of steady states over a parameter, through folds and junctions",
-        engines=(*CONTINUED, home_of(field_of), *uses),
-        varies=parameter,
         role=Role.BRANCHES,
-        accuracy="converged",
-        outputs=(
-            Output("value", dims, f"{parameter} along the branch"),
-            *(Output(o.name, dims, o.long_name) for o in _STATES if o.name != "error"),
-            Output("branch", dims, "index of the branch"),
+        about=About(
+            text="curves of steady states over a parameter, through folds and junctions",
+            accuracy="converged",
+            equations=equations,
+            engines=(*CONTINUED, home_of(field_of), *uses),
+        ),
+        outputs=Outputs(
+            (
+                Output("value", dims, f"{parameter} along the branch"),
+                *(Output(o.name, dims, o.long_name) for o in _STATES if o.name != "error"),
+                Output("branch", dims, "index of the branch"),
+            ),
+            coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
+        ),
+        cost=Cost(seconds=lambda system, n, last: 5.0, prepares=averages("drift")),
+        scope=Scope(
+            refuses=lambda system: (
+                _varied_refusal(without_limit, system, parameter) or staying(system)
+            ),
+            ignores=frozenset({parameter, "start"}),
         ),
         run=run,
-        coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
-        refuses=lambda system: _varied_refusal(without_limit, system, parameter) or staying(system),
-        seconds=lambda system, n, last: 5.0,
-        prepares=averages("drift"),
-        ignores=frozenset({parameter, "start"}),
-        equations=equations,
+        varies=parameter,
     )

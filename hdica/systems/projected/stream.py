@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,21 @@ from hdica.ingredients.held import ARRAY
 from hdica.ingredients.save import Save
 from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
 from hdica.process.machine import slowness
-from hdica.systems.fields import batch, prior, resting_refusal, start
-from hdica.systems.kernel import PROJECTED, home_of
-from hdica.systems.method import Array, Bits, Method, Output, Role
+from hdica.systems.fields import F, Projected, batch, optional, prior, resting_refusal, start
+from hdica.systems.method import (
+    PROJECTED,
+    About,
+    Bits,
+    Cost,
+    Method,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    home_of,
+)
+from hdica.systems.outputs import Array, Output
 from hdica.systems.projected.controls import named
 from hdica.systems.projected.simulation import LARGEST, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
@@ -42,11 +53,11 @@ SAMPLES_TO_TRY = {
 LOADING = Output("loading", ("time", "column"), "entry of the estimate x, with |x|^2 = n")
 
 
-def check_data(system: Any) -> None:
+def check_data(system: Projected) -> None:
     """Refuse data that do not fit the feature or the first estimate."""
-    if system.data is None:
+    if optional(system, "data") is None:
         return
-    columns = shape_of(system.data)[1]
+    columns = shape_of(optional(system, "data"))[1]
     for name, law in (("prior", prior(system)), ("start", start(system))):
         if law.length not in (None, columns):
             raise HdicaError(
@@ -56,15 +67,15 @@ def check_data(system: Any) -> None:
             )
 
 
-def columns_of(system: Any) -> dict[str, tuple[float, ...]]:
+def columns_of(system: Projected) -> dict[str, tuple[float, ...]]:
     """The dimension of the columns of the data, none without data."""
-    if system.data is None:
+    if optional(system, "data") is None:
         return {}
-    return {"column": tuple(range(shape_of(system.data)[1]))}
+    return {"column": tuple(range(shape_of(optional(system, "data"))[1]))}
 
 
-def _no_data(system: Any) -> str:
-    if system.data is None:
+def _no_data(system: Projected) -> str:
+    if optional(system, "data") is None:
         return "no samples are given (data = an array of shape (samples, n), or {array: y.npy})"
     if getattr(system, "sign", "given") != "given":
         return (
@@ -74,7 +85,7 @@ def _no_data(system: Any) -> str:
     return resting_refusal(system, "given data")
 
 
-def _unknown(system: Any) -> str:
+def _unknown(system: Projected) -> str:
     if prior(system).length is None:
         return (
             "the overlap needs the feature, which data do not say (give prior = {vector: xi}, or "
@@ -83,7 +94,7 @@ def _unknown(system: Any) -> str:
     return ""
 
 
-def _aimed(system: Any) -> str:
+def _aimed(system: Projected) -> str:
     """A start that is told by its overlap, with a feature that nobody knows."""
     toward = system.start.get("overlap", 0) or system.start.get("exact", False)
     if prior(system).length is None and toward:
@@ -101,25 +112,27 @@ def given_data(methods: tuple[Method, ...]) -> tuple[Method, ...]:
     """
 
     def without(method: Method) -> Method:
-        if not method.stochastic:
-            return replace(method, ignores=method.ignores | {"data"})
+        if not isinstance(method, Simulation):
+            scope = replace(method.scope, ignores=method.scope.ignores | {"data"})
+            return replace(method, scope=scope)
 
-        def refuses(system: Any) -> str:
-            if system.data is not None:
+        def refuses(system: Projected) -> str:
+            if optional(system, "data") is not None:
                 return _aimed(system) or (
                     f"method {method.name!r} draws samples of the model and sees no data (use "
                     "method 'stream' or 'blind', or leave out data)"
                 )
-            return method.refuses(system)
+            return method.scope.refuses(system)
 
-        shared = method.shared and replace(method.shared, refuses=refuses)
-        return replace(method, refuses=refuses, shared=shared)
+        twin, scope = method.shared, replace(method.scope, refuses=refuses)
+        shared = twin and replace(twin, scope=replace(twin.scope, refuses=refuses))
+        return replace(method, scope=scope, shared=shared)
 
     return tuple(without(method) for method in methods)
 
 
-def _rows(system: Any) -> Rows:
-    found, data = samples_of(system.data), system.data
+def _rows(system: Projected) -> Rows:
+    found, data = samples_of(optional(system, "data")), optional(system, "data")
     count, n = found.shape
     return Rows(
         found.read,
@@ -132,10 +145,10 @@ def _rows(system: Any) -> Rows:
     )
 
 
-def beyond(system: Any, last: float) -> str:
+def beyond(system: Projected, last: float) -> str:
     """Empty if the samples are enough until a time, else the sentence that refuses it."""
-    count, n = shape_of(system.data)
-    passes = system.data.get("passes", 1)
+    count, n = shape_of(optional(system, "data"))
+    passes = optional(system, "data").get("passes", 1)
     enough = count * passes // batch(system)
     if steps_of(np.array([last]), n)[0] <= enough:
         return ""
@@ -147,7 +160,7 @@ def beyond(system: Any, last: float) -> str:
 
 
 def streams(
-    rule_of: Callable[[Any], GivenRule],
+    rule_of: Callable[[F], GivenRule],
     equations: str,
     ignores: frozenset[str],
     uses: tuple[str, ...] = (),
@@ -164,8 +177,8 @@ def streams(
         Fields that say what samples are drawn from.
     """
 
-    def runner(known: bool) -> Callable[[Any, Array, int, Stream, Save], Values]:
-        def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    def runner(known: bool) -> Callable[[F, Array, int, Stream, Save], Values]:
+        def run(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
             why = beyond(system, float(times[-1]))
             if why:
                 raise HdicaError(why, ["times"])
@@ -176,37 +189,44 @@ def streams(
 
         return run
 
-    def seconds(system: Any, n: int | None, last: float) -> float:
-        columns = shape_of(system.data)[1]
+    def seconds(system: F, n: int | None, last: float) -> float:
+        columns = shape_of(optional(system, "data"))[1]
         step = 2e-5 + batch(system) * (6e-6 + 4e-9 * columns)
         return 1e-3 + slowness() * step * last * columns
 
-    blind = Method(
+    blind = Simulation[F](
         name="blind",
-        about="the rule on samples of your own, whose feature nobody knows",
-        engines=(*PROJECTED, INPUTS, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=1,
-        stochastic=True,
-        finite=False,
-        accuracy="exact",
-        bits=Bits.EVERY_KIND,
-        outputs=_OF_SAMPLES,
-        extras=(LOADING,),
+        about=About(
+            text="the rule on samples of your own, whose feature nobody knows",
+            accuracy="exact",
+            equations=f"{equations}, on given samples y",
+            bits=Bits.EVERY_KIND,
+            engines=(*PROJECTED, INPUTS, OWN, home_of(rule_of), *uses),
+        ),
+        outputs=Outputs(_OF_SAMPLES, extras=(LOADING,)),
+        cost=Cost(
+            seconds=seconds,
+            memory=lambda system, n: 4 * shape_of(optional(system, "data"))[1] + 2**21,
+        ),
+        scope=Scope(
+            refuses=lambda system: _no_data(system) or _aimed(system),
+            ignores=ignores,
+            beyond=beyond,
+            n=Size.NONE,
+        ),
         run=seeded("stream", runner(False), ignores),
-        refuses=lambda system: _no_data(system) or _aimed(system),
-        seconds=seconds,
-        ignores=ignores,
-        equations=f"{equations}, on given samples y",
-        held=lambda system, n: 4 * shape_of(system.data)[1] + 2**21,
-        beyond=beyond,
     )
     stream = replace(
         blind,
         name="stream",
-        about="the rule on samples of your own, and its overlap with a feature that you give",
-        outputs=(TRAJECTORY[0], *_OF_SAMPLES),
+        about=replace(
+            blind.about,
+            text="the rule on samples of your own, and its overlap with a feature that you give",
+        ),
+        outputs=replace(blind.outputs, always=(TRAJECTORY[0], *_OF_SAMPLES)),
+        scope=replace(blind.scope, refuses=lambda system: _no_data(system) or _unknown(system)),
         run=seeded("stream", runner(True), ignores),
-        refuses=lambda system: _no_data(system) or _unknown(system),
     )
     return stream, blind

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
-from hdica.systems.axes import is_number
 from hdica.systems.fields import (
     CONSTANTS,
     LAWS,
@@ -69,23 +69,6 @@ class SeveralICA(Parameters):
     x <- x - (tau/sqrt n) f(y.x/sqrt n) y, then abs(x)^2 = n (Wang and Lu 2017, eq. (2) with
     phi = 0); time is t = k/n. The overlaps Q_j = xi_j.x/n alone close the limit.
 
-    Parameters
-    ----------
-    tau
-        Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
-    sources
-        Laws of the c_j, a list of at least one, standardised to mean 0 and variance 1: see
-        :func:`hdica.ingredients.sources.make_source`. With f = +x^3 features with sub-Gaussian
-        sources are found (fourth moment below 3), with f = -x^3 those with super-Gaussian ones.
-    nonlinearity
-        f, a formula in x.
-    start
-        Overlaps at t = 0, ``{"overlap": [Q_1, ..., Q_M]}``, exact at every n; the rest of the
-        estimate is uniform on the sphere orthogonal to the features. ``{"Q1": ..., "Q2": ...}`` is
-        the same, and so are ``Q1 = ...``, ``Q2 = ...`` in place of the start.
-    constants
-        Numbers for named constants in the formulas.
-
     Raises
     ------
     HdicaError
@@ -99,14 +82,18 @@ class SeveralICA(Parameters):
         description=f"a list of laws, one a feature: {LAWS}",
     )
     nonlinearity: FormulaText = Field(
-        "x**3", description="a formula in `x`: `tanh(x)`; the limit takes polynomials"
+        "x**3",
+        description=(
+            "f, a formula in `x`: `tanh(x)`; the limit takes polynomials. `x**3` learns "
+            "sub-Gaussian sources (fourth moment below 3), `-x**3` super-Gaussian ones"
+        ),
     )
     start: Beginning = Field(
         {"overlap": [0.5, 0.3]},
         validate_default=True,
         description=(
-            "`{overlap: [0.5, 0.3]}`, one number a source, exact at every n; the same as "
-            "`Q1: 0.5` and `Q2: 0.3`, which a grid can sweep"
+            "`{overlap: [0.5, 0.3]}`, one number a source, exact at every n (the rest is uniform); "
+            "the same as `Q1: 0.5` and `Q2: 0.3`, which a grid can sweep"
         ),
     )
     constants: dict[str, float] = Field({}, description=CONSTANTS)

@@ -5,8 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from hdica.systems.fields import closed_refusal, prior, resting_refusal, schedule, start
-from hdica.systems.kernel import AVERAGES, COMMON, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    OVERLAP,
+    PROJECTED,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Refuses,
+    Role,
+    Scope,
+    Simulation,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.collapse import steady_method
 from hdica.systems.projected.density import particles, pde
@@ -49,7 +63,7 @@ def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     return oja_overlap(begin, tau / m, omega, m * times)
 
 
-_VARIES = refusal(constant_omega)
+_VARIES: Refuses[SparsePCA] = refusal(constant_omega)
 """Why what needs a constant signal does not exist; empty if it does."""
 
 
@@ -60,70 +74,81 @@ def _baseline_refusal(system: SparsePCA) -> str:
 
 OMEGA = Control("omega", 1e-3, 100.0)
 _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
-SAMPLE_PCA = Method(
+SAMPLE_PCA = Simulation[SparsePCA](
     name="sample_pca",
-    about="the batch baseline: the leading sample eigenvector",
-    engines=(*PROJECTED, OWN, __package__),
     role=Role.BASELINE,
-    stochastic=True,
-    accuracy="exact",
-    outputs=TRAJECTORY[:1],
+    about=About(
+        text="the batch baseline: the leading sample eigenvector",
+        accuracy="exact",
+        equations="leading eigenvector of the sample covariance of the first t n samples, with a "
+        "batch m t n",
+        engines=(*PROJECTED, OWN, __package__),
+    ),
+    outputs=Outputs(TRAJECTORY[:1]),
+    cost=Cost(
+        seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
+        memory=lambda system, n: 2 * (n or 0) ** 2,
+    ),
+    scope=Scope(refuses=_baseline_refusal, ignores=_BATCH),
     run=seeded(
         "sample_pca",
         lambda system, times, n, stream, save: run_sample_pca(rule(system), times, n, stream),
         without=_BATCH,
     ),
-    seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
-    ignores=_BATCH,
-    refuses=_baseline_refusal,
-    equations="leading eigenvector of the sample covariance of the first t n samples, with a batch "
-    "m t n",
-    held=lambda system, n: 2 * (n or 0) ** 2,
 )
-SAMPLE_PCA_LIMIT = Method(
+SAMPLE_PCA_LIMIT = Limit[SparsePCA](
     name="sample_pca_limit",
-    about="its overlap as n → ∞",
-    engines=(*COMMON, __package__),
     role=Role.BASELINE,
-    accuracy="exact",
-    outputs=TRAJECTORY[:1],
+    about=About(
+        text="its overlap as n → ∞",
+        accuracy="exact",
+        equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
+        engines=(*COMMON, __package__),
+    ),
+    outputs=Outputs(TRAJECTORY[:1]),
+    cost=Cost(seconds=lambda system, n, last: 1e-5),
+    scope=Scope(refuses=_baseline_refusal, ignores=_BATCH | {"prior"}),
     run=lambda system, times, n, seed, save: PointResult(
         {"Q": np.asarray(sample_pca_overlap(constant_omega(system), system.batch * times))}
     ),
-    refuses=_baseline_refusal,
-    seconds=lambda system, n, last: 1e-5,
-    ignores=_BATCH | {"prior"},
-    equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
 )
 _OFFLINE = frozenset({"start", "variant"})
-PENALISED_PCA = Method(
+_unpenalised: Refuses[SparsePCA] = refusal(lambda system: penalty_of(rule(system)))
+"""Empty if the regularizer is a penalty, else why not."""
+PENALISED_PCA = Simulation[SparsePCA](
     name="penalised_pca",
-    about="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
-    engines=(*PROJECTED, OWN, __package__),
     role=Role.BASELINE,
-    stochastic=True,
-    accuracy="approximate",
-    outputs=(
-        TRAJECTORY[0],
-        Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
-        Output("residual", ("time",), "departure from the conditions of a stationary point"),
-        Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
+    about=About(
+        text="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
+        accuracy="approximate",
+        equations=f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n "
+        "samples; soft thresholded power iterations (Luss and Teboulle 2013), the best of five "
+        "starts",
+        engines=(*PROJECTED, OWN, __package__),
+    ),
+    outputs=Outputs(
+        (
+            TRAJECTORY[0],
+            Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
+            Output("residual", ("time",), "departure from the conditions of a stationary point"),
+            Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
+        )
+    ),
+    cost=Cost(
+        seconds=lambda system, n, last: (
+            5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
+        ),
+        memory=lambda system, n: 2 * (n or 0) ** 2,
+    ),
+    scope=Scope(
+        refuses=lambda system: _baseline_refusal(system) or _unpenalised(system),
+        ignores=_OFFLINE,
     ),
     run=seeded(
         "penalised_pca",
         lambda system, times, n, stream, save: run_penalised(rule(system), times, n, stream),
         without=_OFFLINE,
     ),
-    refuses=lambda system: (
-        _baseline_refusal(system) or refusal(lambda system: penalty_of(rule(system)))(system)
-    ),
-    seconds=lambda system, n, last: (
-        5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
-    ),
-    ignores=_OFFLINE,
-    equations=f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n samples; "
-    "soft thresholded power iterations (Luss and Teboulle 2013), the best of five starts",
-    held=lambda system, n: 2 * (n or 0) ** 2,
 )
 
 METHODS = (

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import closed_refusal, motion, schedule
-from hdica.systems.kinds import ZERO
-from hdica.systems.notes import Notes
+from hdica.systems.outputs import ZERO
 from hdica.systems.projected.assumed import data_notes
 from hdica.systems.projected.learning import BEGIN, searched, untracked
-from hdica.systems.sparse_pca.system import signal
+from hdica.systems.sparse_pca.system import SparsePCA, signal
+from hdica.systems.system import Notes
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-def _least(system: Any, tau: float) -> float:
+def _least(system: SparsePCA, tau: float) -> float:
     """The omega up to which Oja's method learns nothing."""
     return tau / (2 * int(system.batch))
 
 
-def _stays(system: Any) -> str:
+def _stays(system: SparsePCA) -> str:
     """That a limit which starts at Q = 0 stays there, and what to do."""
     lead = (
         "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "
@@ -40,7 +39,7 @@ def _stays(system: Any) -> str:
     return lead
 
 
-def _weak(system: Any) -> str:
+def _weak(system: SparsePCA) -> str:
     """That the signal is too weak for Oja's method; empty if it is not."""
     tau, omega = schedule(system).constant, signal(system).constant
     if omega == 0:
@@ -57,12 +56,12 @@ def _weak(system: Any) -> str:
     )
 
 
-def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
+def _limit(system: SparsePCA, values: Mapping[str, Array], times: Array) -> str:
     still = np.abs(values["Q"]).max() <= ZERO
     return _stays(system) if still else _weak(system)
 
 
-def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str:
+def _states(system: SparsePCA, overlap: Array, stable: Mask, informative: Mask) -> str:
     if np.any(stable & informative):
         return ""
     if motion(system).moves:
@@ -74,7 +73,7 @@ def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str
 
 
 def _transitions(
-    system: Any, parameter: str, overlap: Array, ends: tuple[float, float] | None
+    system: SparsePCA, parameter: str, overlap: Array, ends: tuple[float, float] | None
 ) -> str:
     if overlap.size:
         return ""

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.vector import GivenRule
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.products import ProductsAt, normal_products
@@ -46,7 +47,6 @@ from hdica.systems.fields import (
     check_vectors,
     closed_refusal,
     formula,
-    is_number,
     length_refusal,
     made_in_time,
     motion,
@@ -88,37 +88,6 @@ class SparsePCA(Parameters):
     fresh samples at the same x: t counts updates, and m t n samples were seen by then. In the limit
     tau^2 becomes tau^2/m and nothing else changes.
 
-    Parameters
-    ----------
-    tau
-        Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
-    omega
-        Signal-to-noise ratio, >= 0: the leading eigenvalue is 1 + omega. A number, a formula in
-        t, or ``{"steps": {"times", "values"}}``, as for tau.
-    regularizer
-        phi, a formula in x.
-    prior
-        Law of the entries of the feature: see :func:`hdica.ingredients.priors.make_prior`.
-    start
-        Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
-    motion
-        How the feature moves: see :func:`hdica.ingredients.motions.make_motion`. None: it stays;
-        ``{"exchange": delta}``: each entry changes places with another at the rate delta per unit
-        of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
-    variant
-        ``"linearised"``: eta as above; ``"proximal"``: the exact proximal operator of Phi/n, for
-        phi = beta*sign(x) + gamma*x (soft thresholding). Both have the same limit.
-    constants
-        Numbers for named constants in the formulas.
-    batch
-        Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
-        it is good to order m/n.
-    data
-        Samples y of your own, an array of shape (samples, n), for the methods ``stream`` and
-        ``blind``, with entries as those of the model, of mean 0 and variance 1: see
-        :func:`hdica.inputs.samples.samples_input`. n is the number of columns; other methods know
-        what omega and the prior say.
-
     Raises
     ------
     HdicaError
@@ -138,7 +107,11 @@ class SparsePCA(Parameters):
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
     motion: MotionSpec = Field(None, description=MOTIONS)
     variant: Literal["linearised", "proximal"] = Field(
-        "linearised", description="`linearised`, or `proximal` (exact soft thresholding)"
+        "linearised",
+        description=(
+            "`linearised`, or `proximal`: the exact proximal operator of Φ/n (soft thresholding), "
+            "with the same limit, for φ = beta*sign(x) + gamma*x"
+        ),
     )
     constants: dict[str, float] = Field({}, description=CONSTANTS)
     batch: BatchSize = Field(1, description=BATCHES)

@@ -14,9 +14,8 @@ from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.sources import Source, make_source
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
-from hdica.systems.arguments import check_constants, finite, listed, scalar, text
-from hdica.systems.method import Array
-from hdica.systems.points import check_times
+from hdica.systems.arguments import check_constants, check_times, finite, listed, scalar, text
+from hdica.systems.outputs import Array
 from hdica.systems.subspace_ica.fields import strengths, weights
 from hdica.systems.subspace_ica.limit import flow
 from hdica.systems.subspace_ica.limit.hermite import information_exponent

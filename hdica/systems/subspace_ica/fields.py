@@ -13,10 +13,9 @@ from pydantic import BeforeValidator
 from hdica.errors import HdicaError, speaking_of, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.grammar import constants_used
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import is_number, plain
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.sources import Source, make_source
-from hdica.systems.fields import is_number
 
 Array = NDArray[np.float64]
 LARGEST = 1e12

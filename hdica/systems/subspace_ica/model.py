@@ -10,10 +10,9 @@ from pydantic import Field, field_validator, model_validator
 
 from hdica.finite.random.streams import streams_of
 from hdica.ingredients.quadrature import dot
-from hdica.systems.arguments import whole
+from hdica.systems.arguments import check_memory, whole
 from hdica.systems.fields import LAWS
 from hdica.systems.parameters import Parameters
-from hdica.systems.points import check_memory
 from hdica.systems.subspace_ica.fields import (
     MOST_SAMPLES,
     Alpha,
@@ -43,19 +42,6 @@ class SubspaceModel(Parameters):
     not show in the covariance C = I + sum_rho beta_rho u^rho u^rho' ("Reduce and Conquer:
     Independent Component Analysis at linear sample complexity", 2025, (3)). The spikes u^rho are
     the first r canonical basis vectors: whatever does not prefer a basis has the same law for all.
-
-    Parameters
-    ----------
-    dimension
-        D >= 2.
-    rank
-        r, the number of spikes, from 1 to D.
-    beta
-        Strengths beta_rho > 0: one number for all, or a list.
-    alpha
-        Coefficients of v: ``"equal"``, or a list of r numbers, scaled to length one.
-    latent
-        Law of h: see :func:`hdica.ingredients.sources.make_source`.
 
     Raises
     ------

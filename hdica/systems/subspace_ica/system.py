@@ -42,47 +42,9 @@ HOME = "hdica.systems.subspace_ica"
 class SubspaceICA(SubspaceModel):
     """ICA of the subspace model (3): FastICA, gradient descent or its flow on n of its samples.
 
-    The samples are centred, projected on a space (their leading principal components), whitened
-    there, and a direction w of length one is looked for at which the mean of a contrast G(w.y) is
-    extreme. What is followed is its overlap with Sv/|Sv|, where S = C^-1/2 and v is the
-    non-Gaussian direction (Reduce and Conquer 2025, (2)-(4) and (B.5)).
-
-    Parameters
-    ----------
-    dimension, rank, beta, alpha, latent
-        The data: see :class:`hdica.SubspaceModel`.
-    contrast
-        G: ``"exp"``, ``"logcosh"``, ``"kurtosis"``, ``"he4"`` or a formula in ``s``, see
-        :func:`hdica.ingredients.contrasts.make_contrast`.
-    samples_per_dimension, samples
-        n/D, or n itself, the number of samples; neither for infinitely many, which limits and
-        ``sgd`` on fresh samples of the reduced model allow.
-    space
-        Where ICA is run: ``"principal"`` in the span of the r leading principal components of the
-        samples, ``{"principal": d}`` of the d leading ones, ``"ambient"`` in all D dimensions,
-        ``"known"`` in the span of the true spikes u^rho.
-    whitening
-        By the covariance of the ``"sample"``, or of the ``"population"``.
-    algorithm
-        ``"fastica"`` (2), ``"sgd"``, projected gradient steps (B.5), or ``"flow"``, the gradient
-        flow on the loss of the samples.
-    batch
-        ``"all"``: every iteration uses the n samples; ``"fresh"``: every iteration of FastICA
-        draws n new ones; a number B for batches of ``sgd``.
-    eta
-        Step size of ``sgd``, one unit of time is 1/eta steps.
-    iterations, tolerance
-        FastICA has converged once 1 - abs(w'.w) of the last two iterates is below the tolerance,
-        and is given up after so many iterations.
-    restarts
-        FastICA is begun so many times, and the least Gaussian result is taken.
-    start
-        ``"uniform"`` on the sphere, or ``{"overlap": a0}`` in an otherwise random direction.
-    direction
-        Whether ``sgd`` and ``flow`` make the mean of G larger, ``"ascent"``, or smaller,
-        ``"descent"``; ``"auto"`` for the one that finds v.
-    constants
-        Numbers for named constants in the contrast.
+    Samples are centred, projected on a space, whitened there, and a direction w of length one is
+    looked for at which the mean of G(w.y) is extreme. What is followed is its overlap with Sv/|Sv|:
+    S = C^-1/2, v is the non-Gaussian direction (Reduce and Conquer 2025, (2)-(4) and (B.5)).
 
     Raises
     ------
@@ -98,14 +60,17 @@ class SubspaceICA(SubspaceModel):
     space: Space = Field(
         "principal",
         description=(
-            "`principal` (the `rank` leading principal components), `{principal: d}`, `ambient`, "
-            "or `known` (the true spikes)"
+            "`principal` (the `rank` leading components), `{principal: d}`, `ambient`, or `known` "
+            "(the true spikes)"
         ),
     )
     whitening: Whitening = Field(
         "sample", description="by the covariance of the `sample` or of the `population`"
     )
-    algorithm: Algorithm = Field("fastica", description="`fastica`, `sgd` or `flow`")
+    algorithm: Algorithm = Field(
+        "fastica",
+        description="`fastica` (2), `sgd` (B.5), or `flow`, its limit",
+    )
     batch: Batch = Field(
         "all",
         description="`all` n samples, `fresh` ones for every iteration, or B samples (`sgd`)",

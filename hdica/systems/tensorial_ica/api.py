@@ -10,10 +10,11 @@ import xarray as xr
 
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
+from hdica.systems.arguments import check_times
 from hdica.systems.fields import source
 from hdica.systems.labelled import candidates, computed, described, first_of
-from hdica.systems.method import Array, Method
-from hdica.systems.points import check_times
+from hdica.systems.method import Method
+from hdica.systems.outputs import Array
 from hdica.systems.system import System
 from hdica.systems.tensorial_ica.fields import constant_eta
 from hdica.systems.tensorial_ica.limit import fluctuation

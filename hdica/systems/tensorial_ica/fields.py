@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
-from hdica.systems.fields import is_number, schedule, source
+from hdica.systems.fields import schedule, source
 from hdica.systems.tensorial_ica.limit.bounds import Constants
 from hdica.systems.tensorial_ica.limit.moments import Moments, moments_of
 

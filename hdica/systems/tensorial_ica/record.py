@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from hdica.systems.method import Role
-from hdica.systems.registry import register
 from hdica.systems.system import (
     Clock,
     Control,
@@ -41,129 +40,127 @@ def _named(name: str, shown: str, *numbers: int) -> dict[str, Symbol]:
     return {f"{name}_{k}": Symbol(*(f"{shown} {k}",) * 3) for k in numbers}
 
 
-SYSTEM = register(
-    System(
-        parameters=TensorialICA,
-        title="Online tensorial ICA: all sources non-Gaussian, one found at a time",
-        short="tensorial ICA",
-        papers=(
-            Paper(
-                "Li and Jordan 2021",
-                "Stochastic Approximation for Online Tensorial Independent Component Analysis",
-                ("Li, Chris Junchi", "Jordan, Michael I."),
-                2021,
-                "Proceedings of the Thirty Fourth Conference on Learning Theory",
-                "inproceedings",
-                {
-                    "series": "Proceedings of Machine Learning Research",
-                    "volume": "134",
-                    "pages": "3051--3106",
-                },
-            ),
+SYSTEM = System(
+    parameters=TensorialICA,
+    title="Online tensorial ICA: all sources non-Gaussian, one found at a time",
+    short="tensorial ICA",
+    papers=(
+        Paper(
+            "Li and Jordan 2021",
+            "Stochastic Approximation for Online Tensorial Independent Component Analysis",
+            ("Li, Chris Junchi", "Jordan, Michael I."),
+            2021,
+            "Proceedings of the Thirty Fourth Conference on Learning Theory",
+            "inproceedings",
+            {
+                "series": "Proceedings of Machine Learning Research",
+                "volume": "134",
+                "pages": "3051--3106",
+            },
         ),
-        order_parameters=(
-            OrderParameter(
-                "tan2",
-                "squared tangent of the angle to the nearest axis",
-                low=0.0,
-                high=math.inf,
-                nothing=None,
-            ),
-            OrderParameter(
-                "v", "overlap v = A'u with a component", ("component",), even=True, nothing=None
-            ),
+    ),
+    order_parameters=(
+        OrderParameter(
+            "tan2",
+            "squared tangent of the angle to the nearest axis",
+            low=0.0,
+            high=math.inf,
+            nothing=None,
         ),
-        controls=(Control("eta", low=1e-8, high=1.0, step=True),),
-        clock=Clock("time t = k", "steps"),
-        dimensions=(
-            Dimension("component", "number of the component"),
-            Dimension("quantile", "probability of the quantile"),
-            Dimension("polar", "angle of v to the third axis"),
-            Dimension("azimuth", "angle of v in the plane of the first two axes"),
+        OrderParameter(
+            "v", "overlap v = A'u with a component", ("component",), even=True, nothing=None
         ),
-        symbols={
-            "tan2": Symbol("tan<sup>2</sup> ∠", r"$\tan^2\angle$", "tan² ∠"),
-            "half": Symbol(
-                "tan<sup>2</sup> ∠ at <i>T</i>/2", r"$\tan^2\angle$ at $T/2$", "tan² ∠ at T/2"
-            ),
-            "v": Symbol("<i>v</i>", "$v$", "v"),
-            "dimension": Symbol("<i>d</i>", "$d$", "d"),
-            "eta": Symbol("η", r"$\eta$", "η"),
-            "T": Symbol("<i>T</i>", "$T$", "T"),
-            "kappa": Symbol("κ", r"$\kappa$", "κ"),
-            "c1": Symbol("<i>c</i><sub>1</sub>", "$c_1$", "c₁"),
-            "c2": Symbol("<i>c</i><sub>2</sub>", "$c_2$", "c₂"),
-            "angle": Symbol("∠<sub>0</sub>", r"$\angle_0$", "∠₀"),
-            "sup": Symbol("sup |Δ<i>U<sub>k</sub></i>|", r"$\sup|\Delta U_k|$", "sup |ΔU_k|"),
-            **_named("lemma", "Lemma", 3, 5, 6),
-            **_named("theorem", "Theorem", 4, 7),
-            **_named("corollary", "Corollary", 8),
-            "N1_median": Symbol("median <i>N</i><sub>1</sub>", "median $N_1$", "median N₁"),
-            "N2_median": Symbol("median <i>N</i><sub>2</sub>", "median $N_2$", "median N₂"),
-            **in_words(
-                vector="online rule",
-                ode="ODE",
-                settled="settled runs",
-                vessel="paths in the vessel",
-                batch_fastica="offline FastICA",
-                batch_gradient="offline gradient ascent",
-                batch_level="offline level",
-                repeats="number of trainings",
-                coupons="coupon collector",
-                stationary="stationary level",
-                approach="mean approach",
-                two_phase="level with one logarithm",
-                lemma_5_predicted="Brownian motion",
-            ),
-            "polar": Symbol("θ", r"$\theta$", "θ"),
-            "azimuth": Symbol("ϕ", r"$\phi$", "ϕ"),
-        },
-        methods=(
-            *trajectories.METHODS,
-            *training.METHODS,
-            *batch.METHODS,
-            *recovery.METHODS,
-            *limits.METHODS,
-            *stages.METHODS,
-            *states.METHODS,
-            *bounds.METHODS,
-            *picture.METHODS,
+    ),
+    controls=(Control("eta", low=1e-8, high=1.0, step=True),),
+    clock=Clock("time t = k", "steps"),
+    dimensions=(
+        Dimension("component", "number of the component"),
+        Dimension("quantile", "probability of the quantile"),
+        Dimension("polar", "angle of v to the third axis"),
+        Dimension("azimuth", "angle of v in the plane of the first two axes"),
+    ),
+    symbols={
+        "tan2": Symbol("tan<sup>2</sup> ∠", r"$\tan^2\angle$", "tan² ∠"),
+        "half": Symbol(
+            "tan<sup>2</sup> ∠ at <i>T</i>/2", r"$\tan^2\angle$ at $T/2$", "tan² ∠ at T/2"
         ),
-        works=(
-            Paper(
-                "Hyvarinen and Oja 1997",
-                "A Fast Fixed-Point Algorithm for Independent Component Analysis",
-                ("Hyvärinen, Aapo", "Oja, Erkki"),
-                1997,
-                "Neural Computation",
-                more={"volume": "9", "pages": "1483--1492"},
-            ),
-            Paper(
-                "Ollila 2010",
-                "The Deflation-Based FastICA Estimator: Statistical Analysis Revisited",
-                ("Ollila, Esa",),
-                2010,
-                "IEEE Transactions on Signal Processing",
-                more={"volume": "58", "number": "3", "doi": "10.1109/TSP.2009.2036072"},
-            ),
-            Paper(
-                "Delfosse and Loubaton 1995",
-                "Adaptive blind separation of independent sources: A deflation approach",
-                ("Delfosse, Nathalie", "Loubaton, Philippe"),
-                1995,
-                "Signal Processing",
-                more={"volume": "45", "number": "1", "pages": "59--83"},
-            ),
+        "v": Symbol("<i>v</i>", "$v$", "v"),
+        "dimension": Symbol("<i>d</i>", "$d$", "d"),
+        "eta": Symbol("η", r"$\eta$", "η"),
+        "T": Symbol("<i>T</i>", "$T$", "T"),
+        "kappa": Symbol("κ", r"$\kappa$", "κ"),
+        "c1": Symbol("<i>c</i><sub>1</sub>", "$c_1$", "c₁"),
+        "c2": Symbol("<i>c</i><sub>2</sub>", "$c_2$", "c₂"),
+        "angle": Symbol("∠<sub>0</sub>", r"$\angle_0$", "∠₀"),
+        "sup": Symbol("sup |Δ<i>U<sub>k</sub></i>|", r"$\sup|\Delta U_k|$", "sup |ΔU_k|"),
+        **_named("lemma", "Lemma", 3, 5, 6),
+        **_named("theorem", "Theorem", 4, 7),
+        **_named("corollary", "Corollary", 8),
+        "N1_median": Symbol("median <i>N</i><sub>1</sub>", "median $N_1$", "median N₁"),
+        "N2_median": Symbol("median <i>N</i><sub>2</sub>", "median $N_2$", "median N₂"),
+        **in_words(
+            vector="online rule",
+            ode="ODE",
+            settled="settled runs",
+            vessel="paths in the vessel",
+            batch_fastica="offline FastICA",
+            batch_gradient="offline gradient ascent",
+            batch_level="offline level",
+            repeats="number of trainings",
+            coupons="coupon collector",
+            stationary="stationary level",
+            approach="mean approach",
+            two_phase="level with one logarithm",
+            lemma_5_predicted="Brownian motion",
         ),
-        functions=dict.fromkeys(_FUNCTIONS, _API),
-        analyses={"ensemble": {"simulation": Role.SIMULATION}},
-        horizon=10_000.0,
-        examples=(
-            {**_ETA, "dimension": 2, "start": {"angle": 0.3}},
-            {**_ETA, "start": {"angle": 0.5}},
-            {**_ETA, "dimension": 3, "source": "uniform", "mixing": "random", "sign": "estimated"},
-            {**_ETA, "start": "maximiser"},
-            {"dimension": 4, "source": "laplace", "schedule": {"T": 4000, "c1": 0.2, "c2": 1.0}},
+        "polar": Symbol("θ", r"$\theta$", "θ"),
+        "azimuth": Symbol("ϕ", r"$\phi$", "ϕ"),
+    },
+    methods=(
+        *trajectories.METHODS,
+        *training.METHODS,
+        *batch.METHODS,
+        *recovery.METHODS,
+        *limits.METHODS,
+        *stages.METHODS,
+        *states.METHODS,
+        *bounds.METHODS,
+        *picture.METHODS,
+    ),
+    works=(
+        Paper(
+            "Hyvarinen and Oja 1997",
+            "A Fast Fixed-Point Algorithm for Independent Component Analysis",
+            ("Hyvärinen, Aapo", "Oja, Erkki"),
+            1997,
+            "Neural Computation",
+            more={"volume": "9", "pages": "1483--1492"},
         ),
-    )
+        Paper(
+            "Ollila 2010",
+            "The Deflation-Based FastICA Estimator: Statistical Analysis Revisited",
+            ("Ollila, Esa",),
+            2010,
+            "IEEE Transactions on Signal Processing",
+            more={"volume": "58", "number": "3", "doi": "10.1109/TSP.2009.2036072"},
+        ),
+        Paper(
+            "Delfosse and Loubaton 1995",
+            "Adaptive blind separation of independent sources: A deflation approach",
+            ("Delfosse, Nathalie", "Loubaton, Philippe"),
+            1995,
+            "Signal Processing",
+            more={"volume": "45", "number": "1", "pages": "59--83"},
+        ),
+    ),
+    functions=dict.fromkeys(_FUNCTIONS, _API),
+    analyses={"ensemble": {"simulation": Role.SIMULATION}},
+    horizon=10_000.0,
+    examples=(
+        {**_ETA, "dimension": 2, "start": {"angle": 0.3}},
+        {**_ETA, "start": {"angle": 0.5}},
+        {**_ETA, "dimension": 3, "source": "uniform", "mixing": "random", "sign": "estimated"},
+        {**_ETA, "start": "maximiser"},
+        {"dimension": 4, "source": "laplace", "schedule": {"T": 4000, "c1": 0.2, "c2": 1.0}},
+    ),
 )

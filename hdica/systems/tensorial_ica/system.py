@@ -41,38 +41,6 @@ class TensorialICA(Parameters):
     X = A Z and Pi u = u/|u| (Li and Jordan 2021, (ICA)); v = A'u is what is followed, in which the
     components to be found are the axes. Time is the step, and beta = abs(mu_4 - 3).
 
-    Parameters
-    ----------
-    dimension
-        d >= 2, the number of sources and of entries of the data.
-    source
-        Law of every entry of Z, with mu_4 != 3: see
-        :func:`hdica.ingredients.sources.make_source`.
-    eta
-        Step size: a number > 0, a formula in the step t, or ``{"steps": {"times", "values"}}``.
-    schedule
-        In place of eta. ``{"T", "c1", "c2"}``: a training of T samples in two phases (Corollary
-        8), c1 d ln(T)/(beta T) until T/2 and c2 ln(T)/(beta T) after it; without c2 its first
-        phase alone (the step size of Theorem 7), without c1 its second alone (that of Theorem 4);
-        ``kappa`` in place of T for T = kappa d^3. ``{"anneal": c, "t0"}``: c/(beta (t + t0)).
-    mixing
-        ``"identity"`` or ``"random"``, an orthonormal matrix from the Haar measure. Only the
-        method ``observed`` needs A: the law of v does not depend on it.
-    start
-        v at t = 0: ``"uniform"`` on the sphere, ``"axis"`` (a component), ``"maximiser"`` (all
-        entries d^-1/2), ``{"support": k}`` (k entries k^-1/2, a critical point), ``{"angle"}``
-        (radians from the first axis, the rest spread evenly) or ``{"v": [...]}``, made a unit
-        vector.
-    sign
-        sign(mu_4 - 3) is ``"known"``, or ``"estimated"`` online: the sign of the mean of
-        (u.X)^4 - 3 over the samples so far.
-    bounds
-        Constants of the bounds by name, as of
-        :class:`hdica.systems.tensorial_ica.limit.bounds.Constants`, 1 where none is given, and
-        ``epsilon``, the probability with which they may fail: for the method ``bounds`` alone.
-    constants
-        Numbers for named constants in the formulas.
-
     Raises
     ------
     HdicaError
@@ -88,15 +56,20 @@ class TensorialICA(Parameters):
     schedule: Plan = Field(
         None,
         description=(
-            "`{T, c1, c2}` in two phases of T/2 steps (`{T, c1}` or `{T, c2}` for one alone), "
-            "`kappa` in place of `T` for T = κd³; or `{anneal: c, t0}` for c/(β(t + t0))"
+            "`{T, c1, c2}`: c1 d ln(T)/(βT) for T/2 steps, then c2 ln(T)/(βT) (Corollary 8); "
+            "`{T, c1}` or `{T, c2}` for one alone (Theorems 7 and 4), `kappa` in place of `T` for "
+            "T = κd³; or `{anneal: c, t0}` for c/(β(t + t0))"
         ),
     )
-    mixing: Mixing = Field("identity", description="`identity` or `random` (orthonormal)")
+    mixing: Mixing = Field(
+        "identity",
+        description="`identity` or `random` (from the Haar measure), for `observed` alone",
+    )
     start: Beginning = Field(
         "uniform",
         description=(
-            "`uniform`, `axis`, `maximiser`, `{angle: radians}`, `{support: k}` or `{v: [...]}`"
+            "`uniform` on the sphere, `axis` (a component), `maximiser` (all entries d^-1/2), "
+            "`{angle: radians}` from the first axis, `{support: k}` (k entries k^-1/2) or `{v}`"
         ),
     )
     sign: Sign = Field(

@@ -101,7 +101,7 @@ def test_over_ranks_it_is_the_same_as_at_one_rank(data: Path) -> None:
     times = np.array([9.0])
     found = method.run(system, times, None, 4, NOTHING).values
     one = computed(system, [9], seeds=[4]).isel(seed=0, time=0)
-    at = method.coords(times)["fraction"].tolist().index(0.4)
+    at = method.outputs.coords(times)["fraction"].tolist().index(0.4)
     for name in ("excess_overlap", "excess_overlap_sd", "printed_overlap"):
         assert found[name][at] == pytest.approx(float(one[name]), rel=1e-12)
     assert np.all(np.diff(found["explained"]) >= 0)
@@ -171,7 +171,7 @@ def test_what_the_filters_do_not_allow_is_refused(
     system = hdica.FilterSeries(**{**FEW, **given})
     for name in ("filter_history", "rank_spectrum"):
         if "k" not in given or name == "filter_history":
-            assert words in methods_of("FilterSeries")[name].refuses(system)
+            assert words in methods_of("FilterSeries")[name].scope.refuses(system)
 
 
 def test_a_filter_without_direction_is_refused_and_makes_no_mean_nan(data: Path) -> None:

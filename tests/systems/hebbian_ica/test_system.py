@@ -190,7 +190,7 @@ def test_what_the_theory_of_13_does_not_cover_is_refused_by_its_methods(given):
     for unit, values in METHODS.items():
         system = HebbianICA(**{unit: 0.1}, start="random", **given)
         for name in values:
-            why = {m.name: m for m in record_of(system).methods}[name].refuses(system)
+            why = {m.name: m for m in record_of(system).methods}[name].scope.refuses(system)
             batched = name == "fixed_points"
             if batched and given == {"batch": 2}:
                 assert why == ""

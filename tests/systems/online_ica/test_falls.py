@@ -101,7 +101,7 @@ def test_the_diffusion_at_n_predicts_the_mean() -> None:
 
 
 def test_what_has_no_diffusion_of_falls_is_refused() -> None:
-    refuses = METHODS["fall_diffusion"].refuses
+    refuses = METHODS["fall_diffusion"].scope.refuses
     assert refuses(_ica()) == ""
     assert "exact" in refuses(_ica(start={"overlap": 0.9}))
     assert "threshold 0.6" in refuses(_ica(start={"overlap": 0.5, "exact": True}))
@@ -115,7 +115,7 @@ def test_what_has_no_diffusion_of_falls_is_refused() -> None:
 
 
 def test_odds_refuse_a_start_on_the_other_side() -> None:
-    refuses = METHODS["success_diffusion"].refuses
+    refuses = METHODS["success_diffusion"].scope.refuses
     assert refuses(_ica(start={"overlap": 0.5})) == ""
     assert "Q >= 0" in refuses(_ica(start={"overlap": -0.5}))
 
@@ -123,7 +123,7 @@ def test_odds_refuse_a_start_on_the_other_side() -> None:
 def test_a_step_size_in_units_of_one_over_n_is_one_at_n() -> None:
     for name in ("fall_diffusion", "success_diffusion"):
         method = METHODS[name]
-        assert method.refuses(_ica(None, nu=17.0)) == ""
+        assert method.scope.refuses(_ica(None, nu=17.0)) == ""
         by_nu, by_tau = (
             method.run(one, np.array([1.0]), 100, None, NOTHING).values["predicted"]
             for one in (_ica(None, nu=17.0), _ica(0.17))

@@ -10,6 +10,7 @@ from hdica.finite.projected.passage import passages
 from hdica.finite.random.streams import streams_of
 from hdica.finite.record import OVERLAP
 from hdica.systems.fields import at_dimension
+from hdica.systems.method import varied
 from hdica.systems.online_ica.system import rule
 from hdica.systems.registry import methods_of
 from hdica.systems.trials import content_of
@@ -98,7 +99,7 @@ def test_step_sizes_and_thresholds_are_refused_in_one_sentence(given, said):
 
 def test_limits_in_t_refuse_nu_and_simulations_do_not():
     for method in METHODS:
-        why = method.refuses(ica())
+        why = method.scope.refuses(ica())
         if method.name in ("stream", "blind", "best_step", "escape", "escape_exponent"):
             continue
         if method.name == "fall_diffusion":  # from an exact start alone
@@ -106,7 +107,7 @@ def test_limits_in_t_refuse_nu_and_simulations_do_not():
             continue
         if method.takes_n and method.name not in ("particles", "entries"):
             assert not why
-        elif method.varies == "tau":
+        elif varied(method) == "tau":
             assert why == "parameter = 'tau' is not allowed with nu = 1.0 (give tau)"
         else:
             assert why.startswith("nu is not allowed for limits in t = k/n (give tau: ")
@@ -125,9 +126,9 @@ def test_what_is_given_by_tau_keeps_its_streams_and_the_threshold_moves_none():
         assert q[0] == q[1]
     # At a given n an escape is that over the threshold.
     at_n = {"escape_exact", "escape_diffusion", "escape_wkb", "escape_ode", "fall_diffusion"}
-    assert not any("threshold" in m.ignores for m in METHODS if m.name in at_n)
+    assert not any("threshold" in m.scope.ignores for m in METHODS if m.name in at_n)
     known = (m for m in METHODS if not m.stochastic or m.name in ("chain", "vector"))
-    assert all("threshold" in m.ignores for m in known if m.name not in at_n)
+    assert all("threshold" in m.scope.ignores for m in known if m.name not in at_n)
 
 
 @pytest.mark.deep

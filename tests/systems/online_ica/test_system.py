@@ -253,8 +253,8 @@ def test_the_simulated_overlap_of_every_stochastic_method_agrees_with_the_limit(
     system, n, seeds = ica("x**3", "rademacher", 0.1, 0.8), 300, 48
     exact = float(hdica.limit(system, times=[3.0])["Q"][0])
     for name, method in methods_of("OnlineICA").items():
-        gives = {output.name for output in method.outputs}
-        if method.stochastic and "Q" in gives and not method.refuses(system):
+        gives = {output.name for output in method.outputs.always}
+        if method.stochastic and "Q" in gives and not method.scope.refuses(system):
             q = hdica.simulate(system, n=n, times=[3.0], seeds=range(seeds), method=name)[
                 "Q"
             ].values
@@ -267,5 +267,5 @@ def test_costs_say_what_functions_sources_and_quadratures_take(name, least) -> N
     cubic = hdica.OnlineICA(tau=0.1, source="rademacher")
     tanh = hdica.OnlineICA(tau=0.1, source="laplace", nonlinearity="tanh(x)")
     method = methods_of("OnlineICA")[name]
-    share = method.seconds(tanh, 2000, 60.0) / method.seconds(cubic, 2000, 60.0)
+    share = method.cost.seconds(tanh, 2000, 60.0) / method.cost.seconds(cubic, 2000, 60.0)
     assert least < share < 3 * least

@@ -49,7 +49,7 @@ def test_the_square_falls_as_the_root_of_n() -> None:
 
 
 def test_what_has_no_pitchfork_is_refused() -> None:
-    refuses = METHODS["steady_diffusion"].refuses
+    refuses = METHODS["steady_diffusion"].scope.refuses
     assert refuses(_oja(0.3)) == ""
     assert refuses(_oja(0.3, regularizer="0.2*x")) == ""
     assert "regularizer" in refuses(_oja(0.3, regularizer="0.2*sign(x)"))

@@ -96,7 +96,7 @@ def test_the_number_of_samples_is_told_in_two_ways():
     ],
 )
 def test_a_method_says_what_it_needs(name, given, sentence):
-    refused = methods_of("SubspaceICA")[name].refuses(hdica.SubspaceICA(**{**BASE, **given}))
+    refused = methods_of("SubspaceICA")[name].scope.refuses(hdica.SubspaceICA(**{**BASE, **given}))
     assert sentence.replace("\\", "") in refused
 
 

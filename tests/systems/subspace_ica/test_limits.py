@@ -20,8 +20,8 @@ STEPS = {"algorithm": "sgd", "eta": 0.25, "batch": 20, "start": {"overlap": 0.6}
 def value(method, times=(0.0,), **given):
     """What one of the limits has for a system."""
     system = SubspaceICA(**(BASE | given))
-    assert not method.refuses(system)
-    save = Save(extra=tuple(output.name for output in method.extras))
+    assert not method.scope.refuses(system)
+    save = Save(extra=tuple(output.name for output in method.outputs.extras))
     return method.run(system, np.array(times), None, None, save).values
 
 
@@ -207,7 +207,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("method", "given", "words"), REFUSALS)
 def test_refusals(method, given, words):
-    why = method.refuses(SubspaceICA(**(BASE | given)))
+    why = method.scope.refuses(SubspaceICA(**(BASE | given)))
     assert words in why
     assert "\n" not in why
 

@@ -193,7 +193,7 @@ def test_samples_that_cannot_be_whitened_leave_the_start():
 
 
 def test_what_a_method_holds_grows_with_what_it_allocates():
-    held = {one.name: one.held for one in SYSTEM.methods}
+    held = {one.name: one.cost.memory for one in SYSTEM.methods}
     large = hdica.TensorialICA(dimension=1000, eta=1e-6)
     mixed = large.model_copy(update={"mixing": "random"})
     assert held["deflation"](large, None) >= 1000**2

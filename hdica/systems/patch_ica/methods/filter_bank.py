@@ -9,7 +9,8 @@ import numpy as np
 from hdica.finite.whitening.moments import Blocks
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
-from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.method import Cost, Outputs
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.patch_ica.finite.bank import Bank, bank
 from hdica.systems.patch_ica.finite.gabor import residuals
 from hdica.systems.patch_ica.methods.held_out import (
@@ -109,16 +110,19 @@ def _seconds(system: PatchICA, n: int | None, last: float) -> float:
 FILTER_BANK = replace(
     HELD_OUT,
     name="filter_bank",
-    about="all components by symmetric FastICA, and how near they are to Gabor functions",
     rank=2,
-    outputs=OUTPUTS,
-    extras=(FILTERS, FEATURES, PRINCIPAL),
+    about=replace(
+        HELD_OUT.about,
+        text="all components by symmetric FastICA, and how near they are to Gabor functions",
+        equations=f"{PAPER}, (2) with symmetric decorrelation of all d components; Figure A.1",
+    ),
+    outputs=Outputs(OUTPUTS, extras=(FILTERS, FEATURES, PRINCIPAL), coords=lambda times: {}),
+    cost=Cost(
+        seconds=_seconds,
+        memory=lambda system, n: 2 * count(system) * rank(system) + 3 * dimension(system) ** 2,
+    ),
+    scope=replace(HELD_OUT.scope, ignores=frozenset({"restarts", "test", "directions"})),
     run=_run,
-    seconds=_seconds,
-    coords=lambda times: {},
-    ignores=frozenset({"restarts", "test", "directions"}),
-    equations=f"{PAPER}, (2) with symmetric decorrelation of all d components; Figure A.1",
-    held=lambda system, n: 2 * count(system) * rank(system) + 3 * dimension(system) ** 2,
 )
 
 METHODS = (FILTER_BANK,)

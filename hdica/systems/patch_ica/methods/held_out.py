@@ -10,8 +10,18 @@ from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.inputs.images import check_width, pictures
-from hdica.systems.kernel import FINITE
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    FINITE,
+    About,
+    Cost,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.patch_ica.finite.judged import Plan, judged
 from hdica.systems.patch_ica.finite.patches import Patches, Training, trained
 from hdica.systems.patch_ica.system import (
@@ -121,23 +131,22 @@ def held(system: PatchICA, n: int | None) -> int:
     return count(system) * rank(system) + system.test * looks + 3 * dimension(system) ** 2
 
 
-HELD_OUT = Method(
+HELD_OUT = Simulation[PatchICA](
     name="held_out",
-    about="FastICA of patches of images, judged on other patches",
-    engines=ENGINES,
     role=Role.SIMULATION,
     rank=1,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    outputs=OUTPUTS,
-    extras=(FILTER,),
+    about=About(
+        text="FastICA of patches of images, judged on other patches",
+        accuracy="exact",
+        equations=(
+            f"{PAPER}, (1), (2), Section 3, Appendix A.1: FastICA of n patches, Figure 1(b, c)"
+        ),
+        engines=ENGINES,
+    ),
+    outputs=Outputs(OUTPUTS, extras=(FILTER,)),
+    cost=Cost(seconds=_seconds, memory=held),
+    scope=Scope(refuses=refusal(_fits), ignores=frozenset({"kept"}), n=Size.NONE),
     run=_run,
-    seconds=_seconds,
-    refuses=refusal(_fits),
-    ignores=frozenset({"kept"}),
-    equations=f"{PAPER}, (1), (2), Section 3, Appendix A.1: FastICA of n patches, Figure 1(b, c)",
-    held=held,
 )
 
 METHODS = (HELD_OUT,)

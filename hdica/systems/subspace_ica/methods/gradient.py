@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from hdica.finite.random.streams import Stream, streams_of
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
 from hdica.systems.arguments import MOST_WHOLE
-from hdica.systems.kernel import AVERAGES
-from hdica.systems.method import Array, Output, PointResult, refusal
+from hdica.systems.method import AVERAGES, About, Cost, Outputs, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.subspace_ica.fields import (
     contrast,
     first_overlap,
@@ -167,15 +166,15 @@ def _sample_seconds(system: SubspaceICA) -> float:
     return rotated_seconds(system) if exact else drawing_seconds(system)
 
 
-def _sgd_seconds(system: Any, n: int | None, last: float) -> float:
+def _sgd_seconds(system: SubspaceICA, n: int | None, last: float) -> float:
     count, d = samples_of(system) or 0, size_of_space(system)
-    batch = count if system.batch == "all" else system.batch
+    batch = count if system.batch == "all" else float(system.batch)
     fresh = 3e-8 * d if samples_of(system) is None else 0.0
     steps = last / (system.eta or 1.0)
     return 1e-3 + _sample_seconds(system) + steps * batch * (1.2e-8 + 2e-9 * d + fresh)
 
 
-def _flow_seconds(system: Any, n: int | None, last: float) -> float:
+def _flow_seconds(system: SubspaceICA, n: int | None, last: float) -> float:
     count, d = samples_of(system) or 0, size_of_space(system)
     return 1e-2 + _sample_seconds(system) + (300 + 5 * last) * count * (1e-8 + 1.5e-9 * d)
 
@@ -183,29 +182,33 @@ def _flow_seconds(system: Any, n: int | None, last: float) -> float:
 SGD = replace(
     FASTICA,
     name="projected_sgd",
-    about="projected gradient steps on batches, of fresh samples or of n, until eta k = t",
-    engines=(*AT_FINITE, AVERAGES, f"{HOME}.limit"),
     rank=3,
-    outputs=_OUTPUTS,
-    extras=_EXTRAS,
-    accuracy="exact in law",
+    about=About(
+        text="projected gradient steps on batches, of fresh samples or of n, until eta k = t",
+        accuracy="exact in law",
+        equations=f"{PAPER}, (B.5); fresh samples are those of the reduced model (4)",
+        engines=(*AT_FINITE, AVERAGES, f"{HOME}.limit"),
+    ),
+    outputs=Outputs(_OUTPUTS, extras=_EXTRAS),
+    cost=Cost(
+        seconds=_sgd_seconds,
+        memory=lambda system, n: (samples_of(system) or 0) * size_of_space(system),
+    ),
+    scope=replace(FASTICA.scope, refuses=refusal(_check_sgd), ignores=OF_FASTICA),
     run=_sgd,
-    refuses=refusal(_check_sgd),
-    seconds=_sgd_seconds,
-    ignores=OF_FASTICA,
-    equations=f"{PAPER}, (B.5); fresh samples are those of the reduced model (4)",
-    held=lambda system, n: (samples_of(system) or 0) * size_of_space(system),
 )
 FLOW = replace(
     SGD,
     name="batch_flow",
-    about="gradient flow on the loss of n whitened samples",
     rank=4,
+    about=replace(
+        SGD.about,
+        text="gradient flow on the loss of n whitened samples",
+        equations=f"{PAPER}, (B.5) for eta to 0 with all samples in a batch",
+    ),
+    cost=replace(SGD.cost, seconds=_flow_seconds),
+    scope=replace(SGD.scope, refuses=refusal(_check_flow), ignores=OF_FASTICA | {"eta", "batch"}),
     run=_flow,
-    refuses=refusal(_check_flow),
-    seconds=_flow_seconds,
-    ignores=OF_FASTICA | {"eta", "batch"},
-    equations=f"{PAPER}, (B.5) for eta to 0 with all samples in a batch",
 )
 
 METHODS = (SGD, FLOW)

@@ -9,8 +9,18 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.kernel import AVERAGES, COMMON
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.subspace_ica.fields import (
     contrast,
     kind_of_space,
@@ -92,45 +102,44 @@ def _predictable(system: SubspaceICA) -> None:
         )
 
 
-PREDICTION = Method(
+PREDICTION = Limit[SubspaceICA](
     name="prediction",
-    about=(
-        "overlaps at which FastICA ends if it finds the feature, as D → ∞ at fixed n/D: "
-        "thresholds of the principal components, and the asymptotic variance"
-    ),
-    engines=HERE,
     role=Role.LIMIT,
     rank=1,
-    accuracy="approximate",
-    outputs=(
-        Output(
-            "predicted_overlap",
-            (),
-            "overlap with the whitened direction (none in the ambient space: NaN)",
-        ),
-        Output(
-            "predicted_correlation",
-            (),
-            "correlation with the best projection (none in the ambient space: NaN)",
-        ),
-        Output("gamma", (), "signal-to-noise ratio of the reduced model, n = infinity"),
-        Output("gamma_c", (), "signal-to-noise ratio in the space where ICA is run"),
-        Output("pca_overlap", (), "length of the projection of v on the principal components"),
-        Output("variance", (), "asymptotic variance V of FastICA"),
-        Output("variance_error", (), "error of V, from quadrature"),
+    about=About(
+        text="overlaps at which FastICA ends if it finds the feature, as D → ∞ at fixed n/D: "
+        "thresholds of the principal components, and the asymptotic variance",
+        accuracy="approximate",
+        equations=f"{PAPER}, Lemma 3 and Theorem 2 with the sample eigenvectors of n = D/c samples "
+        "(Baik, Ben Arous and Peche 2005; Paul 2007)",
+        engines=HERE,
     ),
-    extras=(
-        Output("eigenvalue", _EACH, "limit of an eigenvalue of the sample covariance"),
-        Output("phi", _EACH, "overlap of a spike with its principal component"),
+    outputs=Outputs(
+        (
+            Output(
+                "predicted_overlap",
+                (),
+                "overlap with the whitened direction (none in the ambient space: NaN)",
+            ),
+            Output(
+                "predicted_correlation",
+                (),
+                "correlation with the best projection (none in the ambient space: NaN)",
+            ),
+            Output("gamma", (), "signal-to-noise ratio of the reduced model, n = infinity"),
+            Output("gamma_c", (), "signal-to-noise ratio in the space where ICA is run"),
+            Output("pca_overlap", (), "length of the projection of v on the principal components"),
+            Output("variance", (), "asymptotic variance V of FastICA"),
+            Output("variance_error", (), "error of V, from quadrature"),
+        ),
+        extras=(
+            Output("eigenvalue", _EACH, "limit of an eigenvalue of the sample covariance"),
+            Output("phi", _EACH, "overlap of a spike with its principal component"),
+        ),
     ),
+    cost=Cost(seconds=lambda system, n, last: 3e-3 + 1e-6 * system.rank),
+    scope=Scope(refuses=refusal(_predictable), ignores=OF_FASTICA | OF_GRADIENTS | {"start"}),
     run=_prediction,
-    refuses=refusal(_predictable),
-    seconds=lambda system, n, last: 3e-3 + 1e-6 * system.rank,
-    ignores=OF_FASTICA | OF_GRADIENTS | {"start"},
-    equations=(
-        f"{PAPER}, Lemma 3 and Theorem 2 with the sample eigenvectors of n = D/c samples (Baik, "
-        "Ben Arous and Peche 2005; Paul 2007)"
-    ),
 )
 
 
@@ -181,23 +190,30 @@ def _flows(system: SubspaceICA) -> None:
 
 FLOW = replace(
     PREDICTION,
-    extras=(),
     name="overlap_flow",
-    about="overlap as η → 0 and B, n → ∞ by the gradient flow on the population loss",
-    closed=True,
-    accuracy="converged",
     rank=2,
-    outputs=(
-        Output("overlap", _AT, "overlap with the feature of the reduced model"),
-        Output("overlap_error", _AT, "error of the overlap, from the solver and the slope"),
-        Output("overlap_control", _AT, "overlap with the rate wrong by 2 % (negative control)"),
-        Output("lower_bound", _AT, "bound tanh(Ct + artanh a0) of Theorem 4, C the least slope"),
+    about=replace(
+        PREDICTION.about,
+        text="overlap as η → 0 and B, n → ∞ by the gradient flow on the population loss",
+        accuracy="converged",
+        equations=(
+            f"{PAPER}, Theorem 4: da/dt = L'(a)(1 - a^2), with the sign that finds the feature"
+        ),
     ),
+    outputs=Outputs(
+        (
+            Output("overlap", _AT, "overlap with the feature of the reduced model"),
+            Output("overlap_error", _AT, "error of the overlap, from the solver and the slope"),
+            Output("overlap_control", _AT, "overlap with the rate wrong by 2 % (negative control)"),
+            Output(
+                "lower_bound", _AT, "bound tanh(Ct + artanh a0) of Theorem 4, C the least slope"
+            ),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.5),
+    scope=Scope(refuses=refusal(_flows), ignores=frozenset({"eta", "batch", "whitening"})),
     run=_path,
-    refuses=refusal(_flows),
-    seconds=lambda system, n, last: 0.5,
-    ignores=frozenset({"eta", "batch", "whitening"}),
-    equations=f"{PAPER}, Theorem 4: da/dt = L'(a)(1 - a^2), with the sign that finds the feature",
+    closed=True,
 )
 
 
@@ -241,16 +257,23 @@ def _told(k: int) -> tuple[Output, ...]:
 TIMES = replace(
     FLOW,
     name="recovery_time",
-    about="times of the gradient flow to overlaps 0.5, 0.9 and 0.99, and those of the bound",
     role=Role.OTHER,
     rank=None,
-    closed=False,
-    outputs=(
-        *(output for k in LEVELS for output in _told(k)),
-        Output("time_order", (), "leading order of all these times for a small overlap at first"),
+    about=replace(
+        FLOW.about,
+        text="times of the gradient flow to overlaps 0.5, 0.9 and 0.99, and those of the bound",
     ),
+    outputs=Outputs(
+        (
+            *(output for k in LEVELS for output in _told(k)),
+            Output(
+                "time_order", (), "leading order of all these times for a small overlap at first"
+            ),
+        )
+    ),
+    scope=replace(FLOW.scope, refuses=refusal(_timed)),
     run=_times,
-    refuses=refusal(_timed),
+    closed=False,
 )
 
 
@@ -291,21 +314,26 @@ def _has_level(system: SubspaceICA) -> None:
 
 SGD_LEVEL = replace(
     PREDICTION,
-    extras=(),
     name="sgd_level",
-    about="mean of 1 − a² at which mini-batch steps of a constant size end",
     role=Role.OTHER,
     rank=None,
-    outputs=(
-        Output("noise", (), "mean of 1 - a^2 from the noise of the batches, to first order in eta"),
-        Output("sampling", (), "mean of 1 - a^2 from the n samples, as they grow in number"),
-        Output("relaxation", (), "rate 2 abs(L'(1)) at which 1 - a^2 falls to it"),
-        Output("square", (), "E g(s)^2 at the feature"),
+    about=replace(
+        PREDICTION.about,
+        text="mean of 1 − a² at which mini-batch steps of a constant size end",
+        equations=f"{PAPER}, (B.5): (d - 1) eta E g^2/(2 B abs(L'(1)))",
     ),
+    outputs=Outputs(
+        (
+            Output(
+                "noise", (), "mean of 1 - a^2 from the noise of the batches, to first order in eta"
+            ),
+            Output("sampling", (), "mean of 1 - a^2 from the n samples, as they grow in number"),
+            Output("relaxation", (), "rate 2 abs(L'(1)) at which 1 - a^2 falls to it"),
+            Output("square", (), "E g(s)^2 at the feature"),
+        )
+    ),
+    scope=Scope(refuses=refusal(_has_level), ignores=frozenset({"start", "direction"})),
     run=_level,
-    refuses=refusal(_has_level),
-    ignores=frozenset({"start", "direction"}),
-    equations=f"{PAPER}, (B.5): (d - 1) eta E g^2/(2 B abs(L'(1)))",
 )
 
 
@@ -334,24 +362,30 @@ def _has_loss(system: SubspaceICA) -> None:
 
 LOSS = replace(
     PREDICTION,
-    extras=(),
     name="loss_at_start",
-    about="population loss and its slope at the overlap of the start",
     role=Role.OTHER,
     rank=None,
-    accuracy="converged",
-    outputs=(
-        Output("L", (), "population loss E G(w.y)"),
-        Output("dL", (), "its slope in the overlap"),
-        Output("L_error", (), "error of the loss"),
-        Output("dL_error", (), "error of the slope"),
-        Output("exponent", (), "information exponent: L(a) - L(0) ~ a^k for small a"),
+    about=replace(
+        PREDICTION.about,
+        text="population loss and its slope at the overlap of the start",
+        accuracy="converged",
+        equations=f"{PAPER}, Lemma 5 corrected, for any contrast and latent variable",
+    ),
+    outputs=Outputs(
+        (
+            Output("L", (), "population loss E G(w.y)"),
+            Output("dL", (), "its slope in the overlap"),
+            Output("L_error", (), "error of the loss"),
+            Output("dL_error", (), "error of the slope"),
+            Output("exponent", (), "information exponent: L(a) - L(0) ~ a^k for small a"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.1),
+    scope=Scope(
+        refuses=refusal(_has_loss),
+        ignores=OF_FASTICA | OF_GRADIENTS | {"batch", "whitening", "algorithm"},
     ),
     run=_loss,
-    refuses=refusal(_has_loss),
-    seconds=lambda system, n, last: 0.1,
-    ignores=OF_FASTICA | OF_GRADIENTS | {"batch", "whitening", "algorithm"},
-    equations=f"{PAPER}, Lemma 5 corrected, for any contrast and latent variable",
 )
 
 METHODS = (PREDICTION, FLOW, TIMES, SGD_LEVEL, LOSS)

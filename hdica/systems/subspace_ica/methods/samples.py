@@ -13,8 +13,18 @@ from hdica.finite.fastica.found import Found, best
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
-from hdica.systems.kernel import FINITE
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    FINITE,
+    About,
+    Cost,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.subspace_ica.fields import (
     contrast,
     first_overlap,
@@ -207,36 +217,40 @@ def _held(system: SubspaceICA, n: int | None) -> int:
     return scores + (3 * system.dimension**2 if ambient else 0)
 
 
-FASTICA = Method(
+FASTICA = Simulation[SubspaceICA](
     name="fastica",
-    about="FastICA on n samples of the model, centred, projected and whitened; the best start",
-    engines=AT_FINITE,
     role=Role.SIMULATION,
     rank=1,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    outputs=OUTPUTS,
-    extras=EXTRAS,
+    about=About(
+        text="FastICA on n samples of the model, centred, projected and whitened; the best start",
+        accuracy="exact",
+        equations=f"{PAPER}, (2) on samples of (3), best of several starts",
+        engines=AT_FINITE,
+    ),
+    outputs=Outputs(OUTPUTS, extras=EXTRAS),
+    cost=Cost(
+        seconds=lambda system, n, last: 1e-3 + drawing_seconds(system) + iteration_seconds(system),
+        memory=_held,
+    ),
+    scope=Scope(refuses=refusal(_check_samples), ignores=OF_GRADIENTS, n=Size.NONE),
     run=_estimated("fastica", of_samples),
-    refuses=refusal(_check_samples),
-    seconds=lambda system, n, last: 1e-3 + drawing_seconds(system) + iteration_seconds(system),
-    ignores=OF_GRADIENTS,
-    equations=f"{PAPER}, (2) on samples of (3), best of several starts",
-    held=_held,
 )
 SCORES = replace(
     FASTICA,
     name="fastica_scores",
-    engines=_OF_SCORES,
-    about="the same on whitened scores drawn without the n D samples: n, D to 10⁶ in seconds",
     rank=2,
-    held=lambda system, n: 2 * needed_samples(system) * size_of_space(system),
-    accuracy="exact in law",
+    about=About(
+        text="the same on whitened scores drawn without the n D samples: n, D to 10⁶ in seconds",
+        accuracy="exact in law",
+        equations=f"{PAPER}, (2) on principal components of (3), of which the law is drawn",
+        engines=_OF_SCORES,
+    ),
+    cost=Cost(
+        seconds=lambda system, n, last: rotated_seconds(system) + iteration_seconds(system),
+        memory=lambda system, n: 2 * needed_samples(system) * size_of_space(system),
+    ),
+    scope=replace(FASTICA.scope, refuses=refusal(_check_principal)),
     run=_estimated("fastica_scores", without_samples),
-    refuses=refusal(_check_principal),
-    seconds=lambda system, n, last: rotated_seconds(system) + iteration_seconds(system),
-    equations=f"{PAPER}, (2) on principal components of (3), of which the law is drawn",
 )
 
 METHODS = (FASTICA, SCORES)

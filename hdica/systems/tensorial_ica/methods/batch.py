@@ -14,8 +14,18 @@ from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
 from hdica.systems.fields import source
-from hdica.systems.kernel import COMMON
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import (
+    COMMON,
+    About,
+    Cost,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.fields import moments
 from hdica.systems.tensorial_ica.finite.batch import (
     Estimate,
@@ -91,33 +101,40 @@ def _gradient(system: TensorialICA, blocks: Any, start: Array, a: Array | None) 
     return batch_gradient(blocks, start, a, sign=sign)
 
 
-def _seconds(system: Any, n: int | None, last: float) -> float:
+def _seconds(system: TensorialICA, n: int | None, last: float) -> float:
     """Some dozen passes over the samples, the first of which draws them, at a few output times."""
     return 1e-3 + last * system.dimension * (1.5e-7 + 5e-10 * system.dimension)
 
 
-FASTICA = Method(
+FASTICA = Simulation[TensorialICA](
     name="batch_fastica",
-    about="offline: whitening and one-unit FastICA (cubic) on the samples that `vector` sees",
-    engines=AT_FINITE,
     role=Role.BASELINE,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    outputs=OUTPUTS,
+    about=About(
+        text="offline: whitening and one-unit FastICA (cubic) on the samples that `vector` sees",
+        accuracy="exact",
+        equations=(
+            "Hyvarinen and Oja 1997, fixed-point iteration of the kurtosis of whitened samples"
+        ),
+        engines=AT_FINITE,
+    ),
+    outputs=Outputs(OUTPUTS),
+    cost=Cost(seconds=_seconds, memory=lambda system, n: system.dimension**2),
+    scope=Scope(
+        # Of all other fields, the step size too, the samples are drawn.
+        ignores=frozenset({"bounds"}),
+        n=Size.NONE,
+    ),
     run=_estimates(_fastica),
-    seconds=_seconds,
-    # Of all other fields, the step size too, the samples are drawn.
-    ignores=frozenset({"bounds"}),
-    equations="Hyvarinen and Oja 1997, fixed-point iteration of the kurtosis of whitened samples",
-    held=lambda system, n: system.dimension**2,
 )
 GRADIENT = replace(
     FASTICA,
     name="batch_gradient",
-    about="offline: whitening and gradient ascent of the kurtosis on the same samples",
+    about=replace(
+        FASTICA.about,
+        text="offline: whitening and gradient ascent of the kurtosis on the same samples",
+        equations=f"{PAPER}, offline procedure: whitening and gradient ascent of the kurtosis",
+    ),
     run=_estimates(_gradient),
-    equations=f"{PAPER}, offline procedure: whitening and gradient ascent of the kurtosis",
 )
 
 
@@ -134,20 +151,26 @@ def _level(
 LEVEL = replace(
     ODE,
     name="batch_level",
-    about="what both lead to for many samples, with and without whitening",
-    engines=("hdica.finite", *COMMON, HOME, f"{HOME}.finite"),
     role=Role.OTHER,
     rank=None,
-    closed=False,
-    accuracy="approximate",
-    outputs=(
-        Output("tan2", _AT, "mean of tan2 as the number of samples grows, to first order"),
-        Output("unwhitened", _AT, "the same without whitening"),
+    about=About(
+        text="what both lead to for many samples, with and without whitening",
+        accuracy="approximate",
+        equations="Ollila 2010, deflation FastICA: law of the estimator for many samples",
+        engines=("hdica.finite", *COMMON, HOME, f"{HOME}.finite"),
+    ),
+    outputs=Outputs(
+        (
+            Output("tan2", _AT, "mean of tan2 as the number of samples grows, to first order"),
+            Output("unwhitened", _AT, "the same without whitening"),
+        )
+    ),
+    scope=Scope(
+        refuses=refusal(lambda system: batch_level(source(system), 2, 1, whiten=False)),
+        ignores=ANY_SIGN | {"start", "eta", "schedule"},
     ),
     run=_level,
-    refuses=refusal(lambda system: batch_level(source(system), 2, 1, whiten=False)),
-    ignores=ANY_SIGN | {"start", "eta", "schedule"},
-    equations="Ollila 2010, deflation FastICA: law of the estimator for many samples",
+    closed=False,
 )
 
 METHODS = (FASTICA, GRADIENT, LEVEL)

@@ -11,7 +11,8 @@ import numpy as np
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.systems.fields import source
-from hdica.systems.method import Array, Output, PointResult, Role, refusal
+from hdica.systems.method import About, Cost, Outputs, Role, Scope, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.fields import bound_constants, first_vector, step_sizes
 from hdica.systems.tensorial_ica.limit import bounds
 from hdica.systems.tensorial_ica.limit.moments import Moments, moments_of
@@ -114,18 +115,24 @@ OUTPUTS = tuple(
 BOUNDS = replace(
     ODE,
     name="bounds",
-    about="Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6 with your constants, and predictions",
-    engines=("hdica.finite", *HERE),
     role=Role.OTHER,
     rank=None,
-    closed=False,
-    accuracy="exact",
-    outputs=OUTPUTS,
+    about=About(
+        text=(
+            "Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6 with your constants, and predictions"
+        ),
+        accuracy="exact",
+        equations=f"{PAPER}, Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6",
+        engines=("hdica.finite", *HERE),
+    ),
+    outputs=Outputs(OUTPUTS),
+    cost=Cost(seconds=lambda system, n, last: 0.1 + 2e-5 * system.dimension),
+    scope=Scope(
+        refuses=refusal(lambda system: _lemmas(_known(system), 1.0)),
+        ignores=frozenset({"mixing", "sign"}),
+    ),
     run=_bounds,
-    refuses=refusal(lambda system: _lemmas(_known(system), 1.0)),
-    seconds=lambda system, n, last: 0.1 + 2e-5 * system.dimension,
-    ignores=frozenset({"mixing", "sign"}),
-    equations=f"{PAPER}, Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6",
+    closed=False,
 )
 
 METHODS = (BOUNDS,)

@@ -10,7 +10,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.systems.fields import source
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.fields import (
     constant_eta,
     given_vector,
@@ -57,25 +58,28 @@ def _ode(
     )
 
 
-ODE = Method(
+ODE = Limit[TensorialICA](
     name="ode",
-    about="v as η → 0 at fixed βηt, from any start that is not random, in closed form",
-    engines=HERE,
     role=Role.LIMIT,
     rank=1,
-    closed=True,
-    accuracy="converged",
-    outputs=(
-        TAN2,
-        V,
-        Output("tan2_error", _AT, "error of tan2, from the root of the closed form"),
-        Output("tan2_control", _AT, "tan2 with the rate wrong by 2 % (negative control)"),
+    about=About(
+        text="v as η → 0 at fixed βηt, from any start that is not random, in closed form",
+        accuracy="converged",
+        equations=f"{PAPER}, transient stage: dv_k/d(eta t) = beta (v_k^3 - v_k sum v_i^4)",
+        engines=HERE,
     ),
+    outputs=Outputs(
+        (
+            TAN2,
+            V,
+            Output("tan2_error", _AT, "error of tan2, from the root of the closed form"),
+            Output("tan2_control", _AT, "tan2 with the rate wrong by 2 % (negative control)"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension),
+    scope=Scope(refuses=refusal(_start), ignores=ANY_SIGN),
     run=_ode,
-    refuses=refusal(_start),
-    seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension,
-    ignores=ANY_SIGN,
-    equations=f"{PAPER}, transient stage: dv_k/d(eta t) = beta (v_k^3 - v_k sum v_i^4)",
+    closed=True,
 )
 
 
@@ -120,27 +124,28 @@ def moments_for_noise(system: TensorialICA, k: int) -> fluctuation.Moments:
     return fluctuation.moments_of(source(system), 8 if k > 1 else 6)
 
 
-DEPARTURE = Method(
+DEPARTURE = Limit[TensorialICA](
     name="departure",
-    about=(
-        "variances of v about the critical point where it starts (saddle or maximiser of any "
-        "support): the unstable Ornstein–Uhlenbeck process of the first stage"
-    ),
-    engines=HERE,
     role=Role.LIMIT,
-    accuracy="approximate",
-    outputs=(
-        Output("deviation", _AT, "E |v - v(0)|^2/(d - 1)"),
-        Output("inside", _AT, "variance in a tangent direction of the support"),
-        Output("outside", _AT, "variance in a direction off the support"),
-        Output("rate_inside", (), "growth rate within the support, in units of beta eta"),
-        Output("rate_outside", (), "growth rate off the support, in units of beta eta"),
+    about=About(
+        text="variances of v about the critical point where it starts (saddle or maximiser of any "
+        "support): the unstable Ornstein–Uhlenbeck process of the first stage",
+        accuracy="approximate",
+        equations=f"{PAPER}, initial stage: Ornstein-Uhlenbeck processes at a critical point",
+        engines=HERE,
     ),
+    outputs=Outputs(
+        (
+            Output("deviation", _AT, "E |v - v(0)|^2/(d - 1)"),
+            Output("inside", _AT, "variance in a tangent direction of the support"),
+            Output("outside", _AT, "variance in a direction off the support"),
+            Output("rate_inside", (), "growth rate within the support, in units of beta eta"),
+            Output("rate_outside", (), "growth rate off the support, in units of beta eta"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-3),
+    scope=Scope(refuses=refusal(_departing), ignores=ANY_SIGN),
     run=_departure,
-    refuses=refusal(_departing),
-    seconds=lambda system, n, last: 1e-3,
-    ignores=ANY_SIGN,
-    equations=f"{PAPER}, initial stage: Ornstein-Uhlenbeck processes at a critical point",
 )
 
 NODES = 25
@@ -195,23 +200,27 @@ def _levels_seconds(system: TensorialICA, n: int | None, last: float) -> float:
 STATIONARY = replace(
     ODE,
     name="stationary",
-    about="the level of tan² about a component that belongs to the step size at a time: S₀, S₂",
     rank=None,
-    closed=False,
-    accuracy="approximate",
-    outputs=(
-        TAN2,
-        Output("tan2_error", _AT, "error of tan2 from quadrature"),
-        Output("median", _AT, "median of tan2, as of a chi-squared law"),
-        Output("S0", _AT, "level to first order in eta"),
-        Output("S_lin", _AT, "level with the exact moments of one step, to first order in S"),
-        Output("S2", _AT, "the same to second order in S"),
+    about=replace(
+        ODE.about,
+        text="the level of tan² about a component that belongs to the step size at a time: S₀, S₂",
+        accuracy="approximate",
+        equations=f"{PAPER}, fluctuation stage: E tan^2 to second order at a finite step size",
     ),
+    outputs=Outputs(
+        (
+            TAN2,
+            Output("tan2_error", _AT, "error of tan2 from quadrature"),
+            Output("median", _AT, "median of tan2, as of a chi-squared law"),
+            Output("S0", _AT, "level to first order in eta"),
+            Output("S_lin", _AT, "level with the exact moments of one step, to first order in S"),
+            Output("S2", _AT, "the same to second order in S"),
+        )
+    ),
+    cost=Cost(seconds=_levels_seconds),
+    scope=Scope(refuses=refusal(_level_exists), ignores=ANY_SIGN | {"start"}),
     run=_stationary,
-    refuses=refusal(_level_exists),
-    seconds=_levels_seconds,
-    ignores=ANY_SIGN | {"start"},
-    equations=f"{PAPER}, fluctuation stage: E tan^2 to second order at a finite step size",
+    closed=False,
 )
 
 
@@ -235,12 +244,14 @@ def _both(system: TensorialICA) -> None:
 APPROACH = replace(
     STATIONARY,
     name="approach",
-    about="mean of tan² from a warm start: the transient, and the fluctuations on the way",
-    outputs=(Output("tan2", _AT, "mean of tan2 near a component"),),
+    about=replace(
+        STATIONARY.about,
+        text="mean of tan² from a warm start: the transient, and the fluctuations on the way",
+        equations=f"{PAPER}, transient and fluctuation stages, one added to the other",
+    ),
+    outputs=Outputs((Output("tan2", _AT, "mean of tan2 near a component"),)),
+    scope=Scope(refuses=refusal(_both), ignores=ANY_SIGN),
     run=_approach,
-    refuses=refusal(_both),
-    ignores=ANY_SIGN,
-    equations=f"{PAPER}, transient and fluctuation stages, one added to the other",
 )
 
 
@@ -281,21 +292,26 @@ def _predictable(system: TensorialICA) -> None:
 TWO_PHASE = replace(
     ODE,
     name="two_phase",
-    about="the median of tan² at the ends of a training, where its first phase succeeds",
     rank=None,
-    closed=False,
-    accuracy="approximate",
-    outputs=(
-        Output("tan2", (), "median of tan2 at the end of the second phase"),
-        Output("half", (), "median of tan2 at the end of the first phase"),
-        Output("mean", (), "mean of tan2 at the end of the second phase"),
-        Output("warm", (), "share of uniform starts that have the time for the first phase"),
-        Output("drag", (), "eta_1 d^2/beta, below about 1 where noise lets the first succeed"),
+    about=replace(
+        ODE.about,
+        text="the median of tan² at the ends of a training, where its first phase succeeds",
+        accuracy="approximate",
+        equations=f"{PAPER}, Corollary 8, with the stationary level in place of its bound",
     ),
+    outputs=Outputs(
+        (
+            Output("tan2", (), "median of tan2 at the end of the second phase"),
+            Output("half", (), "median of tan2 at the end of the first phase"),
+            Output("mean", (), "mean of tan2 at the end of the second phase"),
+            Output("warm", (), "share of uniform starts that have the time for the first phase"),
+            Output("drag", (), "eta_1 d^2/beta, below about 1 where noise lets the first succeed"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 3e-2),
+    scope=replace(ODE.scope, refuses=refusal(_predictable)),
     run=_two_phase,
-    refuses=refusal(_predictable),
-    seconds=lambda system, n, last: 3e-2,
-    equations=f"{PAPER}, Corollary 8, with the stationary level in place of its bound",
+    closed=False,
 )
 
 METHODS = (ODE, DEPARTURE, STATIONARY, APPROACH, TWO_PHASE)

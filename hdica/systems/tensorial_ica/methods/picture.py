@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.ingredients.save import Save
-from hdica.systems.method import Array, Output, PointResult, Role
+from hdica.systems.method import About, Cost, Outputs, Role, Scope
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.limit.landscape import objective
 from hdica.systems.tensorial_ica.methods import states
 from hdica.systems.tensorial_ica.methods.limits import ANY_SIGN, ODE
@@ -50,29 +51,37 @@ def _circle(
 LANDSCAPE = replace(
     ODE,
     name="landscape",
-    about="−Σ v⁴ over the sphere of v, for d = 3",
-    engines=states.LANDSCAPE,
     role=Role.OTHER,
     rank=None,
-    closed=False,
-    accuracy="exact",
-    outputs=(Output("value", ("polar", "azimuth"), "objective -sum_k v_k^4"),),
+    about=About(
+        text="−Σ v⁴ over the sphere of v, for d = 3",
+        accuracy="exact",
+        equations=f"{PAPER}, Figure 1: landscape of the tensorial objective",
+        engines=states.LANDSCAPE,
+    ),
+    outputs=Outputs(
+        (Output("value", ("polar", "azimuth"), "objective -sum_k v_k^4"),),
+        coords=lambda times: {"polar": POLAR, "azimuth": AZIMUTH},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 2e-3),
+    scope=Scope(
+        refuses=_only(3, "'landscape_circle' for 2"),
+        ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
+    ),
     run=_sphere,
-    coords=lambda times: {"polar": POLAR, "azimuth": AZIMUTH},
-    refuses=_only(3, "'landscape_circle' for 2"),
-    seconds=lambda system, n, last: 2e-3,
-    ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
-    equations=f"{PAPER}, Figure 1: landscape of the tensorial objective",
+    closed=False,
 )
 
 CIRCLE = replace(
     LANDSCAPE,
     name="landscape_circle",
-    about="−Σ v⁴ over the circle of v, for d = 2",
-    outputs=(Output("value", ("azimuth",), "objective -sum_k v_k^4"),),
+    about=replace(LANDSCAPE.about, text="−Σ v⁴ over the circle of v, for d = 2"),
+    outputs=Outputs(
+        (Output("value", ("azimuth",), "objective -sum_k v_k^4"),),
+        coords=lambda times: {"azimuth": AZIMUTH},
+    ),
+    scope=replace(LANDSCAPE.scope, refuses=_only(2, "'landscape' for 3")),
     run=_circle,
-    coords=lambda times: {"azimuth": AZIMUTH},
-    refuses=_only(2, "'landscape' for 3"),
 )
 
 METHODS = (LANDSCAPE, CIRCLE)

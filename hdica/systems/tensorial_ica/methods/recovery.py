@@ -9,8 +9,8 @@ import numpy as np
 
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
-from hdica.systems.kernel import FINITE
-from hdica.systems.method import Array, Output, PointResult, Role, always
+from hdica.systems.method import FINITE, About, Cost, Outputs, Role, Scope, always
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.fields import first_vector, phases
 from hdica.systems.tensorial_ica.finite import recover
 from hdica.systems.tensorial_ica.methods.limits import ANY_SIGN, ODE
@@ -63,23 +63,32 @@ def _one_sided(system: TensorialICA) -> str:
 REPEATS = replace(
     VECTOR,
     name="repeats",
-    about="independent runs from the start until every component was found, and how many it took",
     role=Role.OTHER,
     rank=None,
-    outputs=(
-        Output("repeats", (), "runs until every component was found; NaN where one never was"),
-        Output("made", (), "runs that were made"),
-        Output("success", (), "share of runs that found a component"),
-        Output("tan2", (), "largest squared tangent over the components"),
+    about=replace(
+        VECTOR.about,
+        text=(
+            "independent runs from the start until every component was found, and how many it took"
+        ),
+        equations=f"{PAPER}, (ICA) from fresh starts and samples, about d ln d times",
     ),
-    extras=(),
+    outputs=Outputs(
+        (
+            Output("repeats", (), "runs until every component was found; NaN where one never was"),
+            Output("made", (), "runs that were made"),
+            Output("success", (), "share of runs that found a component"),
+            Output("tan2", (), "largest squared tangent over the components"),
+        )
+    ),
+    cost=replace(
+        VECTOR.cost,
+        seconds=lambda system, n, last: (
+            2 * recover.coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
+        ),
+    ),
+    scope=replace(VECTOR.scope, refuses=_one_sided),
     run=_repeats,
     together=None,
-    refuses=_one_sided,
-    seconds=lambda system, n, last: (
-        2 * recover.coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
-    ),
-    equations=f"{PAPER}, (ICA) from fresh starts and samples, about d ln d times",
 )
 
 
@@ -103,20 +112,27 @@ def _deflation(
 DEFLATION = replace(
     REPEATS,
     name="deflation",
-    about="one component after another, each in the complement of those found",
-    outputs=(
-        Output("tan2", (), "largest squared tangent over the components"),
-        Output("median", (), "median squared tangent over the components"),
-        Output("complete", (), "1 if every component was found"),
-        Output("slowest", (), "most steps that a component took to tan^2 = 1/3", "steps"),
+    about=replace(
+        REPEATS.about,
+        text="one component after another, each in the complement of those found",
+        equations=f"{PAPER}, (ICA) with the projection of Delfosse and Loubaton 1995",
     ),
+    outputs=Outputs(
+        (
+            Output("tan2", (), "largest squared tangent over the components"),
+            Output("median", (), "median squared tangent over the components"),
+            Output("complete", (), "1 if every component was found"),
+            Output("slowest", (), "most steps that a component took to tan^2 = 1/3", "steps"),
+        )
+    ),
+    cost=Cost(
+        seconds=lambda system, n, last: (
+            1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
+        ),
+        memory=lambda system, n: 2 * system.dimension**2,
+    ),
+    scope=replace(REPEATS.scope, refuses=always),
     run=_deflation,
-    refuses=always,
-    seconds=lambda system, n, last: (
-        1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
-    ),
-    equations=f"{PAPER}, (ICA) with the projection of Delfosse and Loubaton 1995",
-    held=lambda system, n: 2 * system.dimension**2,
 )
 
 
@@ -130,21 +146,26 @@ def _coupons(
 COUPONS = replace(
     ODE,
     name="coupons",
-    about="how many repeats that takes if each finds one component, any of them equally often",
-    engines=(*FINITE, HOME, f"{HOME}.finite"),
     role=Role.OTHER,
     rank=None,
-    closed=False,
-    accuracy="exact",
-    outputs=(
-        Output("repeats", (), "mean number of runs until every component was found, d H_d"),
-        Output("repeats_sd", (), "standard deviation of the number of runs"),
+    about=About(
+        text="how many repeats that takes if each finds one component, any of them equally often",
+        accuracy="exact",
+        equations="Coupon collector: a sum of d geometric waiting times",
+        engines=(*FINITE, HOME, f"{HOME}.finite"),
+    ),
+    outputs=Outputs(
+        (
+            Output("repeats", (), "mean number of runs until every component was found, d H_d"),
+            Output("repeats_sd", (), "standard deviation of the number of runs"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-4),
+    scope=Scope(
+        refuses=lambda system: "", ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}
     ),
     run=_coupons,
-    refuses=lambda system: "",
-    seconds=lambda system, n, last: 1e-4,
-    ignores=ANY_SIGN | {"start", "eta", "schedule", "source"},
-    equations="Coupon collector: a sum of d geometric waiting times",
+    closed=False,
 )
 
 METHODS = (REPEATS, DEFLATION, COUPONS)

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from hdica.ingredients.save import Save
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.fields import constant_eta, first_vector, moments
 from hdica.systems.tensorial_ica.limit import traverse
 from hdica.systems.tensorial_ica.limit.transient import drift, tan2_of, time_to
@@ -94,19 +95,19 @@ def _known(system: TensorialICA) -> None:
     moments_for_noise(system, 1 if v0 is None else _support(v0) or 1)
 
 
-TRAVERSE = Method(
+TRAVERSE = Limit[TensorialICA](
     name="traverse",
-    about="steps of the three stages N₁, N₂, N₃: mean and quantiles, over uniform starts too",
-    engines=HERE,
     role=Role.OTHER,
-    accuracy="approximate",
-    outputs=OUTPUTS,
+    about=About(
+        text="steps of the three stages N₁, N₂, N₃: mean and quantiles, over uniform starts too",
+        accuracy="approximate",
+        equations=f"{PAPER}, traverse times of the three stages, with their constants",
+        engines=HERE,
+    ),
+    outputs=Outputs(OUTPUTS, coords=lambda times: {"quantile": np.array(traverse.PROBABILITIES)}),
+    cost=Cost(seconds=lambda system, n, last: 0.5),
+    scope=Scope(refuses=refusal(_known), ignores=ANY_SIGN),
     run=_traverse,
-    coords=lambda times: {"quantile": np.array(traverse.PROBABILITIES)},
-    refuses=refusal(_known),
-    seconds=lambda system, n, last: 0.5,
-    ignores=ANY_SIGN,
-    equations=f"{PAPER}, traverse times of the three stages, with their constants",
 )
 
 METHODS = (TRAVERSE,)

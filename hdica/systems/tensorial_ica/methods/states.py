@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.ingredients.save import Save
-from hdica.systems.kinds import padded
-from hdica.systems.method import Array, Output, PointResult, Role
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, States
+from hdica.systems.outputs import Array, Output, PointResult, padded
 from hdica.systems.tensorial_ica.limit.landscape import landscape, representative
-from hdica.systems.tensorial_ica.methods.limits import ANY_SIGN, ODE
+from hdica.systems.tensorial_ica.methods.limits import ANY_SIGN
 from hdica.systems.tensorial_ica.methods.trajectories import HOME, PAPER
 from hdica.systems.tensorial_ica.system import TensorialICA
 
@@ -58,34 +58,39 @@ def _fixed_points(
     return PointResult(values | {"v": v})
 
 
-FIXED_POINTS = replace(
-    ODE,
+FIXED_POINTS = States[TensorialICA](
     name="fixed_points",
-    about="critical points of the landscape, one a support size, with their number and stability",
-    engines=LANDSCAPE,
     role=Role.STEADY_STATES,
     rank=1,
-    closed=False,
-    accuracy="exact",
-    outputs=(
-        Output("tan2", _AT, "squared tangent of the angle to the nearest axis, k - 1"),
-        Output("v", (*_AT, "component"), "v at the fixed point, one of its images"),
-        Output("support", _AT, "number k of entries that are not 0"),
-        Output("value", _AT, "objective -sum_k v_k^4 at the fixed point"),
-        Output("stable", _AT, "1 if stable, 0 if unstable"),
-        Output("kind", _AT, "0 informative (a component), 1 uninformative (a saddle or maximiser)"),
-        Output("unstable", _AT, "number of unstable directions"),
-        Output("rate_inside", _AT, "rate within the support, in units of beta eta"),
-        Output("rate_outside", _AT, "rate off the support, in units of beta eta"),
-        Output("multiplicity", _AT, "number of images, 2^k C(d, k); infinite from 1e308 on"),
-        Output("log10_multiplicity", _AT, "its decimal logarithm"),
+    about=About(
+        text=(
+            "critical points of the landscape, one a support size, with their number and stability"
+        ),
+        accuracy="exact",
+        equations=f"{PAPER}, stationary points of the tensorial objective",
+        engines=LANDSCAPE,
     ),
+    outputs=Outputs(
+        (
+            Output("tan2", _AT, "squared tangent of the angle to the nearest axis, k - 1"),
+            Output("v", (*_AT, "component"), "v at the fixed point, one of its images"),
+            Output("support", _AT, "number k of entries that are not 0"),
+            Output("value", _AT, "objective -sum_k v_k^4 at the fixed point"),
+            Output("stable", _AT, "1 if stable, 0 if unstable"),
+            Output(
+                "kind", _AT, "0 informative (a component), 1 uninformative (a saddle or maximiser)"
+            ),
+            Output("unstable", _AT, "number of unstable directions"),
+            Output("rate_inside", _AT, "rate within the support, in units of beta eta"),
+            Output("rate_outside", _AT, "rate off the support, in units of beta eta"),
+            Output("multiplicity", _AT, "number of images, 2^k C(d, k); infinite from 1e308 on"),
+            Output("log10_multiplicity", _AT, "its decimal logarithm"),
+        ),
+        coords=lambda times: {"fixed_point": np.arange(MOST)},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-3 + 2e-8 * system.dimension**2),
+    scope=Scope(refuses=_too_large, ignores=ANY_SIGN | {"eta", "schedule", "start", "source"}),
     run=_fixed_points,
-    coords=lambda times: {"fixed_point": np.arange(MOST)},
-    refuses=_too_large,
-    seconds=lambda system, n, last: 1e-3 + 2e-8 * system.dimension**2,
-    ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
-    equations=f"{PAPER}, stationary points of the tensorial objective",
 )
 
 ALL = 6
@@ -120,18 +125,25 @@ def _critical_points(
     return PointResult(values | {"v": v})
 
 
-CRITICAL_POINTS = replace(
-    FIXED_POINTS,
+CRITICAL_POINTS = Limit[TensorialICA](
     name="critical_points",
-    engines=("hdica.systems", HOME),
-    about="every critical point of the landscape, 3^d − 1 of them, for d ≤ 6",
     role=Role.OTHER,
-    rank=None,
-    outputs=tuple(
-        one for one in FIXED_POINTS.outputs if one.name in ("v", "value", "stable", "unstable")
+    about=replace(
+        FIXED_POINTS.about,
+        text="every critical point of the landscape, 3^d − 1 of them, for d ≤ 6",
+        engines=("hdica.systems", HOME),
     ),
+    outputs=replace(
+        FIXED_POINTS.outputs,
+        always=tuple(
+            one
+            for one in FIXED_POINTS.outputs.always
+            if one.name in ("v", "value", "stable", "unstable")
+        ),
+    ),
+    cost=FIXED_POINTS.cost,
+    scope=replace(FIXED_POINTS.scope, refuses=_too_many),
     run=_critical_points,
-    refuses=_too_many,
 )
 
 METHODS = (FIXED_POINTS, CRITICAL_POINTS)

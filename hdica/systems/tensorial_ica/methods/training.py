@@ -12,7 +12,8 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, steps_of
 from hdica.ingredients.save import Save
-from hdica.systems.method import Array, Output, PointResult, Role, Trial, refusal
+from hdica.systems.method import Outputs, Role, Together, Trial, refusal
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.fields import Phases, constant_eta, phases
 from hdica.systems.tensorial_ica.finite.rule import run_together, run_vessel
 from hdica.systems.tensorial_ica.methods.trajectories import (
@@ -67,16 +68,20 @@ def _trainings(
 TRAINING = replace(
     VECTOR,
     name="training",
-    about="the end of a training in phases of T/2 samples, and of its first phase",
     role=Role.OTHER,
     rank=None,
-    outputs=ENDS,
-    extras=(),
+    about=replace(
+        VECTOR.about,
+        text="the end of a training in phases of T/2 samples, and of its first phase",
+        equations=f"{PAPER}, (ICA) with the step sizes of Theorems 4 and 7 and of Corollary 8",
+    ),
+    outputs=Outputs(ENDS),
+    cost=replace(
+        VECTOR.cost, seconds=lambda system, n, last: steps_seconds(system, trained(system).end)
+    ),
+    scope=replace(VECTOR.scope, refuses=refusal(trained)),
     run=alone(_trainings),
-    together=_trainings,
-    refuses=refusal(trained),
-    seconds=lambda system, n, last: steps_seconds(system, trained(system).end),
-    equations=f"{PAPER}, (ICA) with the step sizes of Theorems 4 and 7 and of Corollary 8",
+    together=Together(_trainings),
 )
 
 
@@ -100,13 +105,14 @@ def _averages(
 SETTLED = replace(
     VECTOR,
     name="settled",
-    about="the mean of tan² over the output times in the second half of a run",
     role=Role.OTHER,
     rank=None,
-    outputs=(Output("tan2", (), "mean of tan2 over the output times in the second half"),),
-    extras=(),
+    about=replace(
+        VECTOR.about, text="the mean of tan² over the output times in the second half of a run"
+    ),
+    outputs=Outputs((Output("tan2", (), "mean of tan2 over the output times in the second half"),)),
     run=alone(_averages),
-    together=_averages,
+    together=Together(_averages),
 )
 
 
@@ -134,21 +140,25 @@ _AT = ("time",)
 VESSEL = replace(
     VECTOR,
     name="vessel",
-    about="how far U = v_k/v_1 strays from the centre of the vessel of Lemma 5",
     role=Role.OTHER,
     rank=None,
-    outputs=(
-        Output("sup", _AT, "largest deviation of U_k until t, mean over k"),
-        Output("sup_max", _AT, "largest deviation of U_k until t, largest over k"),
-        Output("ratio", _AT, "mean largest deviation over eta t^1/2"),
-        Output("inside", _AT, "1 while the tangent stays below 2^-1/2"),
+    about=replace(
+        VECTOR.about,
+        text="how far U = v_k/v_1 strays from the centre of the vessel of Lemma 5",
+        equations=f"{PAPER}, Lemma 5, with the centre of each path's own v",
     ),
-    extras=(),
+    outputs=Outputs(
+        (
+            Output("sup", _AT, "largest deviation of U_k until t, mean over k"),
+            Output("sup_max", _AT, "largest deviation of U_k until t, largest over k"),
+            Output("ratio", _AT, "mean largest deviation over eta t^1/2"),
+            Output("inside", _AT, "1 while the tangent stays below 2^-1/2"),
+        )
+    ),
+    cost=replace(VECTOR.cost, seconds=lambda system, n, last: 8 * steps_seconds(system, last)),
+    scope=replace(VECTOR.scope, refuses=refusal(constant_eta)),
     run=alone(_vessels),
-    together=_vessels,
-    refuses=refusal(constant_eta),
-    seconds=lambda system, n, last: 8 * steps_seconds(system, last),
-    equations=f"{PAPER}, Lemma 5, with the centre of each path's own v",
+    together=Together(_vessels),
 )
 
 METHODS = (TRAINING, SETTLED, VESSEL)

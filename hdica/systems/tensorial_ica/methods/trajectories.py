@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,8 +10,22 @@ from hdica.finite.random.streams import LANES, Stream, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
-from hdica.systems.kernel import AVERAGES, COMMON, FINITE
-from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, Trial
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    FINITE,
+    About,
+    Bits,
+    Cost,
+    Outputs,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    Together,
+    Trial,
+)
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.finite.rule import TensorialRule, run_observed, run_together
 from hdica.systems.tensorial_ica.system import TensorialICA, rule
 from hdica.systems.trials import alone, content_of, each, in_groups
@@ -92,53 +105,55 @@ _STEP = {"rademacher": 1.1e-9, "uniform": 1.2e-9, "laplace": 2.5e-9}
 """Seconds a component and step, by source; others come from NumPy."""
 
 
-def steps_seconds(system: Any, steps: float) -> float:
+def steps_seconds(system: TensorialICA, steps: float) -> float:
     """Cost model of so many steps of one point."""
     spec = system.source if isinstance(system.source, str) else ""
     return 1e-4 + steps * (1e-9 + system.dimension * _STEP.get(spec, 2.5e-8))
 
 
-VECTOR = Method(
+VECTOR = Simulation[TensorialICA](
     name="vector",
-    about="v = A'u, all d entries; a step costs d operations, eight seeds run side by side",
-    engines=AT_FINITE,
     role=Role.SIMULATION,
     rank=1,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    bits=Bits.EVERY_KIND,
-    outputs=PATH,
-    extras=(V,),
+    about=About(
+        text="v = A'u, all d entries; a step costs d operations, eight seeds run side by side",
+        accuracy="exact",
+        equations=f"{PAPER}, (ICA) in the coordinates v = A'u of the sources",
+        bits=Bits.EVERY_KIND,
+        engines=AT_FINITE,
+    ),
+    outputs=Outputs(PATH, extras=(V,)),
+    cost=Cost(
+        seconds=lambda system, n, last: steps_seconds(system, last),
+        memory=lambda system, n: 2 * system.dimension,
+    ),
+    scope=Scope(ignores=IGNORED, n=Size.NONE),
     run=alone(_vectors),
-    together=_vectors,
-    seconds=lambda system, n, last: steps_seconds(system, last),
-    ignores=IGNORED,
-    equations=f"{PAPER}, (ICA) in the coordinates v = A'u of the sources",
-    held=lambda system, n: 2 * system.dimension,
+    together=Together(_vectors),
 )
 
 
-def _dense_seconds(system: Any, n: int | None, last: float) -> float:
+def _dense_seconds(system: TensorialICA, n: int | None, last: float) -> float:
     work = system.dimension**2 * 1e-9 if system.mixing == "random" else 0.0
     return 1e-4 + last * (work + 2e-8 * system.dimension)
 
 
-OBSERVED = Method(
+OBSERVED = Simulation[TensorialICA](
     name="observed",
-    about="u from data X = AZ, identity or random orthonormal A, on the same samples",
-    engines=AT_FINITE,
     role=Role.SIMULATION,
-    stochastic=True,
-    finite=False,
-    accuracy="exact",
-    outputs=PATH,
-    extras=(V, U),
+    about=About(
+        text="u from data X = AZ, identity or random orthonormal A, on the same samples",
+        accuracy="exact",
+        equations=f"{PAPER}, (ICA) as it is printed",
+        engines=AT_FINITE,
+    ),
+    outputs=Outputs(PATH, extras=(V, U)),
+    cost=Cost(
+        seconds=_dense_seconds,
+        memory=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
+    ),
+    scope=Scope(ignores=frozenset({"bounds"}), n=Size.NONE),
     run=_observed,
-    seconds=_dense_seconds,
-    ignores=frozenset({"bounds"}),
-    equations=f"{PAPER}, (ICA) as it is printed",
-    held=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
 )
 
 METHODS = (VECTOR, OBSERVED)

@@ -1,0 +1,357 @@
+"""What callers ask for: parameters that vary, times, densities, functionals and the like."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError, OutOfTime
+from hdica.ingredients.functions import word_for
+from hdica.ingredients.plain import is_number
+from hdica.ingredients.save import ALL, Save
+from hdica.process.timeout import named, within
+from hdica.systems.arguments import (
+    LARGEST,
+    MAX_SEEDS,
+    MAX_VALUES,
+    RESERVED,
+    check_extra,
+    check_functionals,
+    check_length,
+    check_points,
+    check_size,
+    entries,
+    extra_names,
+    formulas,
+    how_many_entries,
+    increasing,
+    refused_until,
+    shown,
+    spaced,
+    times_for,
+)
+from hdica.systems.method import Method
+from hdica.systems.outputs import Array
+from hdica.systems.parameters import Parameters, constants_of
+from hdica.systems.registry import record_of
+from hdica.systems.space import (
+    Axis,
+    Value,
+    address,
+    axis_of,
+    check_conflicts,
+    in_one_spelling,
+    nested,
+)
+
+Over = Mapping[str, Any]
+Own = dict[str, tuple[float, ...]]
+_VALUES = "at least one number or word, all finite and different, or start, stop and num"
+_TAKEN = RESERVED | {
+    *("snapshot", "feature", "x", "edge", "threshold", "entry"),
+    *("fixed_point", "transition"),
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A system at every combination of some parameters, the last of them varying fastest."""
+
+    axes: tuple[Axis, ...]
+    systems: tuple[Parameters, ...]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Dimensions of results, one for each parameter."""
+        return tuple(axis.dim for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        return tuple(axis.size for axis in self.axes)
+
+    def coords(self) -> dict[str, Any]:
+        """Coordinates of the dimensions."""
+        return {
+            axis.dim: (axis.dim, _array(axis.values), {"long_name": axis.key}) for axis in self.axes
+        }
+
+    def unfolded(self, flat: xr.Dataset, more: Mapping[str, int] | None = None) -> xr.Dataset:
+        """The same dataset with these dimensions, and more, in place of its first, ``point``."""
+        dims = (*self.dims, *(more or {}))
+        shape = (*self.shape, *(more or {}).values())
+        data = {}
+        for name, variable in flat.data_vars.items():
+            values = variable.values.reshape(shape + variable.shape[1:])
+            data[name] = (dims + variable.dims[1:], values, variable.attrs)
+        return xr.Dataset(data, {**flat.coords, **self.coords()}, flat.attrs)
+
+    def check_names(self, taken: Collection[str]) -> None:
+        """Refuse a parameter that would be mistaken for something else in a result."""
+        for axis in self.axes:
+            if axis.dim in taken:
+                raise HdicaError(f"over: {axis.key!r} is not allowed (it names a variable)")
+
+    def uneven(self, dim: str) -> HdicaError:
+        """That combinations cannot share a dimension."""
+        return HdicaError(
+            f"over: {', '.join(axis.key for axis in self.axes)} is not allowed (dimension {dim!r} "
+            "has another number of entries at some of the values)"
+        )
+
+    def own(self, used: Collection[str]) -> Own:
+        """Dimensions of the systems' own: their values where they are the same, else numbers."""
+        dims: Own = {}
+        for dim in self.systems[0].dims():
+            if dim not in used:
+                continue
+            values = {tuple(one.dims()[dim]) for one in self.systems}
+            if len({len(one) for one in values}) > 1:
+                raise self.uneven(dim)
+            first = next(iter(values))
+            dims[dim] = first if len(values) == 1 else tuple(range(len(first)))
+        return dims
+
+
+def _array(values: tuple[Value, ...]) -> Any:
+    return np.array(values, dtype=object if isinstance(values[0], str) else float)
+
+
+def grid_of(system: Parameters, over: Over | None) -> Grid:
+    """The system at every combination of the parameters of ``over``, as a study's grid has them.
+
+    Fields, short names, dotted paths or constants of the formulas, each with a list of numbers or
+    words or ``{start, stop, num, spacing}``; None for the system alone.
+    """
+    record_of(system)
+    if over is None:
+        return Grid((), (system,))
+    if not isinstance(over, Mapping) or not over:
+        raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
+    content = system.model_dump(mode="python")
+    axes = tuple(_axis(key, given, type(system), content) for key, given in over.items())
+    check_length(math.prod(axis.size for axis in axes), "over", MAX_SEEDS)
+    check_conflicts({}, axes, "over")
+    combinations = itertools.product(*(axis.values for axis in axes))
+    return Grid(
+        axes, tuple(type(system)(**with_values(content, axes, some)) for some in combinations)
+    )
+
+
+def _axis(key: object, given: object, system: type[Parameters], content: dict[str, Any]) -> Axis:
+    if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
+        raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
+    key = in_one_spelling(key, system, content)
+    return axis_of(key, address(key, system, content, "over"), _values(key, given), system)
+
+
+def _values(key: str, given: object) -> tuple[Value, ...]:
+    """Values of a parameter as they are given: a point has the bits that it has alone."""
+    if isinstance(given, Mapping):
+        return spaced(given, f"over.{key}", MAX_VALUES)
+    one = isinstance(given, str) or not isinstance(given, Iterable)
+    one = one or getattr(given, "ndim", 1) == 0
+    if isinstance(given, list | tuple):  # functions by their words, as systems hold them
+        given = [word_for(value) if callable(value) else value for value in given]
+    values = entries([given] if one else given, f"over: {key}", _VALUES, MAX_VALUES)
+    alike = all(map(_is_number, values)) or all(isinstance(value, str) for value in values)
+    if not values or not alike or len(set(values)) < len(values):
+        raise HdicaError(f"over: {key} = {values} is not allowed ({_VALUES})")
+    return tuple(value if isinstance(value, str) else float(value) for value in values)
+
+
+def _is_number(value: object) -> bool:
+    return is_number(value) and abs(value) < LARGEST
+
+
+def with_values(
+    content: dict[str, Any], axes: Sequence[Axis], values: Sequence[Value]
+) -> dict[str, Any]:
+    """Fields of a system with some of them, or parts of them, changed."""
+    changed, ours = dict(content), {"constants"}
+    for axis, value in zip(axes, values, strict=True):
+        top, *rest = axis.path
+        now = changed.get(top)
+        if rest and top not in ours and not (isinstance(now, dict) and rest[0] in now):
+            # Another law than the one that was there: of that no part stays.
+            now = {}
+        changed[top] = nested([((top,), now), (axis.path, value)])[top]
+        ours.add(top)
+    return changed
+
+
+def first_everywhere(
+    methods: Sequence[Method],
+    systems: Sequence[Parameters],
+    timeout: float | None,
+    function: str,
+    times: NDArray[np.float64] | None = None,
+) -> tuple[Method, list[HdicaError | None]]:
+    """The first method that applies everywhere, else the last, with why it does not at a point.
+
+    A point that cannot be followed until the last of the times is left out of every method.
+
+    A point is left out that takes too long to ask: which method is used must not depend on a clock.
+    ``function`` is what is called, for the sentence: ``"limit"``.
+    """
+    for method in methods:
+        against = _against(method, systems, timeout, function)
+        if not any(_is_refusal(why) for why in against):
+            break
+    for k, one in enumerate(systems):
+        if why := refused_until(one, times):
+            against[k] = HdicaError(why, ["times"])
+    if all(_is_refusal(why) for why in against):
+        raise next(why for why in against if why is not None)
+    return method, against
+
+
+def _is_refusal(why: HdicaError | None) -> bool:
+    return why is not None and not isinstance(why, OutOfTime)
+
+
+def _against(
+    method: Method, systems: Sequence[Parameters], timeout: float | None, function: str
+) -> list[HdicaError | None]:
+    """Why a method does not apply to some systems, or that this takes too long to find out."""
+
+    def asked(some: Sequence[Parameters]) -> list[HdicaError | None]:
+        what = named(function, some[0])
+        refusals = within(timeout, what, lambda: [method.scope.refuses(one) for one in some])
+        return [HdicaError(why) if why else None for why in refusals]
+
+    with suppress(OutOfTime):  # mostly they take no time at all
+        return asked(systems)
+    each: list[HdicaError | None] = []
+    for one in systems:
+        try:
+            each += asked([one])
+        except OutOfTime as exc:
+            each.append(exc)
+    return each
+
+
+Numbers = Iterable[float] | Mapping[str, Any]
+"""A list of numbers, or ``{start, stop, num, spacing}`` as a study writes them."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for beyond Q and R, as in :func:`hdica.limit`."""
+
+    snapshots: Numbers | None
+    x: Numbers | None
+    thresholds: Numbers | None
+    functionals: Mapping[str, str] | None
+    extra: Iterable[str] | None = None
+    estimate: bool | int = False
+    bands: bool = False
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in {"bands": self.bands, "bias": self.bias}.items():
+            if not isinstance(value, bool | np.bool_):
+                raise HdicaError(f"{name} = {shown(value)} is not allowed (True or False)")
+
+    @property
+    def plain(self) -> bool:
+        """Whether none of it is of the entries of the estimate."""
+        entries = (self.snapshots, self.x, self.thresholds, self.functionals)
+        return all(value is None for value in entries) and not how_many_entries(self.estimate)
+
+    def first(self, methods: Sequence[Method]) -> list[Method]:
+        """Methods that give what is asked for by name; all of them if none does."""
+        wanted = set(extra_names(self.extra))
+        if how_many_entries(self.estimate):
+            methods = [m for m in methods if "estimate" in m.outputs.keeps] or methods
+        if self.bands or self.bias:
+            methods = [m for m in methods if not _unable(m, self)] or methods
+        return [m for m in methods if wanted <= {o.name for o in m.outputs.extras}] or list(methods)
+
+
+def _unable(method: Method, asked: Asked) -> str:
+    """Empty if a method has the bands and the bias that are asked for, else the sentence."""
+    for name, there in (("bands", method.outputs.bands), ("bias", method.outputs.bias)):
+        given = getattr(asked, name)
+        if not isinstance(given, bool):
+            return f"{name} = {given!r} is not allowed (true or false)"
+        if given and not there and not _has(method, name):
+            what = "fluctuations" if name == "bands" else "the mean"
+            return (
+                f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
+                "finite n is known for it)"
+            )
+    return ""
+
+
+def _has(method: Method, name: str) -> bool:
+    """Whether a method gives bands without being asked."""
+    return name == "bands" and any(output.name.endswith("_sd") for output in method.outputs.always)
+
+
+def timed(method: Method, times: Array | None, asked: Asked) -> Array:
+    """The output times of what is asked of a method."""
+    return times_for(method, times, extra_names(asked.extra))
+
+
+def _entries(method: Method, system: Parameters, asked: Asked, sizes: Sequence[int | None]) -> int:
+    """How many entries of the estimate are kept, of at most as many as there are."""
+    count, most = how_many_entries(asked.estimate), max((n for n in sizes if n), default=0)
+    if count and "estimate" not in method.outputs.keeps:
+        name = type(system).__name__
+        able = [repr(m.name) for m in record_of(system).methods if "estimate" in m.outputs.keeps]
+        use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
+        raise HdicaError(f"method {method.name!r} keeps no estimate ({use})")
+    if count > most:
+        raise HdicaError(f"estimate = {count} is not allowed (at most n = {most} entries)")
+    return most if count == ALL else count
+
+
+def saved(
+    method: Method, system: Parameters, times: Array, asked: Asked, sizes: Sequence[int | None] = ()
+) -> Save:
+    """What to keep, checked against the times, the method and its dimensions."""
+    from hdica.ingredients.functionals import parse_functional
+
+    entries = _entries(method, system, asked, sizes)
+    snapshots = asked.snapshots
+    points = increasing(asked.x, "x", "point", positive=False)
+    theta = increasing(asked.thresholds, "thresholds", "threshold")
+    means = formulas(asked.functionals)
+    anything = snapshots is not None or points or theta or means
+    if anything and not method.outputs.keeps:
+        name = type(system).__name__
+        able = [repr(m.name) for m in record_of(system).methods if m.outputs.keeps]
+        use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
+        raise HdicaError(f"method {method.name!r} keeps no densities ({use})")
+    check_points(points)
+    kept = increasing(snapshots, "snapshots", "time")
+    if snapshots is None and (points or theta or entries):
+        kept = tuple(times.tolist())
+    for one in kept:
+        if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
+            raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
+    refusal = _unable(method, asked)
+    if refusal:
+        raise HdicaError(refusal)
+    extra = extra_names(asked.extra)
+    allowed = (output.name for output in method.outputs.extras)
+    check_extra(extra, allowed, "extra", f"method {method.name!r}")
+    save = Save(
+        kept, points, theta, extra=extra, estimate=entries, bands=asked.bands, bias=asked.bias
+    )
+    check_functionals(means, method.outputs_of(save), "functionals")
+    for text in means.values():
+        parse_functional(text, constants_of(system))
+    save = replace(save, functionals=means)
+    if save.anything:
+        check_size(method.bytes_of(times, save, system.dims()), method.name)
+    return save
