@@ -106,7 +106,7 @@ def test_fewer_components_than_spikes():
     assert float(every["gamma_c"] - two["gamma_c"]) == pytest.approx(lost, rel=1e-12)
     assert two["phi"][2] == 0.0
     tied = SubspaceICA(**(BASE | one | {"beta": [3.0, 2.0, 2.0]}))
-    assert "up to the noise" in limits.PREDICTION.refuses(tied)
+    assert "up to the noise" in limits.PREDICTION.scope.refuses(tied)
 
 
 @pytest.mark.parametrize("case", FLOWS["values"], ids=title)

@@ -152,7 +152,7 @@ def test_a_moment_that_is_missing_is_known_before_anything_is_computed(method, l
     chosen = next(one for one in SYSTEM.methods if one.name == method)
     for order, refused in ((least - 0.5, True), (least + 0.5, False)):
         given = ETA | {"source": {"student": order}, "start": start}
-        assert ("moment" in chosen.refuses(hdica.TensorialICA(**given))) == refused
+        assert ("moment" in chosen.scope.refuses(hdica.TensorialICA(**given))) == refused
 
 
 def test_a_start_a_rounding_away_from_a_component_is_no_maximiser():
