@@ -173,7 +173,7 @@ def test_trainings_of_the_same_length_keep_their_own_first_phases():
     schedules = {"T": 1000, "c1": 0.5, "c2": 1.5}, {"T": 2000, "c1": 0.5}
     trials = [(hdica.TensorialICA(dimension=6, schedule=one), 0) for one in schedules]
     training = next(one for one in SYSTEM.methods if one.name == "training")
-    beside = training.together(trials, np.zeros(1), None, NOTHING)
+    beside = training.run_all(trials, np.zeros(1), None, NOTHING)
     for (system, seed), one in zip(trials, beside, strict=True):
         alone = training.run(system, np.zeros(1), None, seed, NOTHING)
         assert {k: v.tolist() for k, v in one.values.items()} == {
