@@ -24,7 +24,7 @@ import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.vector import spoken
 from hdica.finite.random.streams import Stream, point_stream
-from hdica.systems.hebbian_ica.finite.passage import Passage, passages
+from hdica.systems.hebbian_ica.passage import Passage, passages
 from hdica.systems.hebbian_ica.system import rule
 
 NAME = "hebbian"

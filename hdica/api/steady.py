@@ -84,7 +84,7 @@ def fixed_points(
         nonlinearities and at most six overlaps K M, unless the proof takes too long. Else the
         list is what a search of ``starts`` starts found: ``hits`` says how many of them ended at
         each state, and ``unseen`` estimates from those that were hit once what share of further
-        starts would end elsewhere. See :func:`hdica.systems.hebbian_ica.states.found.states`.
+        starts would end elsewhere. See :func:`hdica.systems.hebbian_ica.search.states`.
 
         For online ICA with several features ``Q(fixed_point, source)``, the largest overlap
         first, every image under signs and exchanges listed by itself; ``eigenvalue``, ``stable``,

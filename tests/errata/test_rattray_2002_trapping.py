@@ -17,11 +17,10 @@ from hdica.limits.averages.trap import near_zero
 from hdica.limits.diffusion.escape import escape_law, scaled_time
 from hdica.limits.diffusion.first_passage import Diffusion, first_passage
 from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.systems.hebbian_ica.escape.moments import finite_range
-from hdica.systems.hebbian_ica.escape.times import escape
-from hdica.systems.hebbian_ica.finite.passage import passages
-from hdica.systems.hebbian_ica.finite.rule import run_chains
-from hdica.systems.hebbian_ica.limit.equation_17 import as_matrix, make_field, part_jacobians
+from hdica.systems.hebbian_ica.escape_times import escape, finite_range
+from hdica.systems.hebbian_ica.ode import as_matrix, make_field, part_jacobians
+from hdica.systems.hebbian_ica.passage import passages
+from hdica.systems.hebbian_ica.rule import run_chains
 from hdica.systems.hebbian_ica.system import rule
 from tests.errata.test_rattray_2002 import (
     AGREES,
@@ -62,7 +61,7 @@ def escape_steps(source, n, nu, count, most=10**9):
     """Steps to abs(R) = 0.8 of chains from a random start; -1 for those that did not escape."""
     system = hebbian(sources=[source], nu=nu, start="random")
     streams = [stream_of(seed, n, "errata") for seed in range(count)]
-    return np.array([p.first_any for p in passages(rule(system), n, streams, 0.8, most)])
+    return np.array([p.first for p in passages(rule(system), n, streams, 0.8, most)])
 
 
 def edge(mu):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.finite.projected.batch import samples
+from hdica.finite.projected.chain import samples
 from hdica.finite.projected.vector import run_shared
 from hdica.finite.random.streams import normal_numbers, point_stream, run_length
 from hdica.ingredients.formula import parse_formula

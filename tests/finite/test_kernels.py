@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.finite.aligned import aligned_zeros
 from hdica.finite.random.streams import digest, point_stream, run_length
-from hdica.finite.record import steps_of
+from hdica.finite.record import aligned_zeros, steps_of
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule

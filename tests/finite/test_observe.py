@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import (
+from hdica.finite.record import (
     OVERLAP,
     PENALTY,
     by_group,
     observe,
     order_parameters,
     realised_groups,
+    snapshot_rows,
     support,
 )
-from hdica.finite.record import snapshot_rows
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import NOTHING, Save

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hdica.finite.observe import Observation
 from hdica.finite.random.streams import run_length
-from hdica.finite.record import Track, record
+from hdica.finite.record import Observation, Track, record
 from hdica.ingredients.schedules import make_schedule
 
 TIMES = np.array([0.0, 30.0, 1000.0])

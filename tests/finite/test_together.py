@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.finite.observe import OVERLAP
 from hdica.finite.projected.chain import run_together
 from hdica.finite.projected.vector import run_shared
 from hdica.finite.random.streams import point_stream
+from hdica.finite.record import OVERLAP
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.systems.projected.controls import named

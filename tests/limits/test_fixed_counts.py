@@ -36,7 +36,7 @@ from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.graded import graded_modes
 from hdica.limits.mean_field.steady.modes import relaxation_modes
 from hdica.limits.mean_field.transitions import landscape
-from hdica.limits.passage import exact
+from hdica.limits.passage import chain as exact
 from hdica.limits.passage.step import Points, step_of
 from hdica.systems.projected import density
 from hdica.systems.projected.density_values import antiderivative
@@ -216,8 +216,8 @@ STEADY = "limits.mean_field.steady"
 COUNTS = [  # the number of so few is wrong, twice as many change the result by less than the last
     ("limits.diffusion.escape", "_NODES", 2, partial(trap, 0.5), 1e-6),
     ("limits.diffusion.escape", "_NODES", 2, partial(trap, 2.0), 1e-6),
-    ("systems.hebbian_ica.escape.copies", "_NODES", 2, partial(race, 0.5), 1e-6),
-    ("systems.hebbian_ica.escape.copies", "_NODES", 2, partial(race, 20.0), 1e-6),
+    ("systems.hebbian_ica.escape_times", "_NODES", 2, partial(race, 0.5), 1e-6),
+    ("systems.hebbian_ica.escape_times", "_NODES", 2, partial(race, 20.0), 1e-6),
     (f"{STEADY}.modes", "PANELS", 2, partial(rates, FLAT, 1e-3, 5.0, 3.0), 1e-9),
     (f"{STEADY}.modes", "DEGREE", 3, partial(rates, STEEP, 0.2, 10.0, 0.5), 1e-9),
     (f"{STEADY}.graded", "_NODES", 3, partial(graded_rates, "x**3 - x", 1e-3, 60.0, 1.0), 1e-9),
@@ -386,7 +386,9 @@ def test_a_potential_does_not_depend_on_the_places_where_it_is_wanted(x, text, w
 
 @pytest.mark.deep
 def test_a_random_start_that_reaches_the_threshold_is_in_the_error(monkeypatch):
-    chain = exact.Chain(parse_formula("x**3").value, make_source("rademacher"), 0.05, 20, 0.5, True)
+    chain = exact.NormalisedChain(
+        parse_formula("x**3").value, make_source("rademacher"), 0.05, 20, 0.5, True
+    )
     usual = exact.exact_passage(chain, "random")
     monkeypatch.setattr(exact, "_SPHERE", 2 * exact._SPHERE)
     twice = exact.exact_passage(chain, "random")

@@ -8,10 +8,9 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import Nodes, gauss
 from hdica.ingredients.sources import make_source
-from hdica.limits.passage.collocation import Collocation
-from hdica.limits.passage.exact import exact_passage
-from hdica.limits.passage.length import Grid, lengths_of, long_step
-from hdica.limits.passage.two_variables import LongChain, _changes
+from hdica.limits.passage.chain import FreeChain, exact_passage
+from hdica.limits.passage.collocation import Collocation, _changes
+from hdica.limits.passage.step import Grid, lengths_of, long_step
 
 
 def against(y):
@@ -20,7 +19,7 @@ def against(y):
 
 def chain(nu, n, source="rademacher", threshold=0.8, alpha=0.5, f=against, even=True, odd=True):
     law = make_source(source)
-    return LongChain(f, law, nu / n**2, alpha, n, threshold, even, odd)
+    return FreeChain(f, law, nu / n**2, alpha, n, threshold, even, odd)
 
 
 def mean_of(one, begin=0.0):
@@ -56,7 +55,7 @@ def test_a_step_is_that_of_vectors():
 
 
 def test_one_half_of_the_nodes_is_enough_where_both_move_alike():
-    one, two = (chain(2.0, 30, "uniform", odd=odd).solved(40, Grid()) for odd in (True, False))
+    one, two = (chain(2.0, 30, "uniform", odd=odd).kernel(40, Grid()) for odd in (True, False))
     assert mean_of(one) == pytest.approx(mean_of(two), rel=1e-10)
 
 
@@ -113,7 +112,7 @@ def test_a_survival_is_that_of_all_modes():
     found = exact_passage(chain(0.5, 14), "zero")
     steps = np.arange(0, 40 * int(found.mean), dtype=float)
     alive = found.survival(steps)
-    one = found.solved
+    one = found.kernel
     whole = Collocation(one.reach, np.arange(found.weights.size), one.values, one.matrix)
     some = steps[:: len(steps) // 200]
     assert found.survival(some) == pytest.approx(whole.survival(found.weights, some), abs=5e-4)
@@ -133,7 +132,7 @@ def test_the_error_covers(seed):
     nu, threshold = rng.uniform(0.2, min(0.05 * n, 2.0)), rng.uniform(0.5, 0.9)
     one = chain(nu, n, source, threshold, alpha=rng.uniform(0.1, 0.9))
     found = exact_passage(one, "zero")
-    mean = mean_of(one.solved(140, Grid(36, 200, 4, 9, 1e-8)))
+    mean = mean_of(one.kernel(140, Grid(36, 200, 4, 9, 1e-8)))
     assert abs(found.mean / mean - 1) <= 2 * found.error + 1e-9
 
 

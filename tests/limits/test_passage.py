@@ -8,10 +8,9 @@ from scipy import stats
 
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
+from hdica.limits.passage.chain import NormalisedChain, exact_passage
 from hdica.limits.passage.collocation import collocated
-from hdica.limits.passage.exact import Chain, exact_passage
-from hdica.limits.passage.gauss import chi2_nodes, sphere_nodes
-from hdica.limits.passage.step import Points, step_of
+from hdica.limits.passage.step import Points, chi2_nodes, sphere_nodes, step_of
 
 
 def cube(u):
@@ -19,7 +18,7 @@ def cube(u):
 
 
 def chain(nu, n, source="rademacher", threshold=0.8, f=cube, even=True):
-    return Chain(f, make_source(source), nu / n, n, threshold, even)
+    return NormalisedChain(f, make_source(source), nu / n, n, threshold, even)
 
 
 @pytest.mark.parametrize("freedom", [1, 3, 98, 5000])
@@ -82,7 +81,9 @@ def test_a_one_sided_rule_leaves_on_its_side():
     n, tau, runs = 16, 0.16, 4000
     values, weights = [-0.5, 2.0], [0.8, 0.2]
     skewed = {"discrete": {"values": values, "weights": weights}}
-    found = exact_passage(Chain(lambda u: -(u**2), make_source(skewed), tau, n, 0.8, False), "zero")
+    found = exact_passage(
+        NormalisedChain(lambda u: -(u**2), make_source(skewed), tau, n, 0.8, False), "zero"
+    )
     rng, q, times = np.random.default_rng(3), np.zeros(runs), np.zeros(runs)
     for step in range(1, 200_000):
         going = times == 0
@@ -124,7 +125,7 @@ def test_the_error_covers(seed):
     source = ["rademacher", "uniform", three][rng.integers(3)]
     one = chain(rng.uniform(0.3, 3.0), n, source, threshold=rng.uniform(0.5, 0.9))
     found = exact_passage(one, "zero")
-    finest = one.solved(140, Points(36, 200, 8))
+    finest = one.kernel(140, Points(36, 200, 8))
     mean = float(np.sum(finest.at(np.zeros(1))[0] * finest.mean))
     assert abs(found.mean / mean - 1) <= 2 * found.error + 1e-9
 

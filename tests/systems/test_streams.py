@@ -170,7 +170,7 @@ def test_the_same_samples_have_the_same_key_and_bits_wherever_they_lie(data, mon
 
 
 def test_every_pass_that_is_shuffled_sees_every_sample_once():
-    from hdica.finite.projected.given import Rows
+    from hdica.finite.projected.vector import Rows
 
     y = np.arange(30.0).reshape(10, 3)
     rows = Rows(lambda a, b: y[a:b], lambda k: y[k], 10, 3, 4, shuffled=True, passes=2)

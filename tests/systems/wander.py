@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from hdica.finite.observe import Observation
 from hdica.finite.random.streams import Stream
-from hdica.finite.record import Track, Values, record
+from hdica.finite.record import Observation, Track, Values, record
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.systems import registry

@@ -1,4 +1,9 @@
-"""Rules reduced exactly in law to the overlap: state, start and recording around the kernel."""
+"""Rules reduced exactly in law to the overlap: state, start and recording around the kernel.
+
+A step may take a batch of samples, all at the same estimate. A sample matters by its component c
+along the feature, by its component e along the part of the estimate across the feature, and by the
+rest, of which a step needs one normal vector for all of its samples together.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import OVERLAP, PENALTY, Observation
-from hdica.finite.projected.batch import samples, width_of
-from hdica.finite.random.streams import Stream
-from hdica.finite.random.width import LANES
-from hdica.finite.record import Track, Values, begin, not_finite, record
+from hdica.finite.random.streams import LANES, Stream, normal_numbers
+from hdica.finite.record import (
+    OVERLAP,
+    PENALTY,
+    Observation,
+    Track,
+    Values,
+    begin,
+    not_finite,
+    record,
+)
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.pushes import Push
@@ -22,6 +33,50 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]
+Sources = Callable[[np.random.Generator], Callable[[int], Array]]
+
+
+def width_of(batch: int) -> int:
+    """Numbers that a step takes from its source: c, or c and e of every sample of a batch."""
+    return 1 if batch == 1 else 2 * batch
+
+
+def samples(
+    sources: Sources, batch: int, stream: Stream, amplitude: Schedule | None = None, n: int = 1
+) -> Callable[[int], Array]:
+    """A function that continues the stream of samples.
+
+    Of some steps it gives c, shape (steps,); or with a batch, shape (steps, 2 batch), the c of all
+    samples of a step and then their e, which have a stream of their own. An ``amplitude``
+    multiplies the c of step k by its value at k/n.
+    """
+    draw = sources(stream("source"))
+    if amplitude is not None:
+        draw = _multiplied(draw, amplitude, batch, n)
+    if batch == 1:
+        return draw
+    normal = normal_numbers(stream("across"))
+
+    def drawn(steps: int) -> Array:
+        c, e = (one(steps * batch).reshape(steps, batch) for one in (draw, normal))
+        return np.concatenate([c, e], axis=1)
+
+    return drawn
+
+
+def _multiplied(
+    draw: Callable[[int], Array], amplitude: Schedule, batch: int, n: int
+) -> Callable[[int], Array]:
+    """Sources of steps in their order, ``batch`` a step, times what changes from step to step."""
+    done = 0
+
+    def drawn(size: int) -> Array:
+        nonlocal done
+        steps = done + np.arange(size // batch)
+        done += size // batch
+        return np.asarray(draw(size) * np.repeat(amplitude.value(steps / n), batch))
+
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -60,18 +115,39 @@ class ChainRule:
     amplitude: Schedule | None = None
 
     @property
-    def terms(self) -> Array | None:
-        """Coefficients of a polynomial f, the highest power first; None for another f."""
-        if self.nonlinearity is None:
-            return np.array([1.0, 0.0])
-        found = self.nonlinearity.coefficients
-        return None if found is None else found[::-1]
+    def terms(self) -> Array:
+        """Coefficients of a polynomial f, the highest power first; empty for another f."""
+        return np.array([1.0, 0.0]) if self.nonlinearity is None else powers(self.nonlinearity)
+
+    @property
+    def address(self) -> int:
+        """Where the kernel finds f as a function of u and c; 0 for a polynomial."""
+        f = self.nonlinearity
+        return 0 if f is None or self.terms.size else int(f.compiled_pair.address)
 
     @property
     def called(self) -> object:
         """What chains in one call must have in common: the batch, and f if it is no polynomial."""
         f = self.nonlinearity
-        return self.batch, None if f is None or self.terms is not None else f.expression
+        return self.batch, None if f is None or self.terms.size else f.expression
+
+
+def powers(f: Formula | Push) -> Array:
+    """Coefficients of a polynomial, the highest power first; empty for another function."""
+    return np.empty(0) if f.coefficients is None else f.coefficients[::-1].copy()
+
+
+def address(f: Formula) -> int:
+    """Where kernels find a function of one number; 0 for a polynomial, which they do not call."""
+    return int(f.compiled.address) if f.coefficients is None else 0
+
+
+def lane_polynomials(terms: Sequence[Array]) -> Array:
+    """Polynomials of the lanes, shape (terms, LANES), short ones filled up with zeros."""
+    columns = np.zeros((max(t.size for t in terms), LANES))
+    for lane, t in enumerate(terms):
+        columns[columns.shape[0] - t.size :, lane] = t
+    return columns
 
 
 def overlap_at_start(rule: ChainRule, n: int, stream: Stream) -> float:
@@ -82,23 +158,11 @@ def overlap_at_start(rule: ChainRule, n: int, stream: Stream) -> float:
     return dot(xi, x) / n
 
 
-def _coefficients(rules: Sequence[ChainRule]) -> Array:
-    """Polynomials of the lanes, shape (terms, LANES), short ones filled up with zeros."""
-    terms = [rule.terms for rule in rules]
-    known = [t for t in terms if t is not None]
-    if len(known) < len(terms):
-        return np.empty((0, LANES))
-    found = np.zeros((max(t.size for t in known), LANES))
-    for lane, t in enumerate(known):
-        found[found.shape[0] - t.size :, lane] = t
-    return found
-
-
 def _lanes(columns: Array, idle: tuple[float, ...]) -> Array:
     """Numbers of the points, shape (numbers, points), with those of an idle lane in the others."""
-    found = np.tile(np.array(idle)[:, None], LANES)
-    found[:, : columns.shape[1]] = columns
-    return found
+    numbers = np.tile(np.array(idle)[:, None], LANES)
+    numbers[:, : columns.shape[1]] = columns
+    return numbers
 
 
 def run_together(
@@ -126,7 +190,6 @@ def run_together(
     if n < 3:
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
     # Imported here, because loading compiled code takes about a second.
-    from hdica.finite.projected.batch_chain_kernels import batch_chain_steps
     from hdica.finite.projected.chain_kernels import chain_steps
     from hdica.finite.random.gaussian import side_by_side
 
@@ -136,17 +199,15 @@ def run_together(
     lanes = side_by_side([stream("noise") for stream in streams])
     angles = np.array([overlaps, np.sqrt(np.maximum(0.0, 1.0 - overlaps**2))])
     # An idle lane stays where it is, whatever is drawn for it.
-    state = _lanes(angles, (1.0, 0.0))
+    state = _lanes(angles, (0.0, 1.0))
     parameters = _lanes(np.array([rule.parameters(n) for rule in rules]).T, (0.0, 1.0, 0.0))
-    coefficients, made = _coefficients(rules), np.zeros(LANES, dtype=np.int64)
-    called = rules[0].nonlinearity
-    f = 0 if called is None or coefficients.size else called.compiled_pair.address
+    coefficients, made = lane_polynomials([r.terms for r in rules]), np.zeros(LANES, dtype=np.int64)
+    f = rules[0].address
 
     batch = rules[0].batch
-    steps = chain_steps if batch == 1 else batch_chain_steps
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
+        chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, None, None, made)
         return made
 
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:

@@ -88,15 +88,15 @@ class _Events:
     def _draw(self) -> None:
         first, size = self.drawn, run_length(self.drawn)
         self.drawn = first + size
-        found = [(step, -1, -1) for step in self.jumps if first <= step < self.drawn]
+        events = [(step, -1, -1) for step in self.jumps if first <= step < self.drawn]
         if self.motion.rate > 0:
             counts = self.rng.poisson(self.motion.rate / 2, size)
             steps = first + np.repeat(np.arange(size), counts)
             i = self.rng.integers(0, self.n, steps.size)
             j = (i + self.rng.integers(1, self.n, steps.size)) % self.n
-            found += zip(steps.tolist(), i.tolist(), j.tolist(), strict=True)
+            events += zip(steps.tolist(), i.tolist(), j.tolist(), strict=True)
         # Stable: a jump comes before the exchanges of its step.
-        self.waiting += sorted(found, key=lambda event: event[0])
+        self.waiting += sorted(events, key=lambda event: event[0])
 
 
 def moving(advance: Advance, motion: Motion, moved: Moved, stream: Stream) -> Advance:

@@ -1,29 +1,65 @@
-"""First passages of the chain of the overlap: when abs(Q) first reaches a level, or falls to it."""
+"""First passages of chains: when overlaps first reach a level, or fall to it.
+
+Chains run eight at a time, with new ones in the places of those that are through.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.chain import ChainRule, overlap_at_start
-from hdica.finite.random.streams import RUN, Stream, run_length
-from hdica.finite.random.width import LANES
+from hdica.finite.projected.chain import ChainRule, lane_polynomials, overlap_at_start
+from hdica.finite.random.streams import LANES, RUN, Stream, run_length
+from hdica.ingredients.schedules import Schedule
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+Draw = Callable[[int], Array]
 
 
 class Passage(NamedTuple):
-    """How a chain ended."""
+    """How a chain ended.
 
-    first: int  # steps until abs(Q) was at the level, or -1
-    steps: int  # made: those until the passage, the most allowed, or those before a divergence
-    diverged: str  # why it stopped before, or empty
+    On the way to a divergence an overlap may grow past any level, where the norm is free: a run
+    that is near one shows in the norm alone.
+    """
+
+    first: int  # steps until some overlap passed the level, or -1
+    last: int  # steps until all that can pass did, or -1: of one overlap the same
+    overlaps: Array  # at ``last``, else at the last step; NaN if diverged
+    steps: int  # made: ``last``, the most allowed, or those before a divergence
+    diverged: str  # why it stopped before ``last``, or empty
+
+
+class Chains(Protocol):
+    """Eight chains in the lanes of a kernel, each watched until it passes a level."""
+
+    n: int
+    source: Array  # room for what RUN steps take, shape (RUN, ..., LANES)
+    sizes: Array  # room for their step sizes, shape (RUN, LANES)
+
+    def put(self, lane: int, stream: Stream) -> tuple[Draw, Schedule]:
+        """Begin a chain in a lane: what continues its sources, and its step sizes."""
+
+    def idle(self, lane: int) -> None:
+        """Let a lane stand still, or at least watch it no more."""
+
+    def passed(self, lane: int) -> tuple[int, int]:
+        """``first`` and ``last`` of its :class:`Passage` as far as it has come."""
+
+    def overlaps(self, lane: int) -> Array:
+        """Its overlaps: those at ``last``, if that was reached."""
+
+    def why(self) -> str:
+        """What happened, after a step that did not succeed."""
+
+    def advance(self, begun: NDArray[np.int64], width: int, made: NDArray[np.int64]) -> None:
+        """Steps of all lanes, which had made ``begun``; ``made`` are those that succeeded."""
 
 
 @dataclass(eq=False)
@@ -31,124 +67,132 @@ class _Lane:
     """A chain while it runs, with the sources of its present run of steps."""
 
     index: int
-    draw: Callable[[int], Array]
+    draw: Draw
+    schedule: Schedule
     done: int = 0
-    begun: int = 0
+    first: int = 0
     last: int = 0
     source: Array = field(default_factory=lambda: np.empty(0))
+    size: float | Array = 0.0
 
-    def reach(self) -> None:
+    def reach(self, n: int) -> None:
         """Draw the next run if the present one is used up."""
-        if self.done >= self.last:
-            self.begun, self.last = self.done, self.done + run_length(self.done)
-            self.source = self.draw(self.last - self.begun)
-
-    def drawn(self, width: int) -> Array:
-        """Sources of the next steps, shape (width,)."""
-        return self.source[self.done - self.begun :][:width]
-
-
-class _Race:
-    """Eight chains at a time, with new ones in the places of those that are through."""
-
-    def __init__(
-        self,
-        rule: ChainRule,
-        n: int,
-        streams: Sequence[Stream],
-        level: float,
-        most: int,
-        falling: bool,
-    ) -> None:
-        self.rule, self.n, self.streams, self.most = rule, n, streams, most
-        self.sign = -1.0 if falling else 1.0
-        self.high, self.way = self.sign * level, np.full(LANES, self.sign)
-        self.generators = np.zeros(4 * LANES, dtype=np.uint64)
-        self.state = np.tile([[1.0], [0.0]], LANES)
-        self.parameters = np.tile([[0.0], [1.0], [0.0]], LANES)
-        self.level, self.first = np.full(LANES, np.inf), np.full(LANES, -1)
-        terms, called = rule.terms, rule.nonlinearity
-        self.terms = np.empty((0, LANES)) if terms is None else np.tile(terms[:, None], LANES)
-        self.f = called.compiled_pair.address if terms is None and called is not None else 0
-        self.room = np.zeros((2, RUN, LANES))
-        self.lanes: list[_Lane | None] = [None] * LANES
-        self.found: dict[int, Passage] = {}
-        self.waiting = list(range(len(streams)))[::-1]
-
-    def fill(self, lane: int) -> None:
-        """Begin the next chain in a lane, or leave it where it is."""
-        self.lanes[lane], self.level[lane], self.first[lane] = None, np.inf, -1
-        self.state[:, lane], self.parameters[:, lane] = (1.0, 0.0), (0.0, 1.0, 0.0)
-        while self.waiting and self.lanes[lane] is None:
-            index = self.waiting.pop()
-            stream = self.streams[index]
-            q = overlap_at_start(self.rule, self.n, stream)
-            there = self.sign * abs(q) >= self.high
-            if there or self.most <= 0:  # it may be there already
-                self.found[index] = Passage(0 if there else -1, 0, "")
-                continue
-            self.state[:, lane] = q, np.sqrt(max(0.0, 1.0 - q * q))
-            self.parameters[:, lane], self.level[lane] = self.rule.parameters(self.n), self.high
-            state = stream("noise").bit_generator.state["state"]["state"]
-            self.generators[lane::LANES] = state
-            self.lanes[lane] = _Lane(index, self.rule.sources(stream("source")))
-
-    def advance(self, made: NDArray[np.int64], width: int) -> None:
-        """As many steps as every chain has sources for."""
-        from hdica.finite.projected.passage_kernels import passage_steps
-
-        source, tau = self.room[:, :width]
-        fixed = self.rule.schedule.constant
-        for lane, chain in enumerate(self.lanes):
-            if chain is not None:
-                source[:, lane] = chain.drawn(width)
-                when = (chain.done + np.arange(width)) / self.n
-                tau[:, lane] = self.rule.schedule.value(when) if fixed is None else fixed
-        passage_steps(
-            self.generators,
-            self.state,
-            self.n,
-            source,
-            tau,
-            self.parameters,
-            self.terms,
-            self.f,
-            self.way,
-            self.level,
-            self.first,
-            made,
-        )
-
-    def close(self, lane: int, chain: _Lane, made: int, width: int) -> None:
-        """Go on with a chain, or write down how it ended."""
-        if self.first[lane] >= 0:  # and what it does afterwards does not matter
-            first = chain.done + int(self.first[lane])
-            self.found[chain.index] = Passage(first, first, "")
-        elif made < width:
-            step = chain.done + made
-            why = f"{self.rule.why(self.n)} at step {step} (t = {step / self.n:.6g})"
-            self.found[chain.index] = Passage(-1, step, why)
-        elif chain.done + width >= self.most:
-            self.found[chain.index] = Passage(-1, chain.done + width, "")
-        else:
-            chain.done += width
+        if self.done < self.last:
             return
-        self.fill(lane)
+        length, fixed = run_length(self.done), self.schedule.constant
+        self.first, self.last = self.done, self.done + length
+        self.source = self.draw(length)
+        when = (self.done + np.arange(length)) / n
+        self.size = self.schedule.value(when) if fixed is None else fixed
 
-    def run(self) -> None:
-        """All chains, to their ends."""
-        made = np.zeros(LANES, dtype=np.int64)
-        for lane in range(LANES):
-            self.fill(lane)
-        while any(chain is not None for chain in self.lanes):
-            check_deadline()
-            alive = [(lane, c) for lane, c in enumerate(self.lanes) if c is not None]
-            for _, chain in alive:
-                chain.reach()
-            width = min(min(c.last, self.most) - c.done for _, c in alive)
-            self.advance(made, width)
-            for lane, chain in alive:
-                self.close(lane, chain, int(made[lane]), width)
+    def fill(self, source: Array, sizes: Array) -> None:
+        """Write what the next steps take, one row a step."""
+        part = slice(self.done - self.first, self.done - self.first + len(sizes))
+        source[...] = self.source[part]
+        sizes[:] = self.size[part] if isinstance(self.size, np.ndarray) else self.size
+
+
+def race(chains: Chains, streams: Sequence[Stream], most: int) -> list[Passage]:
+    """First passages of a chain on every stream, each given up after ``most`` steps.
+
+    A chain takes the path that it has on its stream alone, whatever runs beside it.
+    """
+    lanes: list[_Lane | None] = [None] * LANES
+    passages: dict[int, Passage] = {}
+    waiting = list(range(len(streams)))[::-1]
+
+    def close(lane: int, chain: _Lane, diverged: str) -> None:
+        """Write down a chain that is through, and leave its lane."""
+        first, last = chains.passed(lane)
+        if last < 0 and not diverged and chain.done < most:
+            return
+        overlaps = chains.overlaps(lane)
+        if last >= 0:  # and what it does afterwards does not matter
+            passages[chain.index] = Passage(first, last, overlaps, last, "")
+        else:
+            seen = np.full_like(overlaps, np.nan) if diverged else overlaps
+            passages[chain.index] = Passage(first, -1, seen, chain.done, diverged)
+        lanes[lane] = None
+
+    def fill(lane: int) -> None:
+        """Begin the next chain in a lane that is free; it may be through at once."""
+        while waiting and lanes[lane] is None:
+            index = waiting.pop()
+            chain = _Lane(index, *chains.put(lane, streams[index]))
+            lanes[lane] = chain
+            close(lane, chain, "")
+        if lanes[lane] is None:
+            chains.idle(lane)
+
+    made, begun = (np.zeros(LANES, dtype=np.int64) for _ in range(2))
+    for lane in range(LANES):
+        fill(lane)
+    while running := [(lane, chain) for lane, chain in enumerate(lanes) if chain is not None]:
+        check_deadline()
+        for _, chain in running:
+            chain.reach(chains.n)
+        width = min(min(chain.last, most) - chain.done for _, chain in running)
+        for lane, chain in running:
+            chain.fill(chains.source[:width, ..., lane], chains.sizes[:width, lane])
+            begun[lane] = chain.done
+        chains.advance(begun, width, made)
+        for lane, chain in running:
+            chain.done += int(made[lane])
+            why = ""
+            if made[lane] < width:
+                why = f"{chains.why()} at step {chain.done} (t = {chain.done / chains.n:.6g})"
+            close(lane, chain, why)
+            if lanes[lane] is None:
+                fill(lane)
+    return [passages[index] for index in range(len(streams))]
+
+
+class _Overlaps:
+    """Chains of one overlap each, of one rule."""
+
+    def __init__(self, rule: ChainRule, n: int, level: float, falling: bool) -> None:
+        self.rule, self.n = rule, n
+        self.way = np.full(LANES, -1.0 if falling else 1.0)
+        self.high = level * self.way[0]
+        self.level = np.full(LANES, np.inf)
+        self.first = np.full(LANES, -1)
+        self.generators = np.zeros(4 * LANES, dtype=np.uint64)
+        self.state, self.parameters = np.zeros((2, LANES)), np.zeros((3, LANES))
+        self.terms = lane_polynomials([rule.terms] * LANES)
+        self.source, self.sizes = np.zeros((2, RUN, LANES))
+
+    def put(self, lane: int, stream: Stream) -> tuple[Draw, Schedule]:
+        q = overlap_at_start(self.rule, self.n, stream)
+        self.state[:, lane] = q, np.sqrt(max(0.0, 1.0 - q * q))
+        self.parameters[:, lane] = self.rule.parameters(self.n)
+        state = stream("noise").bit_generator.state["state"]["state"]
+        self.generators[lane::LANES] = state
+        there = self.way[lane] * abs(q) >= self.high
+        self.first[lane], self.level[lane] = (0, np.inf) if there else (-1, self.high)
+        return self.rule.sources(stream("source")), self.rule.schedule
+
+    def idle(self, lane: int) -> None:
+        self.level[lane] = np.inf
+        self.state[:, lane], self.parameters[:, lane] = (0.0, 1.0), (0.0, 1.0, 0.0)
+
+    def passed(self, lane: int) -> tuple[int, int]:
+        first = int(self.first[lane])
+        return first, first
+
+    def overlaps(self, lane: int) -> Array:
+        return self.state[:1, lane].copy()
+
+    def why(self) -> str:
+        return self.rule.why(self.n)
+
+    def advance(self, begun: NDArray[np.int64], width: int, made: NDArray[np.int64]) -> None:
+        from hdica.finite.projected.chain_kernels import chain_steps
+
+        chain_steps(
+            *(self.generators, self.state, self.n, self.source[:width], self.sizes[:width]),
+            *(self.parameters, self.terms, self.rule.address, None),
+            *((self.way, self.level, self.first, begun), made),
+        )
 
 
 def passages(
@@ -173,6 +217,4 @@ def passages(
         raise HdicaError(f"n = {n} is not allowed for first passages of the chain (n >= 3)")
     if rule.batch != 1:
         raise HdicaError(f"batch = {rule.batch} is not allowed for first passages of the chain (1)")
-    race = _Race(rule, n, streams, level, most, falling)
-    race.run()
-    return [race.found[index] for index in range(len(streams))]
+    return race(_Overlaps(rule, n, level, falling), streams, most)

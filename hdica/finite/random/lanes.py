@@ -19,7 +19,7 @@ from numba.core.datamodel import PrimitiveModel
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_model
 
-from hdica.finite.random.width import LANES
+from hdica.finite.random.streams import LANES
 from hdica.process.compile_cache import refuse_interpreter
 
 refuse_interpreter()
@@ -235,8 +235,8 @@ def pointer(typing: Any, array: Any) -> Any:
 
     Kernels hand pointers on instead of arrays, whose every passing costs a reference count.
     """
-    known = (types.float64, types.uint64)
-    if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype in known):
+    kinds = (types.float64, types.uint64)
+    if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype in kinds):
         return None
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

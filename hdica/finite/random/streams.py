@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LANES = 8
+"""Numbers in one vector of the kernels, and chains that run side by side: part of the definition
+of every result, as sums add lane by lane."""
+
+
 Stream = Callable[[str], np.random.Generator]
 """``stream(part)``: the generator of one part of a point."""
 

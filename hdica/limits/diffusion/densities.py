@@ -1,4 +1,4 @@
-"""The Fokker-Planck equation of a one-dimensional diffusion that stops at a threshold.
+"""A one-dimensional diffusion that stops at a threshold: its Fokker-Planck equation, and its paths.
 
 Entries of sqrt(n) R near zero are independent copies of one diffusion to leading order
 (Rattray 2002, (24)-(25)), so that its density and its survival are those of any K x M matrix.
@@ -12,6 +12,7 @@ drift is astronomically large far from the spectrum. Four grids are extrapolated
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,18 +114,18 @@ def _inverted(one: Chain, times: Array) -> Array:
     out = one.up + one.down
     cells = out.size
     share = np.empty((cells, *z.shape), dtype=complex)
-    given = np.empty_like(share)
+    masses = np.empty_like(share)
     pivot = z + out[0]
-    given[0] = one.start[0] / pivot
+    masses[0] = one.start[0] / pivot
     for i in range(1, cells):
         check_deadline()
         share[i - 1] = one.down[i] / pivot
         pivot = z + out[i] - one.up[i - 1] * share[i - 1]
-        given[i] = (one.start[i] + one.up[i - 1] * given[i - 1]) / pivot
+        masses[i] = (one.start[i] + one.up[i - 1] * masses[i - 1]) / pivot
     for i in range(cells - 2, -1, -1):
         check_deadline()
-        given[i] += share[i] * given[i + 1]
-    return np.asarray(np.sum(given.real * weight, axis=-1).T)
+        masses[i] += share[i] * masses[i + 1]
+    return np.asarray(np.sum(masses.real * weight, axis=-1).T)
 
 
 def _checked(times: Array, high: float, start: Start, scale: float) -> Array:
@@ -181,3 +182,59 @@ def density(
         spline = CubicSpline(x, full, axis=1, bc_type=((1, np.zeros(times.size)), "not-a-knot"))
         levels.append(spline(np.arcsinh(where / scale)))
     return romberg(np.array(levels))
+
+
+def _moved(diffusion: Diffusion, x: Array, step: float, noise: Array) -> Array:
+    """One step of Platen's explicit scheme of weak order 2 (Kloeden and Platen 1992, 15.1.1).
+
+    For a constant variance it is Heun's method, of strong order 1.
+    """
+    b, spread = diffusion.drift(x), np.sqrt(diffusion.variance(x))
+    moved, kick = x + b * step, spread * math.sqrt(step)
+    plus, minus = (np.sqrt(diffusion.variance(moved + s * kick)) for s in (1.0, -1.0))
+    slope = diffusion.drift(moved + spread * noise)
+    return np.asarray(
+        x
+        + (slope + b) * step / 2
+        + (plus + minus + 2 * spread) * noise / 4
+        + (plus - minus) * (noise**2 - step) / (4 * math.sqrt(step))
+    )
+
+
+def paths(
+    diffusion: Diffusion,
+    start: Array,
+    times: Array,
+    step: float | Callable[[Array], float],
+    rng: np.random.Generator,
+    bound: float = math.inf,
+) -> Array:
+    """Values of independent paths at given times, of weak order 2 in the step; shape (T, ...).
+
+    ``start`` are values at time 0, of any shape: entries of a matrix are independent paths. Times
+    increase and may begin with 0. ``step`` is the longest step, or a function that gives it from
+    the values of the paths below ``bound``, the size at which a path stays for good. The same state
+    of ``rng`` gives the same paths. Values are NaN or infinite after an explosion.
+    """
+    if not callable(step) and not 0 < step < math.inf:
+        raise HdicaError(f"step: {step} is not allowed (a finite number above 0)")
+    if times.size and not (times[0] >= 0 and np.all(np.diff(times) > 0)):
+        raise HdicaError("times: they must increase and begin at 0 or later")
+    x, now = np.asarray(start, dtype=float), 0.0
+    values = np.empty((times.size, *x.shape))
+    for k, time in enumerate(times.tolist()):
+        while now < time:
+            check_deadline()
+            free = np.abs(x) < bound
+            if not free.any():
+                break
+            longest = step(x[free]) if callable(step) else step
+            # What is left is cut evenly, so that no step is a scrap.
+            h = (time - now) / math.ceil((time - now) / longest)
+            noise = math.sqrt(h) * rng.standard_normal(x.shape)
+            with np.errstate(all="ignore"):
+                moved = _moved(diffusion, x, h, noise)
+            x = np.where(free | np.isnan(x), np.clip(moved, -bound, bound), x)
+            now = time if h >= time - now else now + h
+        values[k], now = x, time
+    return values

@@ -64,10 +64,10 @@ class EscapeLaw:
         if passage.barrier > _DEEP or not math.isfinite(passage.log_mean):
             return _two_moments(passage, self.setting.rate), math.exp(-_DEEP)
         times, hazard, error = _tabulated(self.setting, passage)
-        found = _interpolated(times / self.setting.rate, hazard)
+        cumulative = _interpolated(times / self.setting.rate, hazard)
         # The mean is known far better from its own equation: the clock is set by it.
-        pace = _integral(found, self.mean) / self.mean
-        return lambda t: found(t * pace), max(error, abs(pace - 1))
+        pace = _integral(cumulative, self.mean) / self.mean
+        return lambda t: cumulative(t * pace), max(error, abs(pace - 1))
 
     def hazard(self, times: Array) -> Array:
         """Cumulative hazard, -log of the survival, at times in n^3 steps."""
@@ -162,8 +162,8 @@ def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
 def summit_of(diffusion: Diffusion, high: float) -> float:
     """The last of 4096 places up to ``high`` at which the drift holds back; the first if none."""
     places = np.linspace(0.0, high, 4097)[1:]
-    held = places[diffusion.drift(places) < 0]
-    return float(held[-1] if held.size else places[0])
+    confined = places[diffusion.drift(places) < 0]
+    return float(confined[-1] if confined.size else places[0])
 
 
 def _scale(one: Range) -> float:
@@ -261,17 +261,17 @@ def least_over_depth(
         return log_mean(math.exp(log_depth(x))) + 2 * log_depth(x)
 
     series = interpolate(log_time, degree)
-    found = [float(x) for x in real_roots(series.deriv())]
-    return [(math.exp(log_depth(x)), math.exp(float(series(x)))) for x in found]
+    stationary = [float(x) for x in real_roots(series.deriv())]
+    return [(math.exp(log_depth(x)), math.exp(float(series(x)))) for x in stationary]
 
 
 @lru_cache(maxsize=4)
 def optimum(start: Begin = "zero") -> Optimum:
     """Where g^2 F(g) is least as n tends to infinity: below nu* the escape is slower again."""
-    found = least_over_depth(lambda g: scaled_time(g, start).log_mean, _OPTIMA, 24)
-    if len(found) != 1:
+    minima = least_over_depth(lambda g: scaled_time(g, start).log_mean, _OPTIMA, 24)
+    if len(minima) != 1:
         raise HdicaError(
             f"start: {start!r} has no optimum with g from {_OPTIMA[0]} to {_OPTIMA[1]} "
             "(zero and random have one)"
         )
-    return Optimum(*found[0])
+    return Optimum(*minima[0])

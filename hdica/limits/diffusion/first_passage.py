@@ -261,13 +261,13 @@ def first_passage(
         raise HdicaError(f"start: {start} is not allowed (at least {low})")
     scale = scale if scale is not None else (high - low if math.isfinite(high) else 1.0)
     panels = _fitted(diffusion, _first_edges(low, high, scale, start))
-    found = _moments(panels, high, start)
+    moments = _moments(panels, high, start)
     for _ in range(_HALVINGS):
         every = np.ones(panels.width.size, dtype=bool)
         panels = _fitted(diffusion, _halved(panels.edges, every))
-        coarser, found = found, _moments(panels, high, start)
-        known = math.isfinite(found[0])
-        error = max(abs(a - b) for a, b in zip(found, coarser, strict=True)) if known else 0.0
+        coarser, moments = moments, _moments(panels, high, start)
+        finite = math.isfinite(moments[0])
+        error = max(abs(a - b) for a, b in zip(moments, coarser, strict=True)) if finite else 0.0
         if error <= tolerance:
             break
-    return PassageTime(*found, float(panels.heights.max()), error)
+    return PassageTime(*moments, float(panels.heights.max()), error)

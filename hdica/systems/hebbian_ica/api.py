@@ -1,27 +1,121 @@
-"""Hebbian ICA as labelled data: signs that trap it, asymptotics."""
+"""Hebbian ICA as labelled data: asymptotics, and the signs that trap it (Rattray 2002).
+
+One sign lets an entry of R leave 0, and one keeps the optimum stable: they may differ.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.sources import make_source
+from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.sources import Source, make_source
+from hdica.limits.averages.expectations import gain_at
+from hdica.limits.averages.trap import near_zero
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import check_constants, check_range, finite, text
 from hdica.systems.fields import formula
-from hdica.systems.hebbian_ica.escape.coefficients import conflict
-from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
 from hdica.systems.hebbian_ica.fields import sources
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import candidates, computed, described, first_of
 from hdica.systems.method import Method
 from hdica.systems.system import System
+
+Array = NDArray[np.float64]
+_PLACES = 129
+
+
+def restoring(phi: Formula, source: Source) -> float:
+    """<s phi(s) - phi'(s)>: its sign is that of (14), its size xi the rate at the optimum."""
+    for kink in phi.kinks:
+        eps = 1e-9 * max(1.0, abs(kink))
+        below, above = phi.value(np.array([kink - eps, kink + eps]))
+        if abs(above - below) > 1e-6 * max(1.0, abs(above)):
+            raise HdicaError(
+                f"nonlinearity: {phi.text!r} is not allowed for the sign at the optimum "
+                f"(it jumps at {kink:g}, allowed are continuous functions)"
+            )
+    return gain_at(phi, source, 1.0)[0]
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """The sign that keeps an optimum stable against the sign that lets an entry reach it."""
+
+    restoring: float  # <s phi(s) - phi'(s)>
+    product: float  # kappa4 <phi'''(z)>
+
+    @property
+    def stability(self) -> int:
+        """Sigma by (14): R = +-1 is stable; right once the source has been found."""
+        return int(np.sign(self.restoring))
+
+    @property
+    def escape(self) -> int:
+        """Sigma by (23): R = 0 can be left; right while the source is being searched."""
+        return int(np.sign(self.product))
+
+    @property
+    def present(self) -> bool:
+        """Whether no sigma does both."""
+        return self.stability * self.escape < 0
+
+    @property
+    def sentence(self) -> str:
+        """What that means."""
+        if self.stability * self.escape == 0:
+            which = (
+                "leave R = 0 on the scale of n^3 steps" if self.stability else "hold the optimum"
+            )
+            return f"No sigma makes the rule {which}."
+        if not self.present:
+            return f"sigma = {self.escape:+d} is right for leaving R = 0 and at the optimum."
+        return (
+            f"sigma = {self.escape:+d} lets R leave 0 but the optimum is then unstable; "
+            f"sigma = {self.stability:+d} keeps the optimum but R = 0 is then never left."
+        )
+
+
+def conflict(phi: Formula, source: Source) -> Conflict:
+    """Whether (14) and (23) ask for different signs; they never do for x^3."""
+    return Conflict(restoring(phi, source), near_zero(phi, source).product)
+
+
+def conflict_intervals(
+    phi: Formula, family: Callable[[float], Source], low: float, high: float
+) -> tuple[tuple[float, float], ...]:
+    """Intervals of a family's parameter, increasing, where (14) and (23) ask for different signs.
+
+    Signs are compared at some places from ``low`` to ``high``: two changes of sign between
+    neighbours stay unseen. Ends are good to 1e-12 of the range.
+    """
+    from scipy.optimize import brentq
+
+    grid = np.linspace(low, high, _PLACES).tolist()
+    curves = (lambda p: restoring(phi, family(p)), lambda p: near_zero(phi, family(p)).product)
+    ends = {low, high}
+    for curve in curves:
+        values = [curve(p) for p in grid]
+        for (a, fa), (b, fb) in pairwise(zip(grid, values, strict=True)):
+            if fa == 0.0:
+                ends.add(a)
+            elif fa * fb < 0:
+                ends.add(float(brentq(curve, a, b, xtol=1e-13 * (high - low), rtol=1e-14)))
+    intervals: list[tuple[float, float]] = []
+    for a, b in pairwise(sorted(ends)):
+        if not conflict(phi, family((a + b) / 2)).present:
+            continue
+        joined = bool(intervals) and intervals[-1][1] == a
+        intervals[-1:] = [(intervals[-1][0], b)] if joined else [*intervals[-1:], (a, b)]
+    return tuple(intervals)
 
 
 def _own(record: System) -> list[Method]:
@@ -82,14 +176,14 @@ def escape_signs(
     """
     candidates(system, "auto", "escape_signs", _own, _own)
     phi = formula(system, "nonlinearity")
-    found = [conflict(phi, source) for source in sources(system)]
+    conflicts = [conflict(phi, source) for source in sources(system)]
     columns = {
-        "restoring": ([c.restoring for c in found], "<s phi(s) - phi'(s)>"),
-        "product": ([c.product for c in found], "kappa_4 <phi'''(z)>"),
-        "stability": ([c.stability for c in found], "sigma by (14)"),
-        "escape": ([c.escape for c in found], "sigma by (23)"),
-        "conflict": ([c.present for c in found], "whether no sigma does both"),
-        "sentence": (np.array([c.sentence for c in found], dtype=object), "what that means"),
+        "restoring": ([c.restoring for c in conflicts], "<s phi(s) - phi'(s)>"),
+        "product": ([c.product for c in conflicts], "kappa_4 <phi'''(z)>"),
+        "stability": ([c.stability for c in conflicts], "sigma by (14)"),
+        "escape": ([c.escape for c in conflicts], "sigma by (23)"),
+        "conflict": ([c.present for c in conflicts], "whether no sigma does both"),
+        "sentence": (np.array([c.sentence for c in conflicts], dtype=object), "what that means"),
     }
     data = {k: ("source", np.asarray(v), {"long_name": name}) for k, (v, name) in columns.items()}
     return described(xr.Dataset(data, {"source": list(system.dims()["source"])}), system)
@@ -129,8 +223,7 @@ def conflict_region(
     Returns
     -------
     list of tuple
-        Intervals of the parameter, increasing; see
-        :func:`hdica.systems.hebbian_ica.escape.coefficients.conflict_region`.
+        Intervals of the parameter, increasing; see :func:`conflict_intervals`.
 
     Raises
     ------
@@ -158,7 +251,7 @@ def conflict_region(
     phi = parse_formula(wanted, "x", check_constants(constants))
     first, last = finite(low, "low"), finite(high, "high")
     check_range(first, last)
-    return list(region(phi, lambda value: make_source(family(value)), first, last))
+    return list(conflict_intervals(phi, lambda value: make_source(family(value)), first, last))
 
 
 @shown

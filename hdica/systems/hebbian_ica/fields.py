@@ -1,9 +1,17 @@
-"""What the fields of Hebbian ICA mean: sources, step sizes in four units, signs, the start."""
+"""What the fields of Hebbian ICA mean: sources, their motion, step sizes, signs, the start.
+
+Sources move where the columns of A_s turn, little by little or at once. A turn by rho takes every
+source direction a_j to rho a_j + sqrt(1 - rho^2) b_j, with M orthonormal directions b_j drawn
+evenly from all that are orthogonal to A_s; b_j goes to rho b_j - sqrt(1 - rho^2) a_j. The columns
+stay orthonormal, <A_s(t)' A_s(t')> is the product of the rho in between, and R = W'A_s becomes rho
+R and a noise of order n^-1/2.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -12,7 +20,7 @@ from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
-from hdica.ingredients.plain import is_number
+from hdica.ingredients.plain import is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
@@ -20,7 +28,74 @@ from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
 from hdica.limits.averages.trap import Array, near_zero
 from hdica.systems.fields import formula, schedule
-from hdica.systems.hebbian_ica.motion import make_motion
+
+ALLOWED = "{drift: rate >= 0 on t = k/n}, {jumps: {times: [t1, ...], share: s in (0, 1]}}, or both"
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How the sources move: A_s(t)'A_s(0) decays as exp(-drift t), and at each jump."""
+
+    drift: float = 0.0
+    times: tuple[float, ...] = ()
+    left: tuple[float, ...] = ()  # rho of each jump: what it leaves of the overlaps
+
+    def turn(self, n: int) -> Schedule:
+        """Rho of the turn with which a step begins, as a function of t = k/n.
+
+        A jump belongs to the first step that begins at its time or later: who looks at that time
+        still sees the old directions.
+        """
+        usual = math.exp(-self.drift / n)
+        if not self.times:
+            return Schedule(lambda t: np.full(np.shape(t), usual), usual)
+        first = [math.ceil(time * n * (1 - 1e-12) - 1e-9) for time in self.times]
+
+        def value(t: Array) -> Array:
+            step, rho = np.rint(t * n), np.full(np.shape(t), usual)
+            for at, left in zip(first, self.left, strict=True):
+                rho[step == at] *= left
+            return rho
+
+        return Schedule(value, None)
+
+
+STILL = Motion()
+
+
+def make_motion(spec: Any) -> Motion | None:
+    """The motion that a study names; None for sources that stay."""
+    if spec is None:
+        return None
+    spec = plain(spec)
+    readable = isinstance(spec, Mapping) and spec and set(spec) <= {"drift", "jumps"}
+    drift: Any = spec.get("drift", 0.0) if readable else None
+    if not is_number(drift) or not 0 <= drift < math.inf:
+        near = suggestion(spec, ("drift", "jumps"), ALLOWED)
+        raise HdicaError(f"motion = {spec!r} is not allowed ({near})")
+    if "jumps" not in spec:
+        return Motion(float(drift))
+    jumps = spec["jumps"]
+    if not isinstance(jumps, Mapping) or set(jumps) != {"times", "share"}:
+        raise HdicaError(f"motion: jumps = {jumps!r} is not allowed (allowed: {ALLOWED})")
+    return Motion(float(drift), *_jumps(jumps))
+
+
+def _jumps(jumps: Mapping[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    times = numbers(jumps["times"])
+    share = jumps["share"]
+    shares = numbers([share] * (0 if times is None else times.size) if is_number(share) else share)
+    if times is None or not times.size or not np.all(np.isfinite(times)):
+        raise HdicaError(f"motion: times = {jumps['times']!r} is not allowed (a list of numbers)")
+    if not increasing(times):
+        raise HdicaError(f"motion: times = {times.tolist()} is not allowed (increasing times > 0)")
+    if shares is None or shares.size != times.size or not np.all((shares > 0) & (shares <= 1)):
+        raise HdicaError(
+            f"motion: share = {share!r} is not allowed (a number in (0, 1], or one for each of "
+            f"{times.size} jumps)"
+        )
+    return tuple(times.tolist()), tuple((1 - shares).tolist())
+
 
 UNITS = {"eta": 0, "mu": 1, "nu": 2, "nu2": 1.5}
 """The step size is eta = mu/n = nu/n^2 = nu2/n^(3/2): the power of n that is divided out."""
@@ -39,19 +114,19 @@ def _signs(value: Any) -> Any:
         return value
     if isinstance(value, Mapping) and set(value) == {"steps"}:
         return {"steps": _sign_steps(value["steps"])}
-    found = _sign_list(value)
-    if found is None:
+    listed = _sign_list(value)
+    if listed is None:
         raise HdicaError(
             f"sigma = {value!r} is not allowed ({suggestion(value, (*RULES, 'steps'), SIGNS)})"
         )
-    return found
+    return listed
 
 
 def _sign_list(value: Any) -> list[int] | None:
-    given = numbers(value)
-    if given is None or given.size == 0 or not np.all(np.abs(given) == 1.0):
+    entries = numbers(value)
+    if entries is None or entries.size == 0 or not np.all(np.abs(entries) == 1.0):
         return None
-    return [int(one) for one in given]
+    return [int(one) for one in entries]
 
 
 def _sign_steps(spec: Any) -> dict[str, list[Any]]:
@@ -104,18 +179,18 @@ Moving = Annotated[dict[str, Any] | None, BeforeValidator(_moving)]
 Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
 
 
-def matrix(given: Any) -> Array:
+def matrix(spec: Any) -> Array:
     """An overlap as a matrix: a number is 1 x 1, a list is a list of rows."""
-    listed = isinstance(given, list | tuple | np.ndarray)
-    rows = [numbers(row) for row in given] if listed else [numbers([given])]
-    kept = [row for row in rows if row is not None and row.size]
-    whole = bool(rows) and len(kept) == len(rows) and len({row.size for row in kept}) == 1
-    if not whole or not np.all(np.isfinite(kept)):
+    listed = isinstance(spec, list | tuple | np.ndarray)
+    rows = [numbers(row) for row in spec] if listed else [numbers([spec])]
+    numeric = [row for row in rows if row is not None and row.size]
+    whole = bool(rows) and len(numeric) == len(rows) and len({row.size for row in numeric}) == 1
+    if not whole or not np.all(np.isfinite(numeric)):
         raise HdicaError(
-            f"start: overlap = {given!r} is not allowed (a finite number, or a list of "
+            f"start: overlap = {spec!r} is not allowed (a finite number, or a list of "
             "equally long rows of finite numbers, one row a projection)"
         )
-    return np.array(kept, dtype=float)
+    return np.array(numeric, dtype=float)
 
 
 def sources(system: Any) -> tuple[Source, ...]:
@@ -125,15 +200,15 @@ def sources(system: Any) -> tuple[Source, ...]:
 
 def unit(system: Any) -> str:
     """Which of ``"eta"``, ``"mu"``, ``"nu"`` and ``"nu2"`` is given."""
-    given = [name for name in UNITS if getattr(system, name) is not None]
-    if len(given) != 1:
-        shown = " and ".join(given) or "none of them"
+    units = [name for name in UNITS if getattr(system, name) is not None]
+    if len(units) != 1:
+        shown = " and ".join(units) or "none of them"
         raise HdicaError(
             f"mu, eta, nu, nu2: {shown} is not allowed (exactly one of them: eta is the step size "
             "of (13), mu = n eta, nu = n^2 eta, nu2 = n^(3/2) eta)",
             UNITS,
         )
-    return given[0]
+    return units[0]
 
 
 def given_rate(system: Any) -> Schedule:
@@ -143,15 +218,15 @@ def given_rate(system: Any) -> Schedule:
 
 def in_unit(name: str, system: Any, n: int | None = None) -> Schedule:
     """The step size as eta, mu, nu or nu2, a function of t = k/n; None for n if that is given."""
-    own, given = given_rate(system), unit(system)
-    if given == name:
+    own, own_unit = given_rate(system), unit(system)
+    if own_unit == name:
         return own
     if n is None:
         raise HdicaError(
-            f"{given} is not allowed where n -> infinity (give {name}, which stays finite there; "
-            "mu = n eta, nu = n^2 eta)"
+            f"{own_unit} is not allowed where n -> infinity (give {name}, which stays finite "
+            "there; mu = n eta, nu = n^2 eta)"
         )
-    factor = float(n) ** (UNITS[name] - UNITS[given])
+    factor = float(n) ** (UNITS[name] - UNITS[own_unit])
     fixed = own.constant
     return Schedule(
         lambda t: own.value(t) * factor, None if fixed is None else fixed * factor, own.breaks
@@ -217,13 +292,13 @@ def nearest_source(system: Any, projection: int) -> int:
 def _decided(system: Any, projection: int) -> float:
     average_of, symbol = _DECIDES[system.sigma]
     law = make_source(system.sources[nearest_source(system, projection)])
-    found = average_of(formula(system, "nonlinearity"), law)
-    if not UNDECIDED < abs(found) < np.inf:
+    mean = average_of(formula(system, "nonlinearity"), law)
+    if not UNDECIDED < abs(mean) < np.inf:
         raise HdicaError(
-            f"sigma = {system.sigma!r} is not allowed ({symbol} is {found:.1e} for the source "
+            f"sigma = {system.sigma!r} is not allowed ({symbol} is {mean:.1e} for the source "
             f"{law.label}, which has no sign; allowed: {SIGNS})"
         )
-    return 1.0 if found > 0 else -1.0
+    return 1.0 if mean > 0 else -1.0
 
 
 def fixed_signs(system: Any) -> bool:

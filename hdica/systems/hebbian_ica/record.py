@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from hdica.systems.hebbian_ica.methods import (
-    asymptotics,
-    diffusion,
-    escape,
-    exact,
-    skewed,
-    trajectories,
-)
+from hdica.systems.hebbian_ica import diffusion, escapes, optimum, passage, skewed, trajectories
 from hdica.systems.hebbian_ica.notes import NOTES
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.paper import work
@@ -70,16 +63,16 @@ SYSTEM = System(
     },
     methods=(
         *trajectories.METHODS,
-        *exact.METHODS,
-        *escape.METHODS,
+        *escapes.METHODS[:1],
+        passage.ESCAPE_TIMES,
+        *escapes.METHODS[1:],
         *skewed.METHODS,
         *diffusion.METHODS,
-        *asymptotics.METHODS,
+        *optimum.METHODS,
     ),
     notes=NOTES,
     functions={
-        "convert": f"{_HERE}.convert",
-        "tracking": f"{_HERE}.tracking",
+        **dict.fromkeys(("convert", "tracking"), f"{_HERE}.as_online"),
         **dict.fromkeys(("asymptotics", "conflict_region", "escape_signs"), f"{_HERE}.api"),
     },
     horizon=100.0,

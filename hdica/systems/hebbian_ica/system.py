@@ -35,13 +35,13 @@ from hdica.systems.hebbian_ica.fields import (
     check_start,
     given_rate,
     in_unit,
+    make_motion,
     sign_steps,
     sources,
     start_overlap,
     unplain,
 )
-from hdica.systems.hebbian_ica.finite.rule import HebbianRule
-from hdica.systems.hebbian_ica.motion import make_motion
+from hdica.systems.hebbian_ica.rule import HebbianRule
 from hdica.systems.parameters import Parameters
 
 
@@ -218,23 +218,23 @@ def sampled_refusal(system: HebbianICA) -> str:
 
 def plain_refusal(system: HebbianICA, what: str) -> str:
     """Empty for fixed signs, single samples and sources that stay, else why ``what`` needs them."""
-    given = unplain(system)
-    if not given:
+    field = unplain(system)
+    if not field:
         return ""
     return (
-        f"{what} needs fixed signs, single samples and sources that stay ({given} is not allowed: "
+        f"{what} needs fixed signs, single samples and sources that stay ({field} is not allowed: "
         "methods 'vector', 'chain' and 'ode' follow it)"
     )
 
 
 def batched_refusal(system: HebbianICA, what: str) -> str:
     """Empty for fixed signs, batches of a number and sources that stay, else why not."""
-    given = unplain(system, batches=True)
-    if not given:
+    field = unplain(system, batches=True)
+    if not field:
         return ""
     return (
         f"{what} needs fixed signs, single samples or batches of a given number and sources that "
-        f"stay ({given} is not allowed: the method 'ode' follows it)"
+        f"stay ({field} is not allowed: the method 'ode' follows it)"
     )
 
 

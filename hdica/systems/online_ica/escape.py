@@ -1,150 +1,446 @@
-"""First passages of chains: the escape of online ICA from Q = 0, and its fall from the feature.
+"""Escape of online ICA from Q = 0 by theory: at n, as n grows, and at a fixed step size.
 
-An escape is in n^3 steps. On the scale nu = n tau of order one noise leads away from Q = 0, as
-Rattray (2002) found for Hebbian ICA: within n^3 steps for an odd f. A fall is in t = k/n, and near
-the critical step size within n^(4/3) steps.
+With nu = n tau of order one r = sqrt(n) Q obeys (24)-(26) of Rattray (2002), whose Hebbian rule has
+the same first terms; f lets it escape where kappa4 <f'''(z)> < 0, as x^3 does for uniform sources,
+within n^3 steps for an odd f. At a fixed tau it takes n C exp(n S) steps. From an informative start
+the limit in t = k/n arrives.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import astuple, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hdica.finite.projected.chain import ChainRule
-from hdica.finite.projected.passage import Passage, passages
-from hdica.finite.random.streams import Stream
-from hdica.finite.random.width import LANES
-from hdica.finite.record import Values
-from hdica.process.machine import slowness
-from hdica.systems.fields import at_dimension, formula, resting_refusal
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.limits.averages.trap import Trap, near_zero, safe_exp
+from hdica.limits.diffusion.escape import Begin, escape_law, limit_range, optimum
+from hdica.limits.overlap.fixed_points import find_fixed_points
+from hdica.limits.overlap.nonlinear import drift_of
+from hdica.limits.passage.chain import (
+    NormalisedChain,
+    PassageLaw,
+    diffusion_range,
+    exact_passage,
+)
+from hdica.limits.passage.wkb import Action, action, check_tails
+from hdica.systems.fields import (
+    at_dimension,
+    averages,
+    prior,
+    schedule,
+    source,
+    start,
+)
+from hdica.systems.first_passage import (
+    AGES,
+    ERROR,
+    EXPONENT,
+    KRAMERS,
+    MEAN,
+    MEAN_OPTIMAL,
+    MEDIAN,
+    NU_OPTIMAL,
+    SD,
+    SURVIVAL,
+    exact_values,
+    law_values,
+    over_age,
+)
 from hdica.systems.method import (
     AVERAGES,
+    COMMON,
+    DIFFUSIONS,
     NUMERICS,
     OVERLAP,
-    PROJECTED,
+    PASSAGES,
     About,
-    Bits,
     Cost,
+    Limit,
+    Method,
     Outputs,
     Role,
-    RunAll,
     Scope,
-    Simulation,
-    Together,
+    Size,
+    refusal,
 )
-from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
-from hdica.systems.outputs import UNIT, Array, Output
-from hdica.systems.projected.rule import chain_refusal
+from hdica.systems.online_ica.passage import passage_refusal
+from hdica.systems.online_ica.system import OnlineICA, learned, step_unit
+from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.trials import alone, content_of, in_lanes
+from hdica.systems.system import System
 
-MOST_RACES = 4096
-"""Chains of one system in one call."""
-TIME_UNIT = "samples per dimension"
-PASSAGES = (
-    Output("first", (), "time of the first passage of abs(Q), or of the end", UNIT),
-    Output("first_seen", (), "1 if that was a passage, 0 if the run ended before one"),
+if TYPE_CHECKING:
+    import xarray as xr
+
+LEAST = 3
+_ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__)
+_RULE = "Wang and Lu 2017, eq. (1)-(2)"
+_RATTRAY = "Rattray 2002, (24)-(26), which online ICA has too"
+_WKB = f"{_RULE}, large deviations of the chain that is exact in law"
+
+
+def rate(system: OnlineICA, n: int | None) -> float:
+    """The constant step size: nu as n -> infinity, tau at n."""
+    refused = passage_refusal(system)
+    if refused:
+        raise HdicaError(refused)
+    unit = step_unit(system)
+    if n is None and unit != "nu":
+        raise HdicaError(
+            f"tau = {system.tau!r} is not allowed for escape times as n -> infinity (give nu = n "
+            "tau, which stays finite there, or n)"
+        )
+    steps = schedule(system if n is None else at_dimension(system, n), "nu" if n is None else "tau")
+    if steps.constant is None:
+        raise HdicaError(
+            f"{unit} = {getattr(system, unit)!r} is not allowed for escape times (a constant step "
+            "size)"
+        )
+    return steps.constant
+
+
+def _begin(system: OnlineICA, n: int | None) -> Begin:
+    """The start in the terms of escape times."""
+    q0 = start(system).overlap(prior(system))
+    by_overlap = isinstance(system.start, dict) and "overlap" in system.start
+    exact = by_overlap and bool(system.start.get("exact", False))
+    if by_overlap and (q0 == 0 or (exact and n is not None)):
+        return ("zero" if exact else "random") if q0 == 0 else abs(q0)
+    allowed = "overlap: 0, exact or not" + ("" if n is None else ", or {overlap: Q0, exact: true}")
+    raise HdicaError(f"start = {system.start!r} is not allowed for escape times ({allowed})")
+
+
+def _trap(system: OnlineICA) -> Trap:
+    """P, kappa4 and <f'''(z)>, of an f with which R = 0 can be left."""
+    trap = near_zero(learned(system), source(system))
+    if trap.sigma >= 0:
+        raise HdicaError(
+            f"nonlinearity = {system.nonlinearity!r} is not allowed for escape times with the "
+            f"source {source(system).label} (kappa4 <f'''(z)> = {trap.product:.3g} must be below "
+            "0, else nothing leads away from Q = 0: take its negative, or sign = 'auto')"
+        )
+    return trap
+
+
+def _even(system: OnlineICA) -> bool:
+    """Whether Q and -Q are alike."""
+    return learned(system).is_odd or source(system).symmetric
+
+
+def check_even(system: OnlineICA, what: str) -> None:
+    """Refuse a rule for which Q and -Q are not alike, for what follows abs(Q)."""
+    if not _even(system):
+        raise HdicaError(
+            f"nonlinearity = {system.nonlinearity!r} with the source {source(system).label} is not "
+            f"allowed for {what} (an odd f or a symmetric source: both sides of Q = 0 alike)"
+        )
+
+
+def check(system: OnlineICA, n: int | None) -> None:
+    """Refuse what has no escape from Q = 0: another rule, a moving step size, a start outside."""
+    rate(system, n)
+    _begin(system, n)
+
+
+def _of_limit(system: OnlineICA) -> None:
+    check(system, None)
+    _trap(system)
+
+
+def _of_diffusion(system: OnlineICA) -> None:
+    check(system, LEAST)
+    _trap(system)
+    check_even(system, "the diffusion of abs(Q)")
+
+
+def chain_at(system: OnlineICA, n: int) -> NormalisedChain:
+    """The chain of the overlap at n."""
+    if n < LEAST:
+        raise HdicaError(f"n: {n} is not allowed (at least {LEAST})")
+    f, tau = learned(system).value, rate(system, n)
+    return NormalisedChain(f, source(system), tau, n, system.threshold, _even(system))
+
+
+def _limit(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    nu, trap, begin = rate(system, None), _trap(system), _begin(system, None)
+    values = law_values(trap, escape_law(limit_range(trap, nu, begin)), nu)
+    best = optimum(begin)
+    least = {"nu_optimal": best.nu(trap), "mean_optimal": best.time(trap)}
+    return PointResult(values | {k: np.asarray(v) for k, v in least.items() if k in save.extra})
+
+
+def _diffusion(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    chain = chain_at(system, n)
+    law = escape_law(diffusion_range(chain, _begin(system, n)))
+    return PointResult(law_values(_trap(system), law, n * chain.tau))
+
+
+def exact_law(system: OnlineICA, n: int) -> PassageLaw:
+    """The law of the number of steps of the chain at n."""
+    check(system, n)
+    return exact_passage(chain_at(system, n), _begin(system, n))
+
+
+def _exact(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    return PointResult(exact_values(exact_law(system, n), n))
+
+
+_EXPONENT = (
+    Output("S", (), "exponent of the mean escape time n C exp(n S), in steps"),
+    Output("prefactor", (), "C"),
+    Output("S_diffusion", (), "what a diffusion has in the place of S"),
+    Output("Q_unstable", (), "the overlap to be reached, an unstable fixed point of the limit"),
+    Output("S_error", (), "error of S, from refinement"),
+    Output("prefactor_error", (), "error of C, from refinement"),
+    Output("S_diffusion_error", (), "error of what a diffusion has, from refinement"),
+    Output("Q_unstable_error", (), "error of the overlap to be reached, from refinement"),
 )
-FALLS = (replace(PASSAGES[0], units=TIME_UNIT), PASSAGES[1])
-_AT_FOLD = 40.0
-"""Time of a fall at the fold in n^(1/3), of a cubic f with sources of two values; for the cost."""
-Race = Callable[[Sequence[Any], Sequence[Any], Array, int, Sequence[Stream]], list[Values]]
 
 
-def _fall(n: int | None) -> float:
-    return _AT_FOLD * (n or 1) ** (1 / 3)
-
-
-def passage_refusal(system: OnlineICA) -> str:
-    """Empty if first passages of the chain can be followed, else the sentence that says why not."""
-    if system.batch != 1:
-        return (
-            f"batch = {system.batch} is not allowed for first passages (1: a batch follows method "
-            "'chain')"
+def _action(system: OnlineICA, tau: float) -> Action:
+    check_even(system, "escapes by WKB")
+    law, f = source(system), learned(system)
+    check_tails(law)
+    # Of the step size tau: at finite n it may be nu/n, at which the limit in t has no drift.
+    states = find_fixed_points(drift_of(f, law).of_batch(system.batch), tau)
+    unstable = states.q[(states.q > 0) & ~states.stable]
+    rests = bool(states.stable[states.q == 0][0])
+    if not (rests and unstable.size and unstable[0] < 1):
+        raise HdicaError(
+            f"tau: {tau:.6g} is not allowed for escapes at fixed tau by WKB (there is no unstable "
+            "overlap to reach: it must be below the critical step size, and f must learn the "
+            "source)"
         )
-    if chain_refusal(formula(system, "regularizer")):
-        return (
-            "first passages are those of the overlap alone, which is a chain only for the "
-            f"regularizers 0 and beta*x, not for {system.regularizer!r} (use method 'vector')"
+    return action(f, law, tau, float(unstable[0]))
+
+
+def _wkb(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    check(system, n)
+    escape = _action(system, rate(system, n))
+    if system.threshold <= escape.unstable:
+        raise HdicaError(
+            f"threshold = {system.threshold} is not allowed for escapes by WKB (beyond the "
+            f"unstable overlap {escape.unstable:.4g}, from which on the way is short)"
         )
-    return resting_refusal(system, "first passages")
+    mean = np.asarray(safe_exp(escape.log_steps(n)) / float(n) ** 3)
+    # From a deep trap it escapes at a constant rate.
+    values = {"mean": mean, "sd": mean, "survival": np.exp(-AGES)}
+    return PointResult({**values, "error": np.asarray(escape.error(n))})
 
 
-def _passage_values(passage: Passage, unit: float) -> Values:
-    seen = passage.first >= 0
-    time = math.nan if passage.diverged else passage.steps / unit
-    flag = math.nan if passage.diverged else float(seen)
-    return {"first": np.asarray(time), "first_seen": np.asarray(flag)}, passage.diverged
+def _tau_alone(system: OnlineICA) -> float:
+    if system.tau is None:
+        raise HdicaError(
+            f"nu = {system.nu!r} is not allowed for the exponent of the escape (give tau: the "
+            "exponent is that at a fixed tau)"
+        )
+    return rate(system, LEAST)
 
 
-def _race(falling: bool) -> Race:
-    """First passages, all seeds of a system in one race of eight lanes."""
-
-    def race(
-        systems: Sequence[OnlineICA],
-        rules: Sequence[ChainRule],
-        times: Array,
-        n: int,
-        streams: Sequence[Stream],
-    ) -> list[Values]:
-        most, unit = math.floor(times[-1] * n), float(n) if falling else float(n) ** 3
-        found = passages(rules[0], n, streams, systems[0].threshold, most, falling)
-        return [_passage_values(passage, unit) for passage in found]
-
-    return race
+def _exponent(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    pairs = zip(_EXPONENT, astuple(_action(system, _tau_alone(system))), strict=True)
+    return PointResult({output.name: np.asarray(value) for output, value in pairs})
 
 
-def _passages(falling: bool) -> RunAll:
-    # On the streams of the chain: a passage is one of the path that method chain gives.
-    return in_lanes(
-        "chain",
-        lambda system, n: rule(at_dimension(system, n)).chain,
-        lambda system: content_of(system, IGNORED),
-        lambda system, one: id(system),
-        MOST_RACES,
-        _race(falling),
-    )
+def arrival(system: OnlineICA, tau: float) -> tuple[float, float]:
+    """Time t at which the ODE reaches the threshold, and its error; infinite if it never does."""
+    from scipy.integrate import quad
+
+    begin, end = abs(start(system).overlap(prior(system))), system.threshold
+    if begin >= end:
+        return 0.0, 0.0
+    moved = drift_of(learned(system), source(system))
+    states = find_fixed_points(moved, tau)
+    between = (states.q > begin - states.error) & (states.q < end + states.error)
+    if between.any() or not moved.at(np.array(begin), tau) > 0:
+        return math.inf, 0.0
+    # In the logarithm of Q, of which the drift near 0 is the rate.
+    ends = math.log(begin), math.log(end)
+
+    def slowness(log: float) -> float:
+        at = np.array([math.exp(log)])
+        return float(at[0] / moved.at(at, tau)[0])
+
+    time, error = quad(slowness, *ends, epsabs=0.0, epsrel=1e-10, limit=500)
+    return float(time), float(error)
 
 
-_PASSAGES, _FALLS = _passages(falling=False), _passages(falling=True)
-ESCAPE_TIMES = Simulation[OnlineICA](
-    name="escape_times",
+def _arrival(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    check(system, n)
+    time, error = arrival(system, rate(system, n))
+    values = {
+        "mean": time / float(n) ** 2,
+        "sd": 0.0,
+        # A limit is not random: all of it arrives at its one time. Its hazard is finite, so that
+        # between ages it can be drawn.
+        "survival": np.where(AGES <= 1, 1.0, np.finfo(float).tiny),
+        "error": error / time if 0 < time < math.inf else 0.0,
+    }
+    return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
+
+
+ESCAPE = Limit[OnlineICA](
+    name="escape",
+    role=Role.ESCAPE,
+    rank=1,
+    about=About(
+        text="law of the escape from Q = 0 as n → ∞ at fixed ν",
+        accuracy="converged",
+        equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
+        engines=(*_ENGINES, DIFFUSIONS),
+    ),
+    outputs=Outputs(
+        (MEAN, SD, MEDIAN, KRAMERS, EXPONENT, SURVIVAL, ERROR),
+        extras=(NU_OPTIMAL, MEAN_OPTIMAL),
+        coords=over_age,
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.3),
+    scope=Scope(refuses=refusal(_of_limit), ignores=frozenset({"threshold"})),
+    run=_limit,
+)
+ESCAPE_EXACT = replace(
+    ESCAPE,
+    name="escape_exact",
+    rank=None,
+    about=About(
+        text="law of the escape from Q = 0 at n, from the exact chain",
+        accuracy="exact",
+        equations=f"{_RULE}: h - E h(Q') = 1 for the chain that is exact in law, by collocation",
+        engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+    ),
+    outputs=replace(ESCAPE.outputs, always=(MEAN, SD, SURVIVAL, ERROR), extras=()),
+    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
+    run=_exact,
+)
+ESCAPE_DIFFUSION = replace(
+    ESCAPE,
+    name="escape_diffusion",
+    rank=None,
+    about=About(
+        text="law of the escape from Q = 0 by the diffusion at n",
+        accuracy="approximate",
+        equations=(
+            "diffusion with the exact mean and variance of one step of (1)-(2) at dimension n"
+        ),
+        engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+    ),
+    outputs=replace(ESCAPE.outputs, extras=()),
+    cost=Cost(seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400)),
+    scope=Scope(refuses=refusal(_of_diffusion), n=Size.DIMENSION),
+    run=_diffusion,
+)
+ESCAPE_WKB = Limit[OnlineICA](
+    name="escape_wkb",
     role=Role.ESCAPE,
     about=About(
-        text="when chains first find the feature",
-        accuracy="exact in law",
-        equations=(
-            "Wang and Lu 2017, eq. (1)-(2), first passages of abs(Q) by the chain that is exact in "
-            "law"
-        ),
-        bits=Bits.EVERY_KIND,
-        engines=(*PROJECTED, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+        text="mean escape time from Q = 0 at n and fixed τ, n C exp(n S) steps",
+        accuracy="approximate",
+        equations=f"{_WKB}: n C exp(n S) steps, the leading order in 1/n",
+        engines=(*_ENGINES, PASSAGES),
     ),
-    outputs=Outputs(PASSAGES),
-    cost=Cost(seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1), fused=True),
-    scope=Scope(refuses=passage_refusal),
-    run=alone(_PASSAGES),
-    together=Together(_PASSAGES, lanes=2 * LANES),
+    outputs=Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 1.0),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
+    run=_wkb,
 )
-FALL_TIMES = replace(
-    ESCAPE_TIMES,
-    name="fall_times",
+ESCAPE_EXPONENT = replace(
+    ESCAPE_WKB,
+    name="escape_exponent",
     role=Role.OTHER,
     about=replace(
-        ESCAPE_TIMES.about,
-        text="when chains first lose the feature: abs(Q) at most `threshold`",
-        equations="Wang and Lu 2017, eq. (1)-(2), first falls of abs(Q) to a level by the "
-        "chain that is exact in law",
+        ESCAPE_WKB.about,
+        text="exponent and prefactor of the escape from Q = 0 at fixed τ",
+        accuracy="converged",
+        equations=f"{_WKB}: S and C of n C exp(n S)",
     ),
-    outputs=Outputs(FALLS),
-    cost=replace(
-        ESCAPE_TIMES.cost,
-        seconds=lambda system, n, last: 5e-4 + slowness() * 1.2e-8 * min(last, _fall(n)) * (n or 1),
-    ),
-    run=alone(_FALLS),
-    together=Together(_FALLS, 2 * LANES),
+    outputs=Outputs(_EXPONENT, coords=lambda times: {}),
+    scope=Scope(refuses=refusal(_tau_alone), ignores=frozenset({"start", "threshold"})),
+    run=_exponent,
 )
+ESCAPE_ODE = Limit[OnlineICA](
+    name="escape_ode",
+    role=Role.ESCAPE,
+    about=About(
+        text="when the limit in t = k/n reaches the threshold from an informative start",
+        accuracy="converged",
+        equations=(
+            "Wang and Lu 2017, dQ/dt below (11): the integral of dQ over it, as n -> infinity"
+        ),
+        engines=_ENGINES,
+    ),
+    outputs=Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 0.1, prepares=averages("drift")),
+    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
+    run=_arrival,
+)
+METHODS = (
+    *(ESCAPE, ESCAPE_EXACT, ESCAPE_DIFFUSION),
+    *(ESCAPE_WKB, ESCAPE_ODE, ESCAPE_EXPONENT),
+)
+"""Theory of the escape: at n what is exact comes first."""
+
+
+def _own(record: System) -> list[Method]:
+    return [one for one in record.methods if one.name == ESCAPE_EXPONENT.name]
+
+
+def escape_exponent(system: OnlineICA) -> xr.Dataset:
+    """How the escape of online ICA from Q = 0 grows with n at a fixed step size: n C exp(n S).
+
+    Noise leads from Q = 0 over an unstable overlap to the feature. At nu = n tau fixed that takes
+    n^3 steps (:func:`hdica.escape_time`), at tau fixed n C exp(n S), and as tau -> 0 the two are
+    one: n S -> 3 P nu/(4 C), the exponent of the trap of Rattray (2002). A diffusion with the same
+    drift and variance has another exponent.
+
+    Parameters
+    ----------
+    system
+        Online ICA with phi = 0 and a constant tau below the critical one.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``S``, ``prefactor`` (C), ``S_diffusion``, the exponent that a diffusion has, and
+        ``Q_unstable``, the overlap to be reached; of each an absolute error, ``S_error`` and so on,
+        from two rules for the averages and from panels of Q that are halved until they agree.
+
+    Raises
+    ------
+    HdicaError
+        If tau is no constant or leaves nothing to learn, if the tails of the source are heavier
+        than Gaussian, as of Laplace's: then single large samples escape and there is no exponent;
+        or if refinement does not find S to one part in a million and C to one in a thousand.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> found = hdica.escape_exponent(hdica.OnlineICA(tau=0.08, source="rademacher"))
+    >>> float(found["S"].round(6)), float(found["prefactor"].round(3))
+    (0.186699, 20.841)
+    """
+    # Records are read by commands that need no labelled data.
+    from hdica.systems.labelled import candidates, computed, first_of
+
+    chosen = first_of(candidates(system, "auto", "escape_exponent", _own, _own), system)
+    return computed(system, chosen)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
+from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
+from hdica.limits.overlap.closed import closed_overlap, closed_refusal
 from hdica.limits.overlap.nonlinear import folds_of
-from hdica.systems.fields import averages, constant_tau, formula, motion, source
+from hdica.systems.fields import (
+    averages,
+    constant_tau,
+    formula,
+    motion,
+    prior,
+    resting_refusal,
+    schedule,
+    source,
+    start,
+)
 from hdica.systems.method import (
     AVERAGES,
     COMMON,
@@ -23,9 +36,7 @@ from hdica.systems.method import (
     Role,
     Scope,
 )
-from hdica.systems.online_ica.arrival import ESCAPE_ODE
-from hdica.systems.online_ica.closed import CLOSED
-from hdica.systems.online_ica.escape import ESCAPE_TIMES, FALL_TIMES
+from hdica.systems.online_ica import escape, passage
 from hdica.systems.online_ica.system import (
     IGNORED,
     OnlineICA,
@@ -41,8 +52,6 @@ from hdica.systems.online_ica.system import (
     sided_refusal,
     without_limit,
 )
-from hdica.systems.online_ica.trap import TRAPS
-from hdica.systems.online_ica.wkb import ESCAPE_EXPONENT, ESCAPE_WKB
 from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.best_step import (
     best_step_method,
@@ -59,6 +68,65 @@ from hdica.systems.projected.simulation import OWN, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 from hdica.systems.projected.stream import given_data, streams
 
+WORST = 1e-8
+"""Errors beyond which the closed form is refused: two of its roots all but coincide."""
+
+
+def refuses(system: OnlineICA) -> str:
+    """Empty if there is a closed form for this system, else the sentence that says why not."""
+    why = (
+        limit_refusal(system)
+        or closed_refusal(learned(system))
+        or resting_refusal(system, "the closed form")
+    )
+    if why or schedule(system).constant is not None:
+        return why
+    return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"
+
+
+def _run(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    tau, begin = schedule(system).constant, start(system).overlap(prior(system))
+    if tau is None:
+        raise HdicaError(refuses(system))
+    path = closed_overlap(learned(system), source(system), tau, begin, system.batch)
+    with np.errstate(all="ignore"):
+        q = path.at(times)
+        overlap = math.copysign(1.0, begin) * np.sqrt(q)
+        error = path.error(q) / (2 * np.sqrt(np.maximum(q, np.finfo(float).tiny)))
+    if not np.all(error < WORST):
+        raise HdicaError(
+            f"tau = {system.tau!r} is not allowed for the closed form (two steady states all but "
+            "coincide there, and their partial fractions cancel; use method 'ode')"
+        )
+    beta = formula(system, "regularizer").slope_if_linear or 0.0
+    return PointResult({"Q": overlap, "R": np.full(times.size, beta), "Q_error": error})
+
+
+CLOSED = Limit[OnlineICA](
+    name="closed",
+    role=Role.LIMIT,
+    about=About(
+        text="Q by the implicit solution of dQ/dt for odd polynomials f and a constant τ",
+        accuracy="exact",
+        equations="Wang and Lu 2017, (14) solved for t by partial fractions and inverted",
+        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+    ),
+    outputs=Outputs(
+        (
+            Output("Q", ("time",), "overlap Q = xi.x/n"),
+            Output("R", ("time",), "R, the mean of x phi(x)"),
+            Output("Q_error", ("time",), "error of Q by rounding"),
+        )
+    ),
+    cost=Cost(seconds=lambda system, n, last: 0.03),
+    scope=Scope(refuses=refuses),
+    run=_run,
+    closed=True,
+)
+
+
 FLOW_POINTS = 201
 
 _PAPER = "Wang and Lu 2017"
@@ -71,10 +139,10 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
         return None
     if motion(system).moves:
         return tracked_transitions(drift(system), motion(system).rate)
-    found, error = folds_of(learned(system), source(system))
+    folds, error = folds_of(learned(system), source(system))
     # Lambda/m turns T(Q) = -D1/D2 into m T(Q).
-    found, error = replace(found, tau=system.batch * found.tau), system.batch * error
-    return {"value": found.tau, "Q": found.q, "kind": np.zeros(found.q.size), "error": error}
+    folds, error = replace(folds, tau=system.batch * folds.tau), system.batch * error
+    return {"value": folds.tau, "Q": folds.q, "kind": np.zeros(folds.q.size), "error": error}
 
 
 def _drift_refusal(system: OnlineICA) -> str:
@@ -195,7 +263,7 @@ METHODS = (
     *(_whatever_the_start(method) for method in _METHODS),
     *given_data(
         (
-            *(ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_ODE, ESCAPE_EXPONENT, FALL_TIMES),
+            *(passage.ESCAPE_TIMES, *escape.METHODS, passage.FALL_TIMES),
             fall_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal),
             success_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal, IGNORED),
         )

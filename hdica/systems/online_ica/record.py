@@ -56,7 +56,7 @@ SYSTEM = System(
     mean_field=mean_field,
     functions={
         "best_step": "hdica.systems.projected.best_step",
-        "escape_exponent": "hdica.systems.online_ica.wkb",
+        "escape_exponent": "hdica.systems.online_ica.escape",
     },
     notes=NOTES,
     horizon=40.0,

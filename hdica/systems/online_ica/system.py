@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.given import GivenRule
+from hdica.finite.projected.vector import GivenRule
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule
@@ -24,7 +24,7 @@ from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.moving.path import Moving, moving_of
+from hdica.limits.moving.overlap import Moving, moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (
@@ -139,8 +139,8 @@ class OnlineICA(Parameters):
 
     @model_validator(mode="before")
     @classmethod
-    def _held(cls, given: Any) -> Any:
-        return with_array_held(given)
+    def _held(cls, value: Any) -> Any:
+        return with_array_held(value)
 
     @field_validator("threshold", mode="before")
     @classmethod
@@ -227,16 +227,16 @@ def on_data(system: OnlineICA) -> GivenRule:
 
 def step_unit(system: OnlineICA) -> str:
     """Which of ``"tau"`` and ``"nu"`` is given."""
-    given = [name for name in UNITS if getattr(system, name) is not None]
-    if not given:
+    units = [name for name in UNITS if getattr(system, name) is not None]
+    if not units:
         raise HdicaError("tau is missing (a step size: tau, or nu = n tau in its place)", ["tau"])
-    if len(given) > 1:
+    if len(units) > 1:
         raise HdicaError(
             "tau and nu are not allowed together (exactly one of them: tau is the step size of "
             "(1), and nu = n tau)",
             UNITS,
         )
-    return given[0]
+    return units[0]
 
 
 def limit_refusal(system: OnlineICA) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.moving.tracking import best
+from hdica.limits.moving.overlap import best
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.arguments import finite
 from hdica.systems.fields import F, Projected, formula, motion, optional, prior, start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hdica.finite import observe
+from hdica.finite import record as finite
 from hdica.finite.record import Values
 from hdica.systems.system import Control, Dimension, OrderParameter, Symbol, in_words
 
@@ -12,7 +12,7 @@ TAU = Control("tau", 1e-4, 10.0, step=True)
 RHO = Control("rho", 1e-3, 1.0)
 OVERLAP = OrderParameter("Q", "overlap Q = xi.x/n", even=True)
 PENALTY = OrderParameter("R", "R, the mean of x phi(x)", low=float("-inf"), high=float("inf"))
-NAMES = {observe.OVERLAP: OVERLAP.name, observe.PENALTY: PENALTY.name}
+NAMES = {finite.OVERLAP: OVERLAP.name, finite.PENALTY: PENALTY.name}
 
 
 def named(found: Values) -> Values:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import observe
 from hdica.finite.random.streams import Stream
+from hdica.finite.record import observe
 from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule

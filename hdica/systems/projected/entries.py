@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.observe import Observation, observe
 from hdica.finite.random.streams import Stream, digest, normal_numbers
-from hdica.finite.record import Track, Values, steps_of
+from hdica.finite.record import Observation, Track, Values, observe, steps_of
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import start_refusal

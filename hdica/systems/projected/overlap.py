@@ -11,9 +11,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.moving.path import Moving
-from hdica.limits.moving.path import solve as moved
-from hdica.limits.moving.tracking import moved_drift
+from hdica.limits.moving.overlap import Moving, moved_drift
+from hdica.limits.moving.overlap import solve as moved
 from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.holds import holds_from

@@ -13,7 +13,7 @@ from hdica.limits.bands.bias import Rule
 from hdica.limits.bands.sweep import Noise
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.moving.path import moving_of
+from hdica.limits.moving.overlap import moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
 from hdica.systems.fields import (

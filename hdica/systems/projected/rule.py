@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
-from hdica.finite.projected.given import GivenRule
-from hdica.finite.projected.vector import VectorRule
+from hdica.finite.projected.vector import GivenRule, VectorRule
 from hdica.finite.record import contiguous
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.motions import STILL, Motion

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.given import GivenRule, Rows, run_given
+from hdica.finite.projected.vector import GivenRule, Rows, run_given
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, begin, steps_of
 from hdica.ingredients.held import ARRAY

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hdica.finite.random.streams import Stream
-from hdica.finite.random.width import LANES
+from hdica.finite.random.streams import LANES, Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
@@ -31,8 +30,8 @@ from hdica.systems.method import (
     Together,
 )
 from hdica.systems.outputs import ZERO, Array, Output, PointResult, padded
-from hdica.systems.several_ica.chain import run_chains
-from hdica.systems.several_ica.limit import averages_of, solve
+from hdica.systems.several_ica.limit import averages_of, limit_path
+from hdica.systems.several_ica.simulation import run_chains, run_vector
 from hdica.systems.several_ica.system import (
     SeveralICA,
     laws,
@@ -41,7 +40,6 @@ from hdica.systems.several_ica.system import (
     start_overlap,
     steady_refusal,
 )
-from hdica.systems.several_ica.vector import run_vector
 from hdica.systems.trials import (
     SHARED,
     alone,
@@ -129,7 +127,7 @@ def _ode(
     system: SeveralICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     averages = averages_of(formula(system, "nonlinearity"), laws(system))
-    path = solve(averages, schedule(system), start_overlap(system), times)
+    path = limit_path(averages, schedule(system), start_overlap(system), times)
     return PointResult({"Q": path.q, "Q_error": path.error, "Q_control": path.control})
 
 
@@ -165,20 +163,20 @@ _AT = ("fixed_point",)
 def _fixed_points(
     system: SeveralICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    from hdica.systems.several_ica.states import steady_states
+    from hdica.systems.several_ica.limit import steady_states
 
     tau = schedule(system).constant
     assert tau is not None
-    found = steady_states(formula(system, "nonlinearity"), laws(system), tau)
+    result = steady_states(formula(system, "nonlinearity"), laws(system), tau)
     columns = {
-        "eigenvalue": found.eigenvalue,
-        "stable": (found.eigenvalue < 0).astype(float),
-        "kind": (np.abs(found.q).max(axis=1) < ZERO).astype(float),
-        "error": found.error,
+        "eigenvalue": result.eigenvalue,
+        "stable": (result.eigenvalue < 0).astype(float),
+        "kind": (np.abs(result.q).max(axis=1) < ZERO).astype(float),
+        "error": result.error,
     }
     values = padded(columns, MAX_STATES, "fixed points")
     values["Q"] = np.full((MAX_STATES, len(system.sources)), math.nan)
-    values["Q"][: len(found.q)] = found.q
+    values["Q"][: len(result.q)] = result.q
     return PointResult(values)
 
 

@@ -31,7 +31,7 @@ from hdica.systems.fields import (
     schedule,
 )
 from hdica.systems.parameters import Parameters
-from hdica.systems.several_ica.rule import Rule
+from hdica.systems.several_ica.simulation import Rule
 
 Array = NDArray[np.float64]
 STARTS = (
@@ -46,16 +46,16 @@ ROUNDING = 1e-12
 
 def _start(value: Any) -> Any:
     """A start as a list, however it was written."""
-    given: Any = None
+    spec: Any = None
     if isinstance(value, Mapping) and set(value) == {"overlap"}:
-        given = [value["overlap"]] if is_number(value["overlap"]) else value["overlap"]
+        spec = [value["overlap"]] if is_number(value["overlap"]) else value["overlap"]
     elif isinstance(value, Mapping) and len(value) <= NAMED:
         names = [f"Q{j + 1}" for j in range(len(value))]
-        given = [value[name] for name in names] if set(value) == set(names) else None
-    found = None if given is None else numbers(given)
-    if found is None or not found.size or not np.all(np.isfinite(found)):
+        spec = [value[name] for name in names] if set(value) == set(names) else None
+    overlaps = None if spec is None else numbers(spec)
+    if overlaps is None or not overlaps.size or not np.all(np.isfinite(overlaps)):
         raise HdicaError(f"start = {value!r} is not allowed ({STARTS})", ["start"])
-    return {"overlap": found.tolist()}
+    return {"overlap": overlaps.tolist()}
 
 
 Beginning = Annotated[dict[str, Any], BeforeValidator(_start)]

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
-from hdica.finite.projected.given import GivenRule
-from hdica.finite.projected.vector import VANISHED, VectorRule
+from hdica.finite.projected.vector import VANISHED, GivenRule, VectorRule
 from hdica.finite.random.streams import normal_numbers
 from hdica.finite.record import not_finite
 from hdica.ingredients.formula import Formula

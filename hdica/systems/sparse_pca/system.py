@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.given import GivenRule
+from hdica.finite.projected.vector import GivenRule
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
@@ -23,7 +23,7 @@ from hdica.limits.averages.products import ProductsAt, normal_products
 from hdica.limits.bands.bias import Rule
 from hdica.limits.bands.noise import common_noise
 from hdica.limits.mean_field.family import MeanField, Scaled
-from hdica.limits.moving.path import Moving
+from hdica.limits.moving.overlap import Moving
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (

@@ -17,10 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.aligned import aligned_zeros
-from hdica.finite.random.streams import Stream
-from hdica.finite.random.width import LANES
-from hdica.finite.record import Values, contiguous, fill_step_sizes, not_finite, steps_of
+from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.record import (
+    Values,
+    aligned_zeros,
+    contiguous,
+    fill_step_sizes,
+    not_finite,
+    steps_of,
+)
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source

@@ -12,18 +12,18 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.limit.asymptotics import (
+from hdica.systems.hebbian_ica.ode import (
+    as_matrix,
+    integrate,
+    make_field,
+    part_jacobians,
+)
+from hdica.systems.hebbian_ica.optimum import (
     annealed_decay,
     annealed_limit,
     critical_mu0,
     eigensystem,
     rates,
-)
-from hdica.systems.hebbian_ica.limit.equation_17 import (
-    as_matrix,
-    integrate,
-    make_field,
-    part_jacobians,
 )
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_limit.json").read_text())

@@ -5,8 +5,8 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.systems.hebbian_ica.methods import asymptotics as hebbian_asymptotic_methods
-from hdica.systems.hebbian_ica.methods.asymptotics import annealing
+from hdica.systems.hebbian_ica import optimum as hebbian_asymptotic_methods
+from hdica.systems.hebbian_ica.optimum import annealing
 
 
 def heb(**more):

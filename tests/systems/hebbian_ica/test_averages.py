@@ -12,8 +12,14 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, mean_function, quadrature
-from hdica.systems.hebbian_ica.limit.nodes import product, source_rule
+from hdica.systems.hebbian_ica.averages import (
+    COARSE,
+    FINE,
+    mean_function,
+    product,
+    quadrature,
+    source_rule,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_limit.json").read_text())
 PHI = {"cubic": "x**3", "tanh": "tanh(x)"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.systems.hebbian_ica.limit import bias
+from hdica.systems.hebbian_ica import fluctuations as bias
 
 ONE = {"mu": 0.05, "sources": ["uniform"], "start": {"overlap": 0.8}}
 TWO = {

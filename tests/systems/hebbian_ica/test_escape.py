@@ -17,9 +17,15 @@ from hdica.limits.diffusion.escape import (
     optimum,
     scaled_time,
 )
-from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape, last_survival
-from hdica.systems.hebbian_ica.escape.moments import finite_range, one_step
-from hdica.systems.hebbian_ica.escape.times import escape
+from hdica.systems.hebbian_ica.escape_times import (
+    Race,
+    escape,
+    finite_range,
+    first_escape,
+    last_escape,
+    last_survival,
+    one_step,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_escape.json").read_text())
 CUBIC, TANH = parse_formula("x**3"), parse_formula("tanh(x)")

@@ -11,8 +11,8 @@ import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.systems.hebbian_ica.limit.averages import mean_function
-from hdica.systems.hebbian_ica.limit.equation_17 import (
+from hdica.systems.hebbian_ica.averages import mean_function
+from hdica.systems.hebbian_ica.ode import (
     as_matrix,
     eigenvalues,
     jacobian,

@@ -12,8 +12,8 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.limits.overlap import drift as overlap
-from hdica.systems.hebbian_ica.limit.equation_17 import integrate, make_field
-from hdica.systems.hebbian_ica.limit.fluctuations import noise, solve_fluctuations
+from hdica.systems.hebbian_ica.fluctuations import noise, solve_fluctuations
+from hdica.systems.hebbian_ica.ode import integrate, make_field
 from hdica.systems.online_ica import system as online_ica
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_limit.json").read_text())

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdica.systems.hebbian_ica.finite.passage import passages
-from hdica.systems.hebbian_ica.finite.rule import run_chains
+from hdica.systems.hebbian_ica.passage import passages
+from hdica.systems.hebbian_ica.rule import run_chains
 from hdica.systems.hebbian_ica.system import rule
 from tests.systems.hebbian_ica.cases import hebbian, stream_of
 
@@ -37,35 +37,35 @@ def test_a_passage_is_the_first_of_the_chain_s_own_path(system):
     n, level, problem = 20, 0.7, rule(system)
     found = passages(problem, n, streams(5), level, 400_000)
     for seed, passage in enumerate(found):
-        times = np.arange(passage.first_all + 1) / n
+        times = np.arange(passage.last + 1) / n
         ((values, _),) = run_chains([problem], times, n, [stream_of(seed, n)])
         k, m = problem.shape
         nearest = np.abs(values["R"]).max(axis=2 if k <= m else 1)
-        assert passage.first_any == np.flatnonzero(nearest.max(axis=1) >= level)[0]
-        assert passage.first_all == np.flatnonzero(nearest.min(axis=1) >= level)[0]
-        assert passage.steps == passage.first_all
-        assert passage.R.tobytes() == values["R"][-1].tobytes()
+        assert passage.first == np.flatnonzero(nearest.max(axis=1) >= level)[0]
+        assert passage.last == np.flatnonzero(nearest.min(axis=1) >= level)[0]
+        assert passage.steps == passage.last
+        assert passage.overlaps.tobytes() == values["R"][-1].tobytes()
 
 
 @pytest.mark.parametrize("system", [RACE, PAIR], ids=["K1 M1", "K2 M2"])
 def test_a_passage_does_not_depend_on_the_chains_beside_it(system):
     many = passages(rule(system), 20, streams(21), 0.7, 5000)
-    assert 0 < sum(passage.first_all < 0 for passage in many) < 21
+    assert 0 < sum(passage.last < 0 for passage in many) < 21
     for seed, one in enumerate(many):
         alone = first_passage(system, 20, stream_of(seed, 20), 0.7, 5000)
         assert one[:2] == alone[:2]
         assert one[3:] == alone[3:]
-        assert one.R.tobytes() == alone.R.tobytes()
+        assert one.overlaps.tobytes() == alone.overlaps.tobytes()
 
 
 def test_who_is_there_at_the_start_and_who_never_comes():
     there = first_passage(hebbian(nu=1.0), 20, stream_of(0), 0.5, 10)
-    assert (there.first_any, there.first_all, there.steps) == (0, 0, 0)
-    assert there.R.tolist() == [[0.6]]
+    assert (there.first, there.last, there.steps) == (0, 0, 0)
+    assert there.overlaps.tolist() == [[0.6]]
     never = first_passage(hebbian(nu=0.01), 20, stream_of(0), 0.9, 300)
-    assert (never.first_any, never.first_all, never.steps) == (-1, -1, 300)
+    assert (never.first, never.last, never.steps) == (-1, -1, 300)
     none = first_passage(hebbian(nu=0.01), 20, stream_of(0), 0.9, 0)
-    assert (none.first_any, none.steps, none.R.tolist()) == (-1, 0, [[0.6]])
+    assert (none.first, none.steps, none.overlaps.tolist()) == (-1, 0, [[0.6]])
 
 
 def test_a_chain_that_diverges_says_so_and_others_go_on():
@@ -75,18 +75,18 @@ def test_a_chain_that_diverges_says_so_and_others_go_on():
     ends = [passage.diverged for passage in found]
     assert all(why.startswith("the update was not finite at step ") for why in ends)
     assert all(f"at step {p.steps} " in p.diverged for p in found)
-    assert all(np.isnan(passage.R).all() for passage in found)
-    assert all(passage.first_all == -1 for passage in found)
+    assert all(np.isnan(passage.overlaps).all() for passage in found)
+    assert all(passage.last == -1 for passage in found)
 
 
 def test_a_chain_that_is_through_has_not_diverged_whatever_comes_after():
     system = hebbian(sources=["laplace"], sigma=[1], eta=0.1)
     for passage in passages(rule(system), 20, streams(12), 0.5, 500):
-        assert (passage.first_all, passage.steps, passage.diverged) == (0, 0, "")
+        assert (passage.last, passage.steps, passage.diverged) == (0, 0, "")
     for passage in passages(rule(system), 20, streams(12), 1e9, 500):
         assert passage.diverged == ""
-        assert passage.first_all == passage.steps > 0
-        assert abs(passage.R[0, 0]) >= 1e9
+        assert passage.last == passage.steps > 0
+        assert abs(passage.overlaps[0, 0]) >= 1e9
 
 
 @pytest.mark.deep
@@ -101,7 +101,7 @@ def test_mean_escape_times_agree_with_those_of_other_code(source, n, nu, count):
     mean = float(np.sum(weights * [c["mean"] for c in known]) / weights.sum())
     system = hebbian(sources=[source], nu=nu, start="random")
     found = passages(rule(system), n, streams(count, n), 0.8, 60 * n**3)
-    times = np.array([passage.first_any for passage in found]) / n**3
+    times = np.array([passage.first for passage in found]) / n**3
     assert np.all(times > 0)
     error = times.std(ddof=1) / np.sqrt(count)
     assert abs(times.mean() - mean) < 4 * np.hypot(error, weights.sum() ** -0.5)
@@ -113,7 +113,7 @@ def test_the_first_of_two_sources_is_found_in_half_the_time():
     known = GOLDEN["escape_of_several"]["K1M2"]
     system = hebbian(sources=["rademacher"] * 2, nu=2.0, start="random")
     found = passages(rule(system), 100, streams(64, 100), 0.8, 20_000_000)
-    times = np.array([passage.first_any for passage in found]) / 1e6
+    times = np.array([passage.first for passage in found]) / 1e6
     error = times.std(ddof=1) / 8
     assert abs(times.mean() - known["first"]) < 4 * np.hypot(error, known["se"])
 
@@ -136,4 +136,4 @@ def test_large_step_sizes_stay_trapped():
     """n = 100, nu = 4: no escape in 10^7 steps of other code; the mean is 5.85e8."""
     system = hebbian(sources=["uniform"], nu=4.0, start="random")
     found = passages(rule(system), 100, streams(4, 100), 0.8, 1_000_000)
-    assert [passage.first_any for passage in found] == [-1] * 4
+    assert [passage.first for passage in found] == [-1] * 4

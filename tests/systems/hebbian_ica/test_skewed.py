@@ -14,14 +14,14 @@ from hdica.analysis.escape.compute import escape, steps
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.escape.skewed import (
+from hdica.systems.hebbian_ica.passage import passages
+from hdica.systems.hebbian_ica.skewed import (
     skew_near_zero,
     skewed_escape,
     skewed_optimum,
     skewed_range,
     skewed_time,
 )
-from hdica.systems.hebbian_ica.finite.passage import passages
 from hdica.systems.hebbian_ica.system import rule
 from tests.systems.hebbian_ica.cases import hebbian, stream_of
 
@@ -40,9 +40,9 @@ def times(one, n, count, most=40.0):
     """Steps over n^2 of the first and the last passage, and R at the last."""
     streams = [stream_of(seed, n, "skewed") for seed in range(count)]
     found = passages(rule(one), n, streams, 0.8, int(most * n**2))
-    assert all(p.first_all >= 0 for p in found)
-    first, last = ([getattr(p, k) / n**2 for p in found] for k in ("first_any", "first_all"))
-    return np.array(first), np.array(last), np.array([p.R for p in found])
+    assert all(p.last >= 0 for p in found)
+    first, last = ([getattr(p, k) / n**2 for p in found] for k in ("first", "last"))
+    return np.array(first), np.array(last), np.array([p.overlaps for p in found])
 
 
 def z_of(sample, mean):

@@ -9,12 +9,16 @@ from scipy.optimize import brentq
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.limit.equation_17 import jacobian, make_field
-from hdica.systems.hebbian_ica.states.certificate import certify, needed
-from hdica.systems.hebbian_ica.states.found import states
-from hdica.systems.hebbian_ica.states.polynomial import polynomial, rates, rates_and_slopes
-from hdica.systems.hebbian_ica.states.search import search
-from hdica.systems.hebbian_ica.states.symmetries import representatives, symmetries
+from hdica.systems.hebbian_ica.certificate import certify, needed, states
+from hdica.systems.hebbian_ica.ode import jacobian, make_field
+from hdica.systems.hebbian_ica.polynomial import (
+    polynomial,
+    rates,
+    rates_and_slopes,
+    representatives,
+    symmetries,
+)
+from hdica.systems.hebbian_ica.search import search
 from tests.systems.hebbian_ica import fixed_points_campaign as campaign
 from tests.systems.hebbian_ica.fixed_points_reference import images, newton, random_starts, rate
 

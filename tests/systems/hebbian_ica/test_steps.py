@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from hdica.finite.random.streams import point_stream, run_length
-from hdica.systems.hebbian_ica.finite.rule import VectorState, _vector, run_chains, run_vector
-from hdica.systems.hebbian_ica.finite.start import first_overlaps, first_weights
+from hdica.systems.hebbian_ica.rule import (
+    VectorState,
+    _vector,
+    first_overlaps,
+    first_weights,
+    run_chains,
+    run_vector,
+)
 from hdica.systems.hebbian_ica.system import HebbianICA, rule
 from tests.reference import LaneNormals
 from tests.systems.hebbian_ica.reference import ReducedNumbers, positive, reduced_step, step

@@ -16,9 +16,9 @@ from hdica.systems.hebbian_ica.fields import (
     stability,
     start_overlap,
 )
-from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
-from hdica.systems.hebbian_ica.finite.varied import run_varied_chain, run_varied_vector
+from hdica.systems.hebbian_ica.rule import run_chains, run_vector
 from hdica.systems.hebbian_ica.system import HebbianICA, plain_refusal, rule
+from hdica.systems.hebbian_ica.varied import run_varied_chain, run_varied_vector
 from hdica.systems.registry import record_of
 
 

@@ -11,9 +11,9 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.averages.expectations import average
-from hdica.systems.hebbian_ica.escape.coefficients import (
+from hdica.systems.hebbian_ica.api import (
     conflict,
-    conflict_region,
+    conflict_intervals,
     near_zero,
     restoring,
 )
@@ -97,14 +97,14 @@ def test_signs_conflict_for_tanh_and_a_three_point_source():
 
 
 def test_region_of_conflict():
-    ((low, high),) = conflict_region(TANH, three_points, 0.1, 0.9)
+    ((low, high),) = conflict_intervals(TANH, three_points, 0.1, 0.9)
     assert low == pytest.approx(1 / 3, abs=1e-10)  # kappa4 = 1/p - 3
     # <s tanh s> - <1 - tanh^2 s> in closed form at the upper end.
     a = 1 / math.sqrt(high)
     t = math.tanh(a)
     assert high * a * t - (1 - high) - high * (1 - t * t) == pytest.approx(0, abs=1e-10)
     assert high == pytest.approx(0.47634, abs=5e-6)
-    assert conflict_region(CUBIC, three_points, 0.1, 0.9) == ()
+    assert conflict_intervals(CUBIC, three_points, 0.1, 0.9) == ()
 
 
 def test_no_conflict_for_the_cubic_function():

@@ -10,9 +10,9 @@ from hdica import limit, simulate
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
+from hdica.systems.hebbian_ica.adaptive import gain, solve_adaptive
 from hdica.systems.hebbian_ica.fields import mu_of
-from hdica.systems.hebbian_ica.limit.adaptive import gain, solve_adaptive
-from hdica.systems.hebbian_ica.limit.varied import Problem
+from hdica.systems.hebbian_ica.ode import Problem
 from hdica.systems.hebbian_ica.system import HebbianICA
 
 QUINTIC = "(x**5 - 4*x**3)/18"

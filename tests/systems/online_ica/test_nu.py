@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 import hdica
-from hdica.finite.observe import OVERLAP
 from hdica.finite.projected.chain import run_together
 from hdica.finite.projected.passage import passages
 from hdica.finite.random.streams import streams_of
+from hdica.finite.record import OVERLAP
 from hdica.systems.fields import at_dimension
 from hdica.systems.method import varied
 from hdica.systems.online_ica.system import rule
@@ -148,9 +148,14 @@ def test_a_passage_is_the_first_of_the_chain_s_own_path_whatever_runs_beside_it(
 
 def test_who_is_there_at_the_start_and_who_never_comes():
     there = rule(at_dimension(ica(start={"overlap": 0.6, "exact": True}), 20)).chain
-    assert passages(there, 20, [stream(0)], 0.5, 10)[0] == (0, 0, "")
-    assert passages(there, 20, [stream(0)], 0.999999, 300)[0] == (-1, 300, "")
-    assert passages(there, 20, [stream(0)], 0.999999, 0)[0] == (-1, 0, "")
+
+    def end(level, most):
+        passage = passages(there, 20, [stream(0)], level, most)[0]
+        return passage.first, passage.last, passage.steps, passage.diverged
+
+    assert end(0.5, 10) == (0, 0, 0, "")
+    assert end(0.999999, 300) == (-1, -1, 300, "")
+    assert end(0.999999, 0) == (-1, -1, 0, "")
 
 
 def test_a_chain_that_diverges_says_so():

@@ -10,7 +10,7 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.passage import action
+from hdica.limits.passage import wkb
 from tests.systems.online_ica.exponent_reference import GOLDEN as DRAWN
 from tests.systems.online_ica.exponent_reference import reference
 
@@ -120,7 +120,7 @@ def test_near_the_fold_the_bend_of_p_is_seen():
 
 
 def test_what_refinement_does_not_find_is_refused(monkeypatch):
-    monkeypatch.setattr(action, "WORST_PREFACTOR", 1e-12)
+    monkeypatch.setattr(wkb, "WORST_PREFACTOR", 1e-12)
     with pytest.raises(HdicaError, match="refinement does not find the exponent"):
         hdica.escape_exponent(ica("rademacher", tau=0.08))
 
@@ -129,7 +129,7 @@ def test_tails_that_the_tilted_law_moves_into_are_refused():
     """A fifth of the samples is normal and wider than 1: E exp(p J) is infinite as Q -> 0."""
     wide = make_source({"mixture": {"weights": [0.8, 0.2], "means": [0, 0], "sds": [0.5, 2]}})
     with pytest.raises(HdicaError, match="heavier than Gaussian"):
-        action.action(parse_formula("-x**3", "x"), wide, 0.01, 0.3)
+        wkb.action(parse_formula("-x**3", "x"), wide, 0.01, 0.3)
 
 
 def test_the_time_at_n_carries_the_errors_of_both():

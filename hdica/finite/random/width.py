@@ -1,5 +1,0 @@
-"""How many numbers stand side by side in compiled code."""
-
-LANES = 8
-"""Numbers in one vector of the kernels, and chains that run side by side: part of the definition
-of every result, as sums add lane by lane."""

@@ -1,0 +1,263 @@
+"""A chain of one overlap at finite n, and the law of its first passages.
+
+Two rules reduce to such a chain exactly: one that restores the length of its estimate at every
+step, as (2) of Wang and Lu 2017, and one that leaves it free, as (13) of Rattray (2002) with
+K = M = 1. A chain gives the kernel of its step on polynomials of the overlap; where the length is
+restored also the mean and the variance of a step, which are a diffusion.
+
+Its escape from 0 has four theories: as n -> infinity and as a diffusion at n in
+:mod:`hdica.limits.diffusion.escape`, exactly at n here, and at a fixed step size as n -> infinity
+in :mod:`hdica.limits.passage.wkb`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.sources import Source
+from hdica.limits.diffusion.escape import Begin, Range, begin, summit_of
+from hdica.limits.diffusion.first_passage import Diffusion
+from hdica.limits.passage.collocation import Collocation, collocated, long_collocated
+from hdica.limits.passage.step import Function, Grid, Points, long_step, sphere_nodes, step_of
+
+Array = NDArray[np.float64]
+_TERMS, _PER_WIDTH, _MOST = 60, 3.0, 400
+"""Polynomials: at least, for each unit of sqrt(n) since what happens has the width n^-1/2, at most.
+"""
+_ROUNDS = 2
+WORST = 0.03
+"""Relative error of a mean from which on nothing is given."""
+_SPHERE = 60
+"""Nodes of a random start to begin with: where it reaches the threshold they must be many."""
+_SHARE = 0.3
+"""Part of the change before the last one that counts: what remains of it is less."""
+_PLACES = 48
+"""Overlaps at which the moments of a step are taken; even functions of Q between them."""
+
+
+class _Refined(Protocol):
+    """How finely a step is resolved."""
+
+    def coarser(self) -> Self:
+        """With fewer nodes."""
+
+    def finer(self) -> Self:
+        """With more nodes."""
+
+
+Nodes = TypeVar("Nodes", bound=_Refined)
+
+
+class OverlapChain(Protocol[Nodes]):
+    """A chain of one overlap at one n, and when it has escaped.
+
+    ``enough`` is the relative error of a mean that is small enough, ``first`` the numbers of nodes
+    to begin with, ``step_size`` and ``remedy`` what is said of a passage that is too long.
+    """
+
+    @property
+    def n(self) -> int:
+        """The dimension, at least 3."""
+
+    @property
+    def threshold(self) -> float:
+        """The absolute overlap at which the chain has escaped."""
+
+    @property
+    def enough(self) -> float:
+        """The relative error of a mean that is small enough."""
+
+    @property
+    def first(self) -> Nodes:
+        """Numbers of nodes to begin with."""
+
+    @property
+    def step_size(self) -> str:
+        """The step size, as a sentence names it."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where a passage is too long."""
+
+    def kernel(self, terms: int, nodes: Nodes) -> Collocation:
+        """One step below the threshold, on so many polynomials of the overlap."""
+
+
+@dataclass(frozen=True)
+class NormalisedChain:
+    """A rule that restores the length of its estimate, and when it has escaped."""
+
+    f: Function
+    source: Source
+    tau: float
+    n: int
+    threshold: float
+    even: bool  # whether Q and -Q are alike
+    enough: float = 1e-6
+    first: Points = field(default_factory=Points)
+
+    @property
+    def step_size(self) -> str:
+        """The step size, as a sentence names it."""
+        return f"tau = {self.tau:.6g}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do where a passage is too long."""
+        return "WKB is the better the longer it is; or take a smaller step size or n"
+
+    def kernel(self, terms: int, nodes: Points) -> Collocation:
+        """One step below the threshold, on so many polynomials of the overlap."""
+        step = step_of(self.f, self.source, self.tau, self.n, nodes)
+        return collocated(step, self.threshold, terms, self.even)
+
+    def diffusion(self, nodes: Points, places: int) -> Diffusion:
+        """The diffusion with the mean and the variance of one step, where Q and -Q are alike."""
+        step = step_of(self.f, self.source, self.tau, self.n, nodes)
+        # Even numbers of points leave out 0, where the mean over Q is none.
+        x = np.cos((np.arange(places) + 0.5) * math.pi / (2 * places))
+        moments = [step.moments(self.threshold * float(at)) for at in x]
+        means, variances = np.array(moments).T
+        slope, noise = (
+            Chebyshev(_even_series(values)) for values in (means / (self.threshold * x), variances)
+        )
+
+        def even(q: Array) -> Array:
+            return np.asarray(2 * (q / self.threshold) ** 2 - 1)
+
+        return Diffusion(
+            lambda q: np.asarray(q * slope(even(q))), lambda q: np.asarray(noise(even(q)))
+        )
+
+
+@dataclass(frozen=True)
+class FreeChain:
+    """A rule that leaves the length of its estimate free, and when sqrt(q) |A| has escaped."""
+
+    f: Function
+    source: Source
+    eta: float
+    alpha: float
+    n: int
+    threshold: float
+    even: bool  # whether A and -A are alike
+    odd: bool  # whether f is, and the source symmetric
+    enough: float = 5e-4
+    first: Grid = field(default_factory=Grid)
+
+    @property
+    def step_size(self) -> str:
+        """The step size, as a sentence names it."""
+        return f"eta = {self.eta:.6g}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do where a passage is too long."""
+        return "take a smaller step size or n"
+
+    def kernel(self, terms: int, nodes: Grid) -> Collocation:
+        """One step below the threshold, on so many polynomials of the direction's overlap."""
+        rates = self.eta, self.alpha
+        step = long_step(self.f, self.source, rates, self.n, nodes, self.odd)
+        return long_collocated(step, self.threshold, terms, nodes, self.even)
+
+
+def _even_series(values: Array) -> Array:
+    """Chebyshev coefficients in 2 x^2 - 1 of an even function at the points cos((k+1/2) pi/2m)."""
+    m = values.size
+    angles = np.multiply.outer(np.arange(m), (np.arange(m) + 0.5) * math.pi / m)
+    coefficients = 2 / m * np.sum(np.cos(angles) * values, axis=1)
+    coefficients[0] /= 2
+    return np.asarray(coefficients)
+
+
+def diffusion_range(chain: NormalisedChain, start: Begin) -> Range:
+    """The escape of |Q| by the diffusion at n, in steps, for an f of which Q and -Q are alike."""
+    points = chain.first
+    coarse, fine = chain.diffusion(points, _PLACES), chain.diffusion(points.finer(), 2 * _PLACES)
+    of_r, root = begin(start, chain.n), math.sqrt(chain.n)
+    first = (lambda q: of_r(q * root)) if callable(of_r) else of_r / root
+    summit = summit_of(fine, chain.threshold)
+    return Range(fine, chain.threshold, first, summit, float(chain.n) ** 3, coarse=coarse)
+
+
+@dataclass(frozen=True, eq=False)
+class PassageLaw:
+    """The law of the number of steps from one start."""
+
+    kernel: Collocation
+    weights: Array  # mean polynomials of the start
+    error: float = math.inf  # relative, of the mean
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean."""
+        return float(np.sum(self.weights * self.kernel.mean))
+
+    @cached_property
+    def sd(self) -> float:
+        """The standard deviation."""
+        square = float(np.sum(self.weights * self.kernel.second))
+        return math.sqrt(max(square - self.mean * self.mean, 0.0))
+
+    def survival(self, steps: Array) -> Array:
+        """Probability of no passage within numbers of steps."""
+        return self.kernel.survival(self.weights, np.asarray(steps, dtype=float))
+
+
+def _start(kernel: Collocation, begin: Begin, n: int, nodes: int) -> Array:
+    """The mean of every polynomial over the start, a random one by so many nodes."""
+    if begin == "random":
+        rule = sphere_nodes(n, nodes)
+        return np.asarray(np.sum(rule.weights[:, None] * kernel.at(rule.points), axis=0))
+    return kernel.at(np.array([0.0 if begin == "zero" else float(begin)]))[0]
+
+
+def _moved(first: float, second: float, last: float) -> float:
+    """The larger of two changes of a mean, relative; 1 for a mean that is none."""
+    moved = max(abs(last - second), abs(second - first) * _SHARE)
+    return moved / last if last > 0 else 1.0
+
+
+def exact_passage(chain: OverlapChain[Nodes], begin: Begin) -> PassageLaw:
+    """Steps until the overlap reaches the threshold, from ``"zero"``, ``"random"`` or a value.
+
+    Polynomials and nodes are made more until the mean changes by little enough, relative; its
+    error is the larger of the last two changes, since one may be small by chance where the nodes
+    meet the threshold, and what rounding does.
+
+    Raises
+    ------
+    HdicaError
+        If the mean is not known to three per cent, as for the longest passages.
+    """
+    terms = min(max(_TERMS, math.ceil(_PER_WIDTH * math.sqrt(chain.n))), _MOST)
+    points, nodes = chain.first, _SPHERE
+
+    def level(terms: int, points: Nodes, nodes: int) -> PassageLaw:
+        kernel = chain.kernel(terms, points)
+        return PassageLaw(kernel, _start(kernel, begin, chain.n, nodes))
+
+    levels = [level(terms * 2 // 3, points.coarser(), nodes * 2 // 3), level(terms, points, nodes)]
+    for _ in range(_ROUNDS):
+        terms, points, nodes = terms * 3 // 2, points.finer(), nodes * 3 // 2
+        levels.append(level(terms, points, nodes))
+        error = _moved(*(law.mean for law in levels[-3:]))
+        if error < chain.enough:
+            break
+    law = replace(levels[-1], error=error + levels[-1].kernel.rounding)
+    if not law.error <= WORST:
+        raise HdicaError(
+            f"the passage of n = {chain.n} with {chain.step_size} is too long, or its samples "
+            f"too rough, for the exact equation: about {law.mean:.2g} steps, known to "
+            f"{law.error:.1g} of that at best and allowed to {WORST:g} ({chain.remedy})"
+        )
+    return law

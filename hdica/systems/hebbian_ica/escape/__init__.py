@@ -1,1 +1,0 @@
-"""Escape from R = 0."""

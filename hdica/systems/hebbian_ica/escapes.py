@@ -1,0 +1,392 @@
+"""Escape of Hebbian ICA from R = 0 by theory: its law as n grows and at n, and the potential.
+
+The clock there is s = t/n^2: n^3 steps are one unit (Rattray 2002, section 4.2). Exactly at n it is
+that of one projection and one source.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.finite.random.streams import digest
+from hdica.ingredients.save import Save
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.trap import Trap, near_zero, safe_exp
+from hdica.limits.diffusion.escape import Begin
+from hdica.limits.passage.chain import FreeChain, PassageLaw, exact_passage
+from hdica.systems.fields import averages, formula
+from hdica.systems.first_passage import (
+    ERROR,
+    EXPONENT,
+    KRAMERS,
+    MEAN,
+    MEAN_OPTIMAL,
+    MEDIAN,
+    NU_OPTIMAL,
+    SD,
+    SURVIVAL,
+    UNIT,
+    at_ages,
+    exact_values,
+    over_age,
+)
+from hdica.systems.hebbian_ica.escape_times import Escape, escape
+from hdica.systems.hebbian_ica.fields import (
+    given_rate,
+    in_unit,
+    signs,
+    sources,
+    start_overlap,
+    unit,
+)
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    plain_refusal,
+)
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    DIFFUSIONS,
+    NUMERICS,
+    PASSAGES,
+    About,
+    Cost,
+    Limit,
+    Outputs,
+    Role,
+    Scope,
+    Size,
+    kernel_of,
+    refusal,
+)
+from hdica.systems.outputs import Array, Output, PointResult
+
+PAPER = "Rattray (2002)"
+HOME = "hdica.systems.hebbian_ica"
+PAIR = ("projection", "source")
+POSITIONS = np.linspace(-8.0, 8.0, 321)
+"""Values of r = sqrt(n) R at which the potential is given."""
+IGNORED = frozenset({"threshold"})
+"""Fields that matter to escape times alone."""
+_ANY = 10**6
+"""A dimension at which to ask whether a system has escape times: any would do."""
+
+ESCAPES = (
+    replace(MEAN, long_name="mean time of the first escape of any entry"),
+    replace(MEAN, name="mean_last", long_name="mean time after which no further entry escapes"),
+    replace(
+        MEAN,
+        name="pair_mean",
+        dims=PAIR,
+        long_name="mean escape time of one entry if it were alone",
+    ),
+    replace(SD, name="pair_sd", dims=PAIR),
+    replace(MEDIAN, name="pair_median", dims=PAIR),
+    replace(KRAMERS, dims=PAIR, long_name="Kramers' formula for that mean, with (27) corrected"),
+    replace(EXPONENT, dims=PAIR),
+    replace(SURVIVAL, long_name="probability that no entry has escaped until age times the mean"),
+    replace(
+        SURVIVAL,
+        name="survival_last",
+        long_name="probability that one can still escape after age mean_last",
+    ),
+    replace(ERROR, long_name="relative error of the mean times"),
+)
+BEST = tuple(replace(output, dims=PAIR) for output in (NU_OPTIMAL, MEAN_OPTIMAL))
+PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as printed", UNIT)
+
+
+def trap_refusal(system: HebbianICA, n: bool) -> str:
+    """Empty if the diffusion near R = 0 applies to this system, else why not.
+
+    With a dimension ``n`` any unit of the step size will do.
+    """
+    why = plain_refusal(system, "the diffusion near R = 0")
+    if why:
+        return why
+    if not n and unit(system) != "nu":
+        return (
+            f"the diffusion near R = 0 needs nu as n -> infinity, and {unit(system)} is given "
+            "(nu = n^2 eta stays finite there)"
+        )
+    if given_rate(system).constant is None:
+        return (
+            f"{unit(system)} = {getattr(system, unit(system))!r} is not allowed for the diffusion "
+            "near R = 0 (a constant step size)"
+        )
+    return ""
+
+
+def constant_nu(system: HebbianICA, n: int | None) -> float:
+    """Nu = n^2 eta of a constant step size."""
+    refusal = trap_refusal(system, n is not None)
+    if refusal:
+        raise HdicaError(refusal)
+    fixed = in_unit("nu", system, n).constant
+    assert fixed is not None
+    return fixed
+
+
+def beginning(system: HebbianICA, n: int | None) -> Begin:
+    """The start in the terms of escape times: ``"zero"``, ``"random"`` or R of K = M = 1."""
+    r0 = start_overlap(system)
+    if r0 is None:
+        return "random"
+    if not np.any(r0):
+        return "zero"
+    if n is None:
+        raise HdicaError(
+            f"start = {system.start} is not allowed for escape times as n -> infinity "
+            "(R is of order n^-1/2 there: 'zero' or 'random')"
+        )
+    if r0.size > 1:
+        raise HdicaError(
+            f"start = {system.start} is not allowed for escape times of several entries of R "
+            "('zero' or 'random')"
+        )
+    return float(r0[0, 0])
+
+
+def traps(system: HebbianICA) -> list[Trap]:
+    """P, kappa_4 and <phi'''(z)> of every source."""
+    phi = formula(system, "nonlinearity")
+    return [near_zero(phi, source) for source in sources(system)]
+
+
+def escape_of(system: HebbianICA, n: int | None) -> Escape:
+    """Escape times of the system from its start."""
+    return escape(
+        shared(system),
+        formula(system, "nonlinearity"),
+        [int(sign) for sign in signs(system)],
+        constant_nu(system, n),
+        n=n,
+        start=beginning(system, n),
+        threshold=system.threshold,
+    )
+
+
+def shared(system: HebbianICA) -> list[Source]:
+    """Laws of the sources, equal ones as one object: their escape times are computed once."""
+    by_spec: dict[bytes, Source] = {}
+    pairs = zip(system.sources, sources(system), strict=True)
+    return [by_spec.setdefault(digest(spec), law) for spec, law in pairs]
+
+
+def escapes_at_all(system: HebbianICA, n: int | None) -> None:
+    """Refuse a system of which no entry escapes, or whose start has no escape time."""
+    constant_nu(system, n)
+    beginning(system, n)
+    allowed = [trap.sigma for trap in traps(system)]
+    if not set(allowed) & {int(sign) for sign in signs(system)}:
+        raise HdicaError(
+            f"sigma = {system.sigma} is not allowed for escape times (no entry escapes from "
+            f"R = 0: the signs with which they do are {allowed})"
+        )
+
+
+def escape_values(times: Escape, save: Save) -> dict[str, Array]:
+    """What all methods of escape times give, and of the best nu what is kept."""
+    first, last = times.first, times.last
+    return {
+        "mean": np.asarray(first),
+        "mean_last": np.asarray(last),
+        "pair_mean": times.mean,
+        "pair_sd": times.sd,
+        "pair_median": times.median,
+        "kramers": times.kramers,
+        "exponent": times.exponent,
+        "survival": at_ages(times.survival, first),
+        "survival_last": at_ages(times.survival_last, last),
+        "error": np.asarray(times.error),
+        **{o.name: getattr(times, o.name) for o in BEST if o.name in save.extra},
+    }
+
+
+def _result(system: HebbianICA, times: Escape, save: Save) -> PointResult:
+    values = escape_values(times, save)
+    if times.n is None:
+        nu = constant_nu(system, None)
+        row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
+        values["printed"] = np.where(np.isfinite(times.mean), row, math.inf)
+    return PointResult(values)
+
+
+def _escape(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    return _result(system, escape_of(system, n), save)
+
+
+_ENGINES = (*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME)
+ESCAPE = Limit[HebbianICA](
+    name="escape",
+    role=Role.ESCAPE,
+    rank=1,
+    about=About(
+        text="laws of the first and the last escape as n → ∞ at fixed ν",
+        accuracy="converged",
+        equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
+        engines=_ENGINES,
+        # Points from before the law of the last escape lack one of the outputs.
+        version=f"{kernel_of(_ENGINES)}, law of the last",
+    ),
+    outputs=Outputs((*ESCAPES, PRINTED), extras=BEST, coords=over_age),
+    cost=Cost(seconds=lambda system, n, last: 0.45),
+    scope=Scope(
+        refuses=refusal(lambda system: escapes_at_all(system, None)),
+        ignores=frozenset({"alpha", "threshold"}),
+    ),
+    run=_escape,
+)
+ESCAPE_DIFFUSION = replace(
+    ESCAPE,
+    name="escape_diffusion",
+    rank=None,
+    about=replace(
+        ESCAPE.about,
+        text="the same by the diffusion at n",
+        accuracy="approximate",
+        equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
+    ),
+    outputs=replace(ESCAPE.outputs, always=ESCAPES, extras=()),
+    cost=Cost(seconds=lambda system, n, last: 0.4, prepares=averages("drift", "noise", "second")),
+    scope=Scope(
+        refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
+        ignores=frozenset({"alpha"}),
+        n=Size.DIMENSION,
+    ),
+)
+
+
+def _trapping(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    nu, columns = constant_nu(system, None), traps(system)
+    sigma, noise = signs(system), columns[0].power * nu**2
+    shape = (sigma.size, len(columns))
+    turned = [[trap.sigma * s for trap in columns] for s in sigma]
+    # With the other sign both terms of (26) confine.
+    u = [
+        [
+            t.potential(nu, POSITIONS, escaping=sign > 0)
+            for t, sign in zip(columns, row, strict=True)
+        ]
+        for row in turned
+    ]
+    escaping = np.array(turned) > 0
+    heights = [t.barrier(nu) / noise for t in columns]
+    ends = {"barrier": heights, "summit": [t.summit(nu) for t in columns]}
+    tables = {
+        k: np.where(escaping, np.broadcast_to(np.array(v, dtype=float), shape), math.inf)
+        for k, v in ends.items()
+    }
+    return PointResult({"U": np.array(u, dtype=float) / noise, **tables})
+
+
+TRAPPING = Limit[HebbianICA](
+    name="trapping",
+    role=Role.OTHER,
+    about=About(
+        text="the potential of √n R",
+        accuracy="exact",
+        equations=f"{PAPER}, (26) over the D of (25)",
+        engines=(*COMMON, AVERAGES, HOME),
+    ),
+    outputs=Outputs(
+        (
+            Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
+            Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
+            Output("summit", PAIR, "r at the top of the barrier"),
+        ),
+        coords=lambda times: {"r": POSITIONS},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-2),
+    scope=Scope(
+        refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
+        ignores=frozenset({"alpha", "threshold", "start"}),
+    ),
+    run=_trapping,
+)
+
+
+_LEAST = 3
+
+_BOTH = ("mean", "mean_last", "pair_mean", "pair_sd", "survival", "survival_last", "error")
+OUTPUTS = (
+    *(output for output in ESCAPES if output.name in _BOTH),
+    replace(SD, long_name="standard deviation of the time of the first escape"),
+)
+"""One entry is the first that escapes, and the last."""
+
+
+def check(system: HebbianICA, n: int) -> None:
+    """Refuse what has no escape that one equation gives."""
+    escapes_at_all(system, n)
+    shape = system.projections, len(system.sources)
+    if shape != (1, 1):
+        raise HdicaError(
+            f"projections and sources: {shape[0]} and {shape[1]} are not allowed for exact escape "
+            "times (one of each: the equation has the overlap and its length alone)"
+        )
+    if not system.alpha < 1:
+        raise HdicaError(
+            f"alpha = {system.alpha} is not allowed for exact escape times (alpha < 1: W'W = 1 is "
+            "approached evenly there)"
+        )
+
+
+def exact_law(system: HebbianICA, n: int) -> PassageLaw:
+    """The law of the number of steps of the chain at n."""
+    check(system, n)
+    if n < _LEAST:
+        raise HdicaError(f"n: {n} is not allowed (at least {_LEAST})")
+    phi, law, sigma = formula(system, "nonlinearity"), sources(system)[0], float(signs(system)[0])
+    eta = in_unit("eta", system, n).constant
+    assert eta is not None
+    chain = FreeChain(
+        lambda y: sigma * phi.value(y),
+        law,
+        eta,
+        system.alpha,
+        n,
+        system.threshold,
+        even=phi.is_odd or law.symmetric,
+        odd=phi.is_odd and law.symmetric,
+    )
+    return exact_passage(chain, beginning(system, n))
+
+
+def _exact(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    values = exact_values(exact_law(system, n), n)
+    values |= {"mean_last": values["mean"], "survival_last": values["survival"]}
+    values |= {f"pair_{name}": values[name][None, None] for name in ("mean", "sd")}
+    return PointResult(values)
+
+
+ESCAPE_EXACT = replace(
+    ESCAPE,
+    name="escape_exact",
+    rank=None,
+    about=About(
+        text="law of the escape from R = 0 at n, from the exact chain (K = M = 1)",
+        accuracy="exact",
+        equations=(
+            f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation"
+        ),
+        engines=(*COMMON, AVERAGES, PASSAGES, HOME),
+    ),
+    outputs=replace(ESCAPE.outputs, always=OUTPUTS, extras=()),
+    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 40)),
+    scope=Scope(refuses=refusal(lambda system: check(system, _ANY)), n=Size.DIMENSION),
+    run=_exact,
+)
+
+METHODS = (ESCAPE_EXACT, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

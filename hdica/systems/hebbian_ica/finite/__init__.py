@@ -1,1 +1,0 @@
-"""The rule (13) at finite n."""

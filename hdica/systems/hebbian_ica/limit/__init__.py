@@ -1,1 +1,0 @@
-"""The limit (17) and what surrounds it."""
