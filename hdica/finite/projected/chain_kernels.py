@@ -208,10 +208,11 @@ def _stop(state, parameters, made, step):  # type: ignore[no-untyped-def]
 @numba.njit
 def _look(state, watch, step):  # type: ignore[no-untyped-def]
     """Note the lanes that have passed, and watch them no more."""
-    way, level, first, begun = watch
+    way, level, first, begun, reached = watch
     for lane in range(LANES):
         if way[lane] * abs(state[0, lane]) >= level[lane]:
             first[lane], level[lane] = begun[lane] + step, math.inf
+            reached[lane] = state[0, lane]
         elif math.isnan(state[0, lane]):
             level[lane] = math.inf
 
@@ -247,7 +248,8 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
         None, or for one feature what a first passage is: shape (LANES,) each, the way, 1 to reach a
         level from below and -1 to fall to it from above; the level that abs(Q) times the way is to
         reach, infinite where nothing is watched, and after it was reached; the steps at which it
-        was; and the steps made before this call. Level and steps are updated.
+        was; the steps made before this call; and Q when it was. All but the way and the steps
+        before are updated.
     made
         Shape (LANES,): steps completed, overwritten.
     """
@@ -264,6 +266,17 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
         ways, levels = load(pointer(watch[0]), 0), pointer(watch[1])
     made[:] = steps
     k = 0
+    if features is not None:
+        while k < steps:
+            e, rest, a, b, c, count = chain_draws(a, b, c, count, like, d)
+            pace = load(places[1], RATE * LANES) * load(sizes, k * LANES)
+            healthy = _moved(
+                places[0], sources, k * features * LANES, features, e, pace,
+                places[2], terms, f, rest, scratch,
+            )  # fmt: skip
+            if not all_true(healthy):
+                _stop(state, parameters, made, k)
+            k += 1
     while k < steps:
         q, s = load(places[0], 0), load(places[0], LANES)
         rate = load(places[1], RATE * LANES)
@@ -274,12 +287,7 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
         while fine and k < steps:
             e, rest, a, b, c, count = chain_draws(a, b, c, count, like, d)
             size = load(sizes, k * LANES)
-            if features is not None:
-                healthy = _moved(
-                    places[0], sources, k * features * LANES, features, e, rate * size,
-                    places[2], terms, f, rest, scratch,
-                )  # fmt: skip
-            elif source.ndim == 3:
+            if source.ndim == 3:
                 width = source.shape[1]
                 along, across, power = _means(
                     sources, k * width * LANES, width // 2, q, s, places[2], terms, f, scratch
@@ -297,9 +305,8 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
             else:
                 fine = all_true(healthy & (ways * magnitude(q) < level))
             k += 1
-        if features is None:
-            store(places[0], 0, q)
-            store(places[0], LANES, s)
+        store(places[0], 0, q)
+        store(places[0], LANES, s)
         if not fine:
             if watch is not None:
                 _look(state, watch, k)

@@ -155,7 +155,7 @@ class _Overlaps:
         self.way = np.full(LANES, -1.0 if falling else 1.0)
         self.high = level * self.way[0]
         self.level = np.full(LANES, np.inf)
-        self.first = np.full(LANES, -1)
+        self.first, self.reached = np.full(LANES, -1), np.zeros(LANES)
         self.generators = np.zeros(4 * LANES, dtype=np.uint64)
         self.state, self.parameters = np.zeros((2, LANES)), np.zeros((3, LANES))
         self.terms = lane_polynomials([rule.terms] * LANES)
@@ -169,6 +169,7 @@ class _Overlaps:
         self.generators[lane::LANES] = state
         there = self.way[lane] * abs(q) >= self.high
         self.first[lane], self.level[lane] = (0, np.inf) if there else (-1, self.high)
+        self.reached[lane] = q
         return self.rule.sources(stream("source")), self.rule.schedule
 
     def idle(self, lane: int) -> None:
@@ -180,7 +181,7 @@ class _Overlaps:
         return first, first
 
     def overlaps(self, lane: int) -> Array:
-        return self.state[:1, lane].copy()
+        return (self.state[0] if self.first[lane] < 0 else self.reached)[lane : lane + 1].copy()
 
     def why(self) -> str:
         return self.rule.why(self.n)
@@ -191,7 +192,7 @@ class _Overlaps:
         chain_steps(
             *(self.generators, self.state, self.n, self.source[:width], self.sizes[:width]),
             *(self.parameters, self.terms, self.rule.address, None),
-            *((self.way, self.level, self.first, begun), made),
+            *((self.way, self.level, self.first, begun, self.reached), made),
         )
 
 

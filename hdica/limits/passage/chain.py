@@ -59,8 +59,7 @@ Nodes = TypeVar("Nodes", bound=_Refined)
 class OverlapChain(Protocol[Nodes]):
     """A chain of one overlap at one n, and when it has escaped.
 
-    ``enough`` is the relative error of a mean that is small enough, ``first`` the numbers of nodes
-    to begin with, ``step_size`` and ``remedy`` what is said of a passage that is too long.
+    ``step_size`` and ``remedy`` are parts of the sentence that refuses a passage that is too long.
     """
 
     @property

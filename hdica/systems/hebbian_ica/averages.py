@@ -155,13 +155,13 @@ def normal_rule(phi: Formula, tolerance: float, fine: bool = True) -> Nodes:
 
 
 def product(
-    rules: Sequence[Nodes], most: int = MOST_POINTS, beside: int = 1
+    rules: Sequence[Nodes], most: int = MOST_POINTS, further: int = 1
 ) -> tuple[Array, Array]:
     """Points (points, dimensions) and weights (points,) of independent variables, a rule each.
 
-    ``most`` are allowed, with ``beside`` points of further variables at each of these.
+    ``most`` are allowed, with ``further`` points of further variables at each of these.
     """
-    count = int(np.prod([float(rule.points.size) for rule in rules])) * beside
+    count = int(np.prod([float(rule.points.size) for rule in rules])) * further
     if count > most:
         raise TooManyPoints(
             f"averages over {len(rules)} variables need {count} quadrature points (allowed are "

@@ -63,7 +63,7 @@ from hdica.systems.trials import alone
 _FLOOR = 8.0
 """Where r is reflected on the side that confines: the chance to be beyond is below 1e-15."""
 _VANISHES = 1e-9
-"""An average below this, relative to its scale, counts as zero: as where odd ones are told."""
+"""An average below this, relative to its scale, counts as zero, as in the test for odd ones."""
 _OPTIMA = 0.1, 0.6
 """Range of h in which the best is sought."""
 
