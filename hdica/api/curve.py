@@ -14,7 +14,7 @@ from hdica.api.limit import limit
 from hdica.api.steady import ends_of
 from hdica.errors import HdicaError, suggestion
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.mean_field.transitions.critical_curves import transition_curve
+from hdica.limits.mean_field.transitions.continuation import transition_curve
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import listed, text

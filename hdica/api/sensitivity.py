@@ -10,9 +10,9 @@ import xarray as xr
 
 from hdica.api.curve import field_maker
 from hdica.errors import HdicaError
-from hdica.ingredients.functionals import parse_functional
-from hdica.limits.bands.gradient import Change, gradient
-from hdica.limits.bands.targets import Function, means, overlap, penalty
+from hdica.ingredients.formula import parse_functional
+from hdica.limits.bands.solve import Change, gradient
+from hdica.limits.bands.sweep import Function, means, overlap, penalty
 from hdica.limits.mean_field.family import MeanField
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula
-from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.formula import Formula, parse_functional
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save

@@ -1,4 +1,6 @@
-"""The grammar of formulas: what a user's text may hold, read into a sympy expression.
+"""Conditions in formulas: comparisons and what joins them, as choices between two values.
+
+The grammar of formulas: what a user's text may hold, read into a sympy expression.
 
 A formula such as ``"x**3 - 0.1*x"`` is read by Python's tokenizer and parser into a syntax tree,
 and each node of the tree is checked and translated by hand. No user text is ever evaluated.
@@ -10,16 +12,80 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import sympy as sp
 
 from hdica.errors import HdicaError, closest
-from hdica.ingredients.conditions import MAX_COMPARISONS, Condition, condition_of
 from hdica.ingredients.functions import is_word
-from hdica.ingredients.switches import Largest
+from hdica.ingredients.switches import Choice, Largest
+
+Condition = Callable[[sp.Expr, sp.Expr], sp.Expr]
+"""The first of two values where the condition holds, else the second."""
+MAX_COMPARISONS = 12
+"""Each may double what is computed."""
+
+
+def _greater(s: sp.Expr, weight: int) -> Condition:
+    return lambda yes, no: Choice(s, yes, no, sp.Integer(weight))
+
+
+def _both(one: Condition, other: Condition) -> Condition:
+    return lambda yes, no: one(other(yes, no), no)
+
+
+def _either(one: Condition, other: Condition) -> Condition:
+    return lambda yes, no: one(yes, other(yes, no))
+
+
+def _opposite(one: Condition) -> Condition:
+    return lambda yes, no: one(no, yes)
+
+
+def _compared(node: ast.Compare, side: Callable[[ast.expr], sp.Expr]) -> Condition | None:
+    if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops):
+        return None
+    values = [side(one) for one in (node.left, *node.comparators)]
+    conditions = []
+    for op, (left, right) in zip(node.ops, pairwise(values), strict=True):
+        above = right - left if isinstance(op, ast.Lt | ast.LtE) else left - right
+        conditions.append(_greater(above, int(isinstance(op, ast.LtE | ast.GtE))))
+    return reduce(_both, conditions)
+
+
+def condition_of(
+    node: ast.expr,
+    side: Callable[[ast.expr], sp.Expr],
+    inner: Callable[[ast.expr], Condition | None],
+) -> Condition | None:
+    """The condition that a part of a formula is, or None.
+
+    ``side`` reads what is compared, ``inner`` the conditions that are joined: by ``and``, ``or``
+    and ``not``, or as NumPy joins them, by ``&``, ``|`` and ``~``.
+    """
+    match node:
+        case ast.Compare():
+            return _compared(node, side)
+        case ast.UnaryOp(op=ast.Not() | ast.Invert()):
+            condition = inner(node.operand)
+            return None if condition is None else _opposite(condition)
+        case ast.BoolOp(op=op, values=values):
+            return _joined([inner(one) for one in values], isinstance(op, ast.And))
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() as op):
+            sides = [inner(node.left), inner(node.right)]
+            return _joined(sides, isinstance(op, ast.BitAnd))
+    return None
+
+
+def _joined(parts: list[Condition | None], both: bool) -> Condition | None:
+    conditions = [one for one in parts if one is not None]
+    if len(conditions) < len(parts):
+        return None
+    return reduce(_both if both else _either, conditions)
+
 
 MAX_LENGTH = 300
 MAX_DEPTH = 40
@@ -119,12 +185,12 @@ class _Reader:
     def read(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         if depth > MAX_DEPTH:
             raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
-        found = self.translated(node, depth, power)
+        expression = self.translated(node, depth, power)
         # Numbers stay small step by step: sympy would work on exp(exp(exp(9))) for ever.
-        computed = not isinstance(node, ast.Constant) and not found.free_symbols
-        if computed and abs(self.value(found)) > MAX_NUMBER:
+        computed = not isinstance(node, ast.Constant) and not expression.free_symbols
+        if computed and abs(self.value(expression)) > MAX_NUMBER:
             raise self.refuse(f"a number in it is larger than {MAX_NUMBER:g}")
-        return found
+        return expression
 
     def value(self, number: sp.Expr) -> float:
         try:
@@ -164,10 +230,10 @@ class _Reader:
         raise self.refuse(f"{self.written(node)} is not part of the grammar{hint}")
 
     def called(self, name: str, arguments: list[ast.expr], depth: int, power: float) -> sp.Expr:
-        known = FUNCTIONS.get(name) or MORE.get(name)
+        function = FUNCTIONS.get(name) or MORE.get(name)
         if name == "where":
             raise self.refuse("'where' takes a condition and two values")
-        if known is None:
+        if function is None:
             number = name in self.symbols or name in self.constants
             raise self.refuse(
                 f"{name!r} is not a function{_product(self.text)}"
@@ -178,7 +244,7 @@ class _Reader:
         if not least <= len(arguments) <= most:
             wanted = f"{least} or more" if most > least else str(least)
             raise self.refuse(f"{name!r} takes {wanted} arguments, not {len(arguments)}")
-        return known(*(self.read(one, depth + 1, power) for one in arguments))
+        return function(*(self.read(one, depth + 1, power) for one in arguments))
 
     def as_value(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         """1 where a condition holds, else 0."""
@@ -224,11 +290,11 @@ class _Reader:
             return sp.pi
         if name.lower() in NO_NUMBERS:
             raise self.refuse(f"{name!r} is no finite number")
-        known = [*self.symbols, "pi", *self.constants]
-        close = closest(name, known)
+        names = [*self.symbols, "pi", *self.constants]
+        close = closest(name, names)
         hint = f": did you mean {close!r}?" if close else _hint(name)
         hint = hint or f": give it a number in constants, such as {{{name}: 0.2}}"
-        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {known}){hint}")
+        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {names}){hint}")
 
     def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
         exponent = self.read(node.right, depth + 1, power)
@@ -284,8 +350,8 @@ def _tree(text: str) -> ast.Expression | None:
 def _product(text: str) -> str:
     """What to write where a sign of a product is missing; empty if that is not what is missing."""
     signed = _FACTOR.sub(r"\1*", re.sub(r"\)\s*\(", ")*(", text.strip()))
-    known = "|".join([*FUNCTIONS, *MORE, "where"])
-    called = rf"(?<![\w.])(?!(?:{known})\b)([A-Za-z_]\w*)\s*\("
+    functions = "|".join([*FUNCTIONS, *MORE, "where"])
+    called = rf"(?<![\w.])(?!(?:{functions})\b)([A-Za-z_]\w*)\s*\("
     signed = re.sub(called, r"\1*(", signed)
     return f": write {signed}" if signed != text.strip() and _tree(signed) is not None else ""
 

@@ -1,15 +1,21 @@
-"""What a prior is: a law of the feature's entries, and how features are drawn from it."""
+"""What a prior is: a law of the feature's entries, and how features are drawn from it.
+
+Priors with a slab: entries that follow any law of a source, among zeros.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.ingredients.quadrature import Nodes, dot
+from hdica.errors import HdicaError
+from hdica.ingredients.laws import Law, Source, composite_rule
+from hdica.ingredients.quadrature import ORDER, Nodes, dot, gauss
 
 Array = NDArray[np.float64]
 
@@ -91,3 +97,186 @@ def spread_of_mean(nodes: Nodes, share: float = 1.0) -> float:
 def normalised(xi: Array) -> Array:
     """The same direction with length sqrt(n)."""
     return np.asarray(xi * math.sqrt(xi.size / dot(xi, xi)))
+
+
+ORDERS = (24, 32, 48, 64)
+"""Nodes for each side of a slab: the first with which averages are known well enough."""
+_PANEL = 4 * ORDER
+"""Nodes of each panel from which finer rules are made: a law of few panels has no more."""
+GOOD, WORST = 1e-8, 1e-6
+"""Errors of averages with a kink at xi = 0 that end the search, and that are refused."""
+_ZERO = 1e-12
+_NOTHING = 1e-16
+_TRIES = 1000
+
+
+def until_not_zero(draw: Callable[[], Array], label: str, n: int) -> Array:
+    """Entries that are drawn again until one of them is not zero, of shape (n,)."""
+    for _ in range(_TRIES):
+        xi = draw()
+        if np.any(xi):
+            return xi
+    raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
+
+
+def _fine(source: Source, order: int = ORDER) -> tuple[Nodes, Nodes]:
+    """Atoms and a fine rule for the rest of the law as written, with unit second moment.
+
+    ``order`` is the number of its nodes on each panel.
+    """
+    scale = math.sqrt(1 + source.shift**2)
+    law = source.law
+    atoms = law.atoms or Nodes(np.empty(0), np.empty(0))
+    points = (atoms.points + source.shift) / scale
+    atoms = Nodes(np.where(np.abs(points) < _ZERO, 0.0, points), atoms.weights)
+    if not law.parts:
+        return atoms, Nodes(np.empty(0), np.empty(0))
+    rest = composite_rule(Law(law.parts), np.array([-source.shift]), order)
+    points = (rest.points + source.shift) / scale
+    return atoms, Nodes(_one_sided(points), rest.weights)
+
+
+def _one_sided(xi: Array) -> Array:
+    """The same, a support that ends at zero being on one side of it though rounding may differ."""
+    tiny = np.abs(xi) < _ZERO
+    if np.any(xi[~tiny] > 0) and np.any(xi[~tiny] < 0):
+        return xi
+    return np.where(tiny, (1.0 if np.any(xi[~tiny] > 0) else -1.0) * np.abs(xi), xi)
+
+
+def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
+    """Negative values, zero as an atom, positive values: those that there are."""
+    points = np.concatenate([nodes.points, atoms.points])
+    weights = np.concatenate([nodes.weights, atoms.weights])
+    smooth = np.arange(points.size) < nodes.points.size
+    positive = float(np.sum(weights[points > 0])) > 0
+    at_zero = points == 0
+    low = (points < 0) | (at_zero & smooth & (not positive))
+    high = (points > 0) | (at_zero & smooth & positive)
+    for side in (low, at_zero & ~smooth, high):
+        # Far out is nothing that an average sees, but much that a Gauss rule would follow.
+        matters = side & (weights * (1 + points * points) > _NOTHING)
+        if matters.any():
+            distinct, place = np.unique(points[matters], return_inverse=True)
+            mass = np.bincount(np.ravel(place), weights[matters])
+            yield Nodes(distinct, np.asarray(mass, dtype=float))
+
+
+def _tests(xi: Array) -> Array:
+    """Functions that change with abs(xi) as the estimate's mean and penalty may."""
+    size = np.abs(xi)
+    return np.stack([size, xi * np.tanh(xi), np.exp(-xi * xi), np.sqrt(1 + xi * xi) - 1, xi * xi])
+
+
+def sided(
+    nodes: Nodes,
+    atoms: Nodes,
+    label: str,
+    stretch: float = 1.0,
+    orders: tuple[int, ...] = ORDERS,
+) -> Nodes:
+    """A law by few nodes, a Gauss rule for either side of zero; refused where these do not do.
+
+    Parameters
+    ----------
+    nodes, atoms
+        A fine rule for what is continuous, and the atoms.
+    label
+        Name of the law, for the sentence.
+    stretch
+        The entries xi are this times the law.
+    orders
+        Nodes of a side to try.
+    """
+    sides = list(_sides(nodes, atoms))
+    full = Nodes(*(np.concatenate(list(row)) for row in zip(*map(_row, sides), strict=True)))
+    wanted = full.mean(_tests(stretch * full.points)) / stretch**2
+    for order in orders:
+        rules = [gauss(side, order) for side in sides]
+        few = Nodes(*(np.concatenate(list(row)) for row in zip(*map(_row, rules), strict=True)))
+        few = Nodes(few.points, few.weights / few.weights.sum())
+        averages = few.mean(_tests(stretch * few.points)) / stretch**2
+        error = float(np.abs(averages - wanted).max())
+        if error < GOOD:
+            break
+    if not error < WORST:
+        raise HdicaError(
+            f"prior: slab {label} is not allowed (averages over it are off by {error:.0e} with "
+            f"{few.points.size} nodes, because its tails are too heavy: at most {WORST:.0e})"
+        )
+    return Nodes(few.points / math.sqrt(float(few.mean(few.points**2))), few.weights)
+
+
+def _row(nodes: Nodes) -> tuple[Array, Array]:
+    return nodes.points, nodes.weights
+
+
+def by_sign(points: Array) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
+    """Groups of nodes by sign, those that there are numbered from 0, and that of any entry."""
+    there = np.unique(np.sign(points))
+
+    def classify(xi: Array) -> NDArray[np.int64]:
+        return np.minimum(np.searchsorted(there, np.sign(xi)), there.size - 1)
+
+    return classify(points), classify
+
+
+def _even(nodes: Nodes) -> Nodes:
+    """The same with nodes that are mirror images to the last bit, by which limits save half."""
+    x, w = nodes.points, nodes.weights
+    return Nodes((x - x[::-1]) / 2, (w + w[::-1]) / 2)
+
+
+def _among_zeros(slab: Nodes, rho: float) -> Nodes:
+    """The law of all entries: a share rho of them follows a law, the others are zero."""
+    if rho == 1:
+        return slab
+    zero = slab.points == 0
+    points = np.append(slab.points[~zero], 0.0)
+    weights = np.append(rho * slab.weights[~zero], 1 - rho * float(np.sum(slab.weights[~zero])))
+    order = np.argsort(points, kind="stable")
+    return Nodes(points[order], weights[order])
+
+
+def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
+    """Entries that are 0 but for a share rho, which follows a law as it is written.
+
+    The law is rescaled to the second moment 1/rho and keeps its mean. ``iid`` says that whether an
+    entry is in the slab is drawn, too, and is not one of round(rho n).
+    """
+    label = source.label if rho == 1 else f"slab({source.label}, {rho:g})"
+    atoms, rest = _fine(source)
+
+    def rule(orders: tuple[int, ...], whole: Nodes) -> Nodes:
+        few = sided(whole, atoms, source.label, 1 / math.sqrt(rho), orders)
+        few = Nodes(few.points / math.sqrt(rho), few.weights)
+        return _even(few) if source.symmetric and source.shift == 0 else few
+
+    slab = rule(ORDERS, rest)
+    nodes = _among_zeros(slab, rho)
+    scale = math.sqrt((1 + source.shift**2) * rho)
+    sides = set(np.sign(slab.points).tolist())
+    one_sided = _one_sided if len(sides) == 1 else lambda xi: xi
+
+    def values(rng: np.random.Generator, size: int) -> Array:
+        raw = (source.sample(rng, size) + source.shift) / scale
+        return np.where(np.abs(raw) < _ZERO, 0.0, raw) if atoms.points.size else one_sided(raw)
+
+    def once(rng: np.random.Generator, n: int) -> Array:
+        xi = np.zeros(n)
+        active = rng.random(n) < rho if iid else np.arange(n) >= n - max(1, round(rho * n))
+        xi[active] = values(rng, int(np.count_nonzero(active)))
+        return xi
+
+    def feature(rng: np.random.Generator, n: int) -> Array:
+        return normalised(until_not_zero(lambda: once(rng, n), label, n))
+
+    spread = spread_of_mean(nodes) if iid else spread_of_mean(slab, rho)
+    groups, classify = by_sign(nodes.points)
+
+    @cache
+    def finer(order: int) -> Nodes:
+        return _among_zeros(rule((order,), _fine(source, _PANEL)[1]), rho)
+
+    more = finer if rest.points.size else None
+    return Prior(label, feature, nodes, groups, classify, True, spread, iid=iid, finer=more)

@@ -1,4 +1,7 @@
-"""Priors: the law of the feature's entries, realised so that |xi|^2 = n exactly."""
+"""Priors: the law of the feature's entries, realised so that |xi|^2 = n exactly.
+
+Features and first estimates that are given entry by entry, at their own n alone.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import VECTOR, plain
 from hdica.ingredients.prior import Prior as Prior
-from hdica.ingredients.prior import normalised, spread_of_mean
+from hdica.ingredients.prior import (
+    by_sign,
+    normalised,
+    sided,
+    slab_prior,
+    spread_of_mean,
+    until_not_zero,
+)
 from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
-from hdica.ingredients.slabs import slab_prior, until_not_zero
 from hdica.ingredients.sources import Source, make_source
 
 Array = NDArray[np.float64]
@@ -180,17 +189,17 @@ def _made(spec: str | dict[str, Any]) -> Prior:
     if spec == "gaussian":
         return _gaussian()
     if isinstance(spec, dict):
-        found = _from_mapping({key: one for key, one in spec.items() if key != "iid"}, _iid(spec))
-        if found is not None:
-            return found
+        prior = _from_mapping({key: one for key, one in spec.items() if key != "iid"}, _iid(spec))
+        if prior is not None:
+            return prior
     raise unknown_word("prior", spec, NAMES, ALLOWED)
 
 
 def _iid(spec: dict[str, Any]) -> bool:
-    found = spec.get("iid", False)
-    if not isinstance(found, bool):
-        raise HdicaError(f"prior: iid = {found!r} is not allowed (true or false)")
-    return found
+    iid = spec.get("iid", False)
+    if not isinstance(iid, bool):
+        raise HdicaError(f"prior: iid = {iid!r} is not allowed (true or false)")
+    return iid
 
 
 def _from_mapping(spec: dict[str, Any], iid: bool) -> Prior | None:
@@ -220,3 +229,72 @@ def _slab(spec: Any) -> Source:
         return make_source(spec)
     except HdicaError as exc:
         raise HdicaError(str(exc).replace("source:", "prior: slab", 1)) from None
+
+
+FEW = 8
+"""Distinct values up to which each is a group of entries of its own, and the law exact."""
+
+MOST = 2**20
+"""Distinct values of a vector of which the limit's rules are made: more would take minutes, and
+neighbours of so many are alike to far below the 1e-6 to which the rules hold."""
+
+
+def wrong_length(what: str, length: int, n: int) -> str:
+    """Empty if n is the length of a vector, else the sentence that refuses it."""
+    if n == length:
+        return ""
+    return f"n = {n} is not allowed ({what} is a vector of {length} entries, so n = {length})"
+
+
+def of_length(values: Array, what: str, n: int) -> Array:
+    """A copy of a vector; refused at any n but its own."""
+    refusal = wrong_length(what, values.size, n)
+    if refusal:
+        raise HdicaError(refusal)
+    return values.copy()
+
+
+def vector_prior(values: Array) -> Prior:
+    """The feature with these entries, shape (n,), times the factor that makes |xi|^2 = n.
+
+    The limit knows their empirical law: as atoms if they have few distinct values, else by Gauss
+    rules for the negative and the positive ones, which average functions with a kink at zero as
+    the entries do to 1e-6 or better (:func:`hdica.ingredients.prior.sided`).
+    """
+    xi = normalised(values)
+    distinct, counts = np.unique(xi, return_counts=True)
+
+    def feature(rng: np.random.Generator, n: int) -> Array:
+        return of_length(xi, "prior", n)
+
+    def spread_out(rng: np.random.Generator, count: int) -> Array:
+        """As many entries by their quantiles, for what stands for the limit at any count."""
+        places = (np.arange(count) + 0.5) * xi.size / count
+        return normalised(np.sort(xi)[places.astype(np.int64)])
+
+    if distinct.size <= FEW:
+        middle = (distinct[1:] + distinct[:-1]) / 2
+        return Prior(
+            VECTOR,
+            feature,
+            Nodes(distinct, counts / xi.size),
+            np.arange(distinct.size),
+            lambda entries: np.asarray(np.searchsorted(middle, entries)),
+            length=xi.size,
+            entries=spread_out,
+        )
+    zero = distinct == 0
+    rest, atoms = (Nodes(distinct[part], counts[part] / xi.size) for part in (~zero, zero))
+    nodes = sided(_joined(rest), atoms, "that is a vector")
+    groups, classify = by_sign(nodes.points)
+    return Prior(VECTOR, feature, nodes, groups, classify, length=xi.size, entries=spread_out)
+
+
+def _joined(nodes: Nodes) -> Nodes:
+    """Neighbours of a law in one, in ascending order, so that no more than MOST are left."""
+    count = -(-nodes.points.size // MOST)
+    if count <= 1:
+        return nodes
+    first = np.arange(0, nodes.points.size, count)
+    weights = np.add.reduceat(nodes.weights, first)
+    return Nodes(np.add.reduceat(nodes.weights * nodes.points, first) / weights, weights)

@@ -1,4 +1,7 @@
-"""Step sizes: a number, or a function of the time t = k/n."""
+"""Step sizes: a number, or a function of the time t = k/n.
+
+Features that move: entries that are exchanged at a rate, or many at once at given times.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.grammar import NO_NUMBERS
 from hdica.ingredients.plain import plain
@@ -77,8 +80,12 @@ def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
         )
     least = ">= 0" if zero else "> 0"
     if np.any(values < 0 if zero else values <= 0) or not np.all(np.isfinite(values)):
-        known = not zero and np.all(np.isfinite(values)) and values[0] > 0
-        floor = f"; for one that ends take a small one, such as {_floor(values):g}" if known else ""
+        falls_to_zero = not zero and np.all(np.isfinite(values)) and values[0] > 0
+        floor = (
+            f"; for one that ends take a small one, such as {_floor(values):g}"
+            if falls_to_zero
+            else ""
+        )
         raise HdicaError(
             f"{name}: step values {values.tolist()} are not allowed (all {least}{floor})"
         )
@@ -210,3 +217,80 @@ def make_schedule(
     if not isinstance(spec, str):
         raise _not_allowed(name, spec, zero=False)
     return _of_formula(spec, constants, name, zero=False)
+
+
+ALLOWED_MOTIONS = (
+    "{exchange: rate}, {jumps: {times: [t1, ...], share: s}}, or both; or null for a feature that "
+    "stays"
+)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How the entries of a feature change places, which keeps them all, and |xi|^2, as they are.
+
+    Parameters
+    ----------
+    rate
+        delta: how often an entry changes places with another, per unit of time t = k/n. Pairs are
+        exchanged at random times, delta/2 of them a step on average.
+    jumps
+        Times at which a share of the entries is permuted at random.
+    share
+        That share.
+    """
+
+    rate: float = 0.0
+    jumps: tuple[float, ...] = ()
+    share: float = 0.0
+
+    @property
+    def moves(self) -> bool:
+        """Whether anything moves."""
+        return self.rate > 0 or bool(self.jumps)
+
+
+STILL = Motion()
+
+
+def _exchange_rate(rate: Any) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < math.inf:
+        raise HdicaError(
+            f"motion: exchange = {rate!r} is not allowed (a finite number >= 0, exchanges of an "
+            "entry per unit of time)",
+            ["motion"],
+        )
+    return float(rate)
+
+
+def _jump_times(spec: Any) -> tuple[tuple[float, ...], float]:
+    if not isinstance(spec, Mapping) or set(spec) != {"times", "share"}:
+        raise HdicaError(
+            f"motion: jumps = {spec!r} is not allowed (allowed: {{times: [t1, ...], share: s}})",
+            ["motion"],
+        )
+    times, share = numbers(spec["times"]), spec["share"]
+    if times is None or not times.size or not increasing(times):
+        raise HdicaError(
+            f"motion: times = {spec['times']!r} is not allowed (increasing times > 0)", ["motion"]
+        )
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        raise HdicaError(f"motion: share = {share!r} is not allowed (0 < share <= 1)", ["motion"])
+    return tuple(times.tolist()), float(share)
+
+
+def make_motion(spec: Any) -> Motion:
+    """The motion that a study names.
+
+    None: the feature stays. ``{"exchange": delta}``: pairs of entries change places at random
+    times, each entry at the rate delta per unit of time. ``{"jumps": {"times", "share"}}``: at each
+    of the times a share of the entries, drawn anew, is permuted at random. Both can be given.
+    """
+    spec = plain(spec)
+    if spec is None:
+        return STILL
+    if not isinstance(spec, Mapping) or not spec or not set(spec) <= {"exchange", "jumps"}:
+        near = suggestion(spec, ("exchange", "jumps"), ALLOWED_MOTIONS)
+        raise HdicaError(f"motion = {spec!r} is not allowed ({near})", ["motion"])
+    jumps, share = _jump_times(spec["jumps"]) if "jumps" in spec else ((), 0.0)
+    return Motion(_exchange_rate(spec.get("exchange", 0.0)), jumps, share)

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.held import ARRAY, VECTOR
+from hdica.ingredients.plain import ARRAY, VECTOR
 from hdica.inputs.bundled import NAMES, bundled_digest
 from hdica.inputs.digest import digest
 from hdica.inputs.manifest import check_listed

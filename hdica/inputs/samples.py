@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.held import ARRAY
+from hdica.ingredients.plain import ARRAY
 from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place, relative

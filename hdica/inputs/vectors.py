@@ -2,7 +2,7 @@
 
 Its normal form is the list if it is short. Else it is ``{"vector": {"file", "n", "sha256"}}``; the
 digest is that of the numbers and not of the file: a vector is known by its content wherever it
-lies, and :func:`hdica.ingredients.held.without_place` leaves that out of keys. A long array in
+lies, and :func:`hdica.ingredients.plain.without_place` leaves that out of keys. A long array in
 memory has no file, and is known to this process alone.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError
-from hdica.ingredients.held import VECTOR, digest_of, held, hold, is_vector
+from hdica.ingredients.plain import VECTOR, digest_of, held, hold, is_vector
 from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place, relative

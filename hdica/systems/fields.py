@@ -14,13 +14,11 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
-from hdica.ingredients.held import held, is_vector
-from hdica.ingredients.motions import Motion, make_motion
-from hdica.ingredients.priors import Prior, make_prior
-from hdica.ingredients.schedules import Schedule, make_schedule
+from hdica.ingredients.plain import held, is_vector
+from hdica.ingredients.priors import Prior, make_prior, vector_prior, wrong_length
+from hdica.ingredients.schedules import Motion, Schedule, make_motion, make_schedule
 from hdica.ingredients.sources import Source, make_source
-from hdica.ingredients.starts import Start, make_start
-from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wrong_length
+from hdica.ingredients.starts import NOT_NORMAL, Start, make_start, vector_start
 from hdica.inputs.data_input import Reads
 from hdica.inputs.samples import SAMPLES, samples_input
 from hdica.inputs.vectors import vector_input

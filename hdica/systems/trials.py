@@ -8,7 +8,7 @@ from typing import Any
 
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
-from hdica.ingredients.held import ARRAY, VECTOR
+from hdica.ingredients.plain import ARRAY, VECTOR
 from hdica.ingredients.save import Save
 from hdica.systems.method import Array, Method, PointResult, Trial
 

@@ -7,8 +7,8 @@ import zarr
 import hdica
 from hdica import OnlineICA, SparsePCA
 from hdica.errors import DataGone, HdicaError
-from hdica.ingredients import slabs
-from hdica.ingredients.held import held
+from hdica.ingredients import prior as prior_module
+from hdica.ingredients.plain import held
 from hdica.inputs.vectors import LONGEST, vector_input
 from hdica.systems.trials import content_of
 
@@ -59,19 +59,19 @@ def test_the_same_vector_gives_the_same_bits(data):
 
 
 def test_of_very_many_distinct_entries_neighbours_are_taken_together(monkeypatch):
-    from hdica.ingredients import vectors
+    from hdica.ingredients import priors
 
     values = np.random.default_rng(0).normal(size=2**14)
-    every = vectors.vector_prior(values).nodes
+    every = priors.vector_prior(values).nodes
     counted = []
 
     def sided(nodes, atoms, label):
         counted.append(nodes.points.size)
-        return slabs.sided(nodes, atoms, label)
+        return prior_module.sided(nodes, atoms, label)
 
-    monkeypatch.setattr(vectors, "MOST", 2**11)
-    monkeypatch.setattr(vectors, "sided", sided)
-    few = vectors.vector_prior(values).nodes
+    monkeypatch.setattr(priors, "MOST", 2**11)
+    monkeypatch.setattr(priors, "sided", sided)
+    few = priors.vector_prior(values).nodes
     assert counted == [2**11]
     assert few.mean(np.abs(few.points)) == pytest.approx(every.mean(np.abs(every.points)), abs=1e-4)
 

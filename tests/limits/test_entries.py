@@ -9,9 +9,7 @@ from scipy.integrate import solve_ivp
 
 import hdica
 from hdica.finite.random.streams import normal_numbers
-from hdica.limits.mean_field.entries.coefficients import Coefficients
-from hdica.limits.mean_field.entries.order import order_of
-from hdica.limits.mean_field.entries.walk import Walk, first_entries
+from hdica.limits.mean_field.entries import Coefficients, Walk, first_entries, order_of
 from hdica.systems.online_ica.system import mean_field
 
 TAU, M4, M6 = 0.04, 1.8, 27 / 7

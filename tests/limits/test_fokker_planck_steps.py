@@ -9,17 +9,20 @@ import pytest
 from scipy.integrate import quad
 
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.mean_field.density.grid import Windows, carried, make_lattice, make_mesh
+from hdica.limits.mean_field.density.grid import (
+    PUSH,
+    Windows,
+    carried,
+    interpolated,
+    make_lattice,
+    make_mesh,
+)
 from hdica.limits.mean_field.density.kernels import bernoulli, push, rates, resolve
-from hdica.limits.mean_field.density.law_of_x import interpolated
-from hdica.limits.mean_field.density.layout import PUSH
-from hdica.limits.mean_field.density.march import Piece, advance, cut
-from hdica.limits.mean_field.density.problem import Problem
-from hdica.limits.mean_field.density.record import Record
-from hdica.limits.mean_field.density.scales import lengths
-from hdica.limits.mean_field.density.state import begin
-from hdica.limits.mean_field.density.walk import fit
-from hdica.limits.numerics.romberg import romberg
+from hdica.limits.mean_field.density.loop import fit
+from hdica.limits.mean_field.density.march import Piece, Record, advance, cut
+from hdica.limits.mean_field.density.solve import lengths
+from hdica.limits.mean_field.density.state import Problem, begin
+from hdica.limits.numerics.solvers import romberg
 from tests.limits.test_fokker_planck import sparse_pca
 
 # Q(1) without a regularizer: dQ/dt = Q (1 - Q^2)/2 - Q (1 + Q^2)/8 at tau = 1/2, omega = 1.

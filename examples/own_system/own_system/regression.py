@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from hdica.ingredients.pushes import Push, parse_push
+from hdica.ingredients.contrasts import Push, parse_push
 from hdica.systems.fields import (
     ALIASES,
     PRIORS,

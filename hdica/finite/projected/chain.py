@@ -14,9 +14,9 @@ from hdica.finite.projected.batch import samples, width_of
 from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Track, Values, begin, not_finite, record
+from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.pushes import Push
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start

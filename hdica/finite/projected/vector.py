@@ -14,12 +14,11 @@ from hdica.finite.projected.batch import samples, width_of
 from hdica.finite.projected.motion import Moved, moving
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
+from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.pushes import Push
 from hdica.ingredients.save import NOTHING, Save
-from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]

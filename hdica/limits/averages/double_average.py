@@ -1,4 +1,6 @@
-"""Averages over a source c and a normal e of functions of c, e and u = c Q + e sqrt(1 - Q^2).
+"""Where a nonlinearity changes abruptly: what quadrature over its argument must respect.
+
+Averages over a source c and a normal e of functions of c, e and u = c Q + e sqrt(1 - Q^2).
 
 Two nested composite Gauss rules. The inner one, over e, is cut where u meets an edge of f, so
 that it never integrates across a kink or a sharp step. The outer one, over c, is cut where the
@@ -12,16 +14,81 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.ingredients.adaptive import gauss_legendre
-from hdica.ingredients.parts import Law, Part, cut
-from hdica.limits.averages.features import Features
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.laws import Law, Part, cut
+from hdica.ingredients.quadrature import gauss_legendre, resolving_edges
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+_REACH = 6
+"""Logarithm, base 2, of how far a nonlinearity is looked at."""
+_GROWTH = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Abrupt changes of f.
+
+    Between two of the edges f and, if it is bounded, its slope are polynomials of low degree; at
+    the kinks f or its slope jumps. It is steep if f jumps or its slope is unbounded: then <f'> is
+    taken as <e f>/s (Stein); explosive if it grows faster than any power that a normal law tames by
+    itself.
+    """
+
+    edges: Array
+    kinks: tuple[float, ...]
+    steep: bool
+    explosive: bool
+
+    def met(self, width: float) -> Array:
+        """Kinks, and edges beside which f is resolved on less than a width alone."""
+        narrow = np.diff(self.edges) < width
+        at_narrow = np.concatenate([narrow, [False]]) | np.concatenate([[False], narrow])
+        return self.edges[at_narrow | np.isin(self.edges, self.kinks)]
+
+
+def _is_steep(f: Formula, kink: float) -> bool:
+    """Whether f jumps at a kink, or its slope grows without bound towards it."""
+    size = max(1.0, abs(kink))
+    near = kink + size * np.array([-1e-9, 1e-9])
+    below, above = f.value(near)
+    if abs(above - below) > 1e-6 * (1 + abs(above)):
+        return True
+    far, close = (
+        np.abs(f.derivative.value(kink + size * d * np.array([-1.0, 1.0]))) for d in (1e-5, 1e-10)
+    )
+    return bool(np.any(~(close <= 2 * far + 1e-3)))
+
+
+@lru_cache(maxsize=128)
+def outline(f: Formula) -> Features:
+    """Kinks of a nonlinearity, and edges that do not resolve it between them."""
+    # Of a function of Python the slope is not known, nor whether it jumps.
+    steep = f.is_called or any(_is_steep(f, kink) for kink in f.kinks)
+    powers = 2.0 ** np.arange(1, _REACH + 1)
+    first = np.unique(np.concatenate([-powers, [0.0], powers, f.kinks]))
+    with np.errstate(all="ignore"):
+        far = np.abs(f.value(np.array([-40.0, 40.0])))
+    explosive = bool(np.any(~(far < _GROWTH)))
+    return Features(first[np.abs(first) <= powers[-1]], f.kinks, steep, explosive)
+
+
+@lru_cache(maxsize=128)
+def features(f: Formula) -> Features:
+    """Kinks of a nonlinearity and edges between which it is smooth."""
+    rough, slope = outline(f), f.derivative
+
+    def functions(x: Array) -> Array:
+        return np.stack([f.value(x)] if rough.steep else [f.value(x), slope.value(x)])
+
+    return replace(rough, edges=resolving_edges(functions, rough.edges))
+
+
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
 FINE, COARSE = 16, 12
 TOLERANCE = 1e-12
@@ -88,11 +155,11 @@ class _Setting:
         half = (high - low)[:, None] / 2
         e = low[:, None] + half * (x + 1)
         weights = _NORM * half * w * np.exp(-e * e / 2)
-        given = c[row][:, None]
+        source = c[row][:, None]
         # At |Q| = 1 an atom on a jump of f is still seen from both sides.
-        s = np.maximum(1e-13 * np.abs(given), 1e-200) if self.blurred else self.s
+        s = np.maximum(1e-13 * np.abs(source), 1e-200) if self.blurred else self.s
         with np.errstate(all="ignore"):
-            parts = self.integrand(given, e, given * self.q + e * s)
+            parts = self.integrand(source, e, source * self.q + e * s)
             sums = [np.einsum("ij,ij->i", one, weights) for one in parts]
             sizes = [np.einsum("ij,ij->i", np.abs(one), weights) for one in parts]
         first = np.flatnonzero(np.concatenate([[True], np.diff(row) > 0]))
@@ -101,11 +168,11 @@ class _Setting:
 
     def rows(self, c: Array, order: int) -> tuple[Array, Array, int]:
         """The same, some rows at a time."""
-        found = [
+        blocks = [
             self.inner(c[i : i + _ROWS], order) for i in range(0, max(c.size, 1), _ROWS) if c.size
         ]
-        points = sum(n for _, _, n in found)
-        sums, sizes = (np.concatenate([one[k] for one in found], axis=1) for k in (0, 1))
+        points = sum(n for _, _, n in blocks)
+        sums, sizes = (np.concatenate([one[k] for one in blocks], axis=1) for k in (0, 1))
         return sums, sizes, points
 
     def panels(self, part: Part, low: Array, high: Array, order: int) -> tuple[Array, ...]:
@@ -164,9 +231,9 @@ def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> Non
         spent += int(points + more)
         tally.points += int(points + more)
         error = np.abs(value - other)
-        known = tally.size + np.sum(size, axis=1)
+        total = tally.size + np.sum(size, axis=1)
         with np.errstate(all="ignore"):
-            share = np.where(known[:, None] > 0, error / known[:, None], 0.0).max(axis=0)
+            share = np.where(total[:, None] > 0, error / total[:, None], 0.0).max(axis=0)
         rough = share > TOLERANCE
         # What halving does not make smaller is rounding; what is far out decides nothing.
         rough &= (share > _NOISE) | (share < before / 4)
@@ -185,9 +252,9 @@ def _over_atoms(setting: _Setting, law: Law, tally: _Tally) -> None:
     if law.atoms is None:
         return
     c, mass = law.atoms.points, law.atoms.weights
-    here = replace(setting, blurred=setting.s == 0.0)
-    value, size, _ = here.rows(c, FINE)
-    other, _, _ = here.rows(c, COARSE)
+    at_atoms = replace(setting, blurred=setting.s == 0.0)
+    value, size, _ = at_atoms.rows(c, FINE)
+    other, _, _ = at_atoms.rows(c, COARSE)
     tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
 
 

@@ -24,17 +24,13 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import Start
-from hdica.limits.averages.products import Products, ProductsAt
-from hdica.limits.bands.graded import graded
-from hdica.limits.bands.path import Cells, Step, remembered
-from hdica.limits.bands.pieces import Pieces, pieces_of
-from hdica.limits.bands.solve import posed_whole
-from hdica.limits.bands.start import spread_at_start
-from hdica.limits.bands.step_bias import Place, step_bias
-from hdica.limits.bands.sweep import Noise, Target, sweep
+from hdica.limits.averages.expectations import Products, ProductsAt
+from hdica.limits.bands.solve import posed_whole, spread_at_start
+from hdica.limits.bands.step_bias import Pieces, Place, pieces_of, step_bias
+from hdica.limits.bands.sweep import Cells, Noise, Step, Target, graded, remembered, sweep
 from hdica.limits.mean_field.density.march import Plan
-from hdica.limits.mean_field.density.problem import Problem
 from hdica.limits.mean_field.density.solve import planned
+from hdica.limits.mean_field.density.state import Problem
 from hdica.limits.mean_field.family import MeanField
 
 Array = NDArray[np.float64]
@@ -84,7 +80,7 @@ class _At:
 
 def refusal(field: MeanField, rule: Rule) -> str:
     """Empty if the bias of a mean field's means is known, else the sentence that says why not."""
-    known = (
+    conditions = (
         (not field.motion.moves, "with motion", "a feature that stays"),
         (not field.follows, "where omega varies", "a constant one"),
         (not field.schedule.breaks, "where tau jumps", "one that does not"),
@@ -92,7 +88,7 @@ def refusal(field: MeanField, rule: Rule) -> str:
         (not rule.unlike, f"with {rule.unlike}", "phi itself"),
         (field.start.length is None, "with start = a vector", "a start with a law"),
     )
-    for there, what, needs in known:
+    for there, what, needs in conditions:
         if not there:
             return (
                 f"bias = True is not allowed {what} where phi is not 0 or beta*x (the term of "
@@ -103,7 +99,7 @@ def refusal(field: MeanField, rule: Rule) -> str:
 
 def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
     """The columns at all ends of steps, by increasing time, and what the length of steps adds."""
-    found: list[_At] = []
+    places: list[_At] = []
     lag: list[Array] = []
     gain: list[Array] = []
     varies = task.field.schedule.constant is None
@@ -114,11 +110,11 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
         lag.append(np.asarray(moved @ (later - earlier)) / 2)
         if varies:
             gain.append(np.asarray(moved @ (later + earlier)) / 2)
-        found.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
+        places.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
         if step is steps[0]:
             start = step.end - step.length
             first = float(step.q[0]), float(step.taus[0])
-            found.append(_At(start, step.cells, step.before, *first, earlier))
+            places.append(_At(start, step.cells, step.before, *first, earlier))
 
     sweep(steps, [task.target], None, passed=passed)
     longer = np.sum(lag, axis=0)
@@ -126,7 +122,7 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
         middles = np.array([one.end - one.length / 2 for one in steps])
         ends = steps[0].end - steps[0].length, steps[-1].end
         longer = longer - _gained(np.array(gain[::-1]), middles, ends) / 2
-    return found[::-1], longer
+    return places[::-1], longer
 
 
 def _gained(values: Array, times: Array, ends: tuple[float, float]) -> Array:
@@ -183,8 +179,8 @@ def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
     sizes = [np.sqrt(place.mean(one**2)) + 1e-300 for one in parts]
     q, r, by_q, by_r = (one / size for one, size in zip(parts, sizes, strict=True))
     columns = np.concatenate([q, q + by_q, q - by_q, r + by_r, r - by_r], axis=1)
-    known = float(sizes[0][0]), float(sizes[1][0]), sizes[2], sizes[3]
-    return _Met(at, place, rates, first, second, columns, known)
+    scales = float(sizes[0][0]), float(sizes[1][0]), sizes[2], sizes[3]
+    return _Met(at, place, rates, first, second, columns, scales)
 
 
 def _pushed(met: _Met, variances: Array) -> Array:
@@ -237,11 +233,11 @@ def _level(task: _Task, plan: Plan, refine: int) -> Array:
     field, noise = task.field, task.rule.noise
     steps = list(remembered(task.problem, plan, refine))
     places, lag = _columns(task, steps)
-    known: dict[int, Pieces] = {}
+    pieces_by_cells: dict[int, Pieces] = {}
     for at in places:
-        if id(at.cells) not in known:
-            known[id(at.cells)] = pieces_of(at.cells, field.phi.kinks)
-    met = [_met(task, at, known[id(at.cells)]) for at in places]
+        if id(at.cells) not in pieces_by_cells:
+            pieces_by_cells[id(at.cells)] = pieces_of(at.cells, field.phi.kinks)
+    met = [_met(task, at, pieces_by_cells[id(at.cells)]) for at in places]
     targets = [_asked(one) for one in met[1:]]
     swept = sweep(steps, targets, noise)
     begin = steps[0].before
@@ -252,7 +248,7 @@ def _level(task: _Task, plan: Plan, refine: int) -> Array:
     rows = np.array([_pushed(*pair) for pair in zip(met, parts, strict=True)])
     times = np.array([at.time for at in places])
     way = np.trapezoid(rows, times, axis=0)
-    pieces = known[id(places[0].cells)]
+    pieces = pieces_by_cells[id(places[0].cells)]
     return np.asarray(_at_start(places[0], pieces, field.start, task.prior) + way + lag)
 
 
@@ -297,10 +293,10 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     if float(plan.runs[-1].ends[-1]) < target.time:
         return np.full(target.count, np.nan), np.full(target.count, np.nan)
     plan = graded(plan, at)
-    found = [_level(task, plan, 1), _level(task, plan, 2)]
+    levels = [_level(task, plan, 1), _level(task, plan, 2)]
     while True:
-        last, change = found[-1], (found[-1] - found[-2]) / 3
-        known = np.all(np.abs(change) <= GOAL * np.maximum(np.abs(last), np.abs(last).max()))
-        if known or len(found) == LEVELS:
+        last, change = levels[-1], (levels[-1] - levels[-2]) / 3
+        settled = np.all(np.abs(change) <= GOAL * np.maximum(np.abs(last), np.abs(last).max()))
+        if settled or len(levels) == LEVELS:
             return last + change, np.abs(change)
-        found.append(_level(task, plan, 2 ** len(found)))
+        levels.append(_level(task, plan, 2 ** len(levels)))

@@ -1,11 +1,44 @@
-"""Bands: the limit of sqrt(n) times the standard deviation of any mean over the entries."""
+"""What one sample does to the mean of a function of the entries, by moments of three averages.
+
+Over a step x~ = x + n^-1/2 F y, y = xi c/sqrt(n) + a, back to |x|^2 = n, the mean <h> moves by
+zeta/n with
+
+    zeta = F (A + c <h' xi>) - (u F + F^2/2) <h' x> + (F^2/2) <h''>,
+
+A normal, of variance <h'^2> - <h' xi>^2 for a orthogonal to xi, and with the covariance
+w = (<h' x> - Q <h' xi>)/sqrt(1 - Q^2) with the entry e of a along x. So n Var<h> gains
+
+    Var zeta = <F^2> <h'^2> + (alpha, beta, gamma) N (alpha, beta, gamma)'
+
+per unit of time, with alpha = <h' xi>, beta = <h' x>, gamma = <h''>: noise of each entry's own, and
+noise that all entries share. The second is as large as the first.
+
+How the mean of a function over the entries fluctuates at t = 0.
+
+Given the feature, entries of the estimate are drawn one by one and |x|^2 = n is then restored,
+which moves <v> by -(<x v'>/2)(|x|^2/n - 1): n Var<v> is the mean variance of v less that part,
+given xi. A start with an exact overlap is orthogonal to what it has of the feature before it gets
+its length. A feature that is drawn itself adds the variance of E[v | xi], less what |xi|^2 = n
+takes away.
+
+Bands: the limit of sqrt(n) times the standard deviation of any mean over the entries.
+
+Derivatives of a mean at one time by parameters of the rates, and by the step size at any time.
+
+The columns of a sweep backwards are the weight of what changes the density on the way:
+
+    d<h>_T / d theta = int v(s) . (dA/dtheta) p(s) ds + v(0) . dp(0)/dtheta,
+
+here of the march itself, stage by stage, so that it is the derivative of what a limit computes on
+the same cells, and not of a limit on others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +46,116 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import Nodes
-from hdica.limits.bands.graded import graded
-from hdica.limits.bands.path import Cells, remembered
-from hdica.limits.bands.start import BESIDE, spread_at_start
-from hdica.limits.bands.sweep import Noise, Target, sweep
+from hdica.ingredients.starts import Start
+from hdica.limits.averages.expectations import Products
+from hdica.limits.bands.sweep import Cells, Function, Noise, Step, Target, graded, remembered, sweep
+from hdica.limits.mean_field.density.grid import GAMMA, make_mesh
 from hdica.limits.mean_field.density.march import Plan
-from hdica.limits.mean_field.density.problem import NO_WEIGHT, Problem
 from hdica.limits.mean_field.density.solve import planned
+from hdica.limits.mean_field.density.state import NO_WEIGHT, Problem, start_masses
 from hdica.limits.mean_field.family import MeanField
 from hdica.process.progress import tell
 
 Array = NDArray[np.float64]
+_LEAST = 1e-12
+
+
+def _covariance(p: Products, size: Array) -> Array:
+    """Covariance of F c, F u and F^2 with F = size G, shape (..., 3, 3)."""
+    powers = (1, 1, 2)
+    means = (p.c, p.u, p.gg)
+    products = ((p.ggcc, p.ggcu, p.gggc), (p.ggcu, p.gguu, p.gggu), (p.gggc, p.gggu, p.gggg))
+    matrix = np.empty((*np.shape(size), 3, 3))
+    for i in range(3):
+        for j in range(3):
+            scale = size ** (powers[i] + powers[j])
+            matrix[..., i, j] = scale * (products[i][j] - means[i] * means[j])
+    return matrix
+
+
+def common_noise(p: Products, q: Array, tau: Array, batch: int = 1) -> Array:
+    """N of the noise that all entries share, shape (T, 3, 3), for step sizes tau of shape (T,).
+
+    A step with the mean over a batch moves as m steps of size tau/m with one sample.
+    """
+    q, size = np.asarray(q, dtype=float), np.asarray(tau, dtype=float) / batch
+    rest = np.maximum((1 - q) * (1 + q), _LEAST)
+    # How F c, F u and F^2 enter, by alpha, beta and gamma: shape (T, 3, 3).
+    enters = np.zeros((*q.shape, 3, 3))
+    enters[..., 0, 0], enters[..., 0, 1] = 1 + q * q / rest, -q / rest
+    enters[..., 1, 0], enters[..., 1, 1] = -q / rest, 1 / rest - 1
+    enters[..., 2, 1], enters[..., 2, 2] = -0.5, 0.5
+    shared = np.einsum("...ki,...kl,...lj->...ij", enters, _covariance(p, size), enters)
+    # What is along xi and x is no noise of each entry's own.
+    along = np.zeros_like(enters)
+    along[..., 0, 0], along[..., 1, 1] = 1 + q * q / rest, 1 / rest
+    along[..., 0, 1] = along[..., 1, 0] = -q / rest
+    power = size**2 * p.gg
+    return np.asarray(batch * (shared - power[..., None, None] * along))
+
+
+BESIDE = 1e-4
+"""Share by which a feature is scaled to see what its length does."""
+
+
+def _slopes(values: Array, mass: Array, cells: Cells) -> tuple[Array, Array]:
+    """<xi v'> and <x v'> of every column, by the compiled lines of the sweep."""
+    from hdica.limits.bands.kernels import shared
+
+    means = np.empty((3, values.shape[1]))
+    shared(means, values, mass, cells.compiled, cells.weights)
+    return means[0], means[1]
+
+
+def _given_feature(values: Array, mass: Array, cells: Cells, start: Start, overlap: float) -> Array:
+    """The columns less what the length of x, and an exact overlap, take from them."""
+    along, radial = _slopes(values, mass, cells)
+    if not start.exact:
+        return values - radial / 2 * (cells.x[:, None] ** 2 - 1)
+    # x = Q0 xi + r z with z orthogonal to xi and of length sqrt(n).
+    rest = (cells.x - overlap * cells.xi)[:, None]
+    size = max(1 - overlap**2, 1e-300)
+    own = radial - overlap * along
+    return values - along * cells.xi[:, None] * rest - own / (2 * size) * (rest**2 - size)
+
+
+def spread_at_start(values: Array, mass: Array, cells: Cells, start: Start, prior: Prior) -> Array:
+    """N Var<v> at t = 0 of every column v, shape (functions,).
+
+    Atoms of the problem beyond those of the prior are its own, scaled by 1 + BESIDE and 1 - BESIDE.
+    """
+    left = _given_feature(values, mass, cells, start, start.overlap(prior))
+    atoms = int(cells.atom[-1]) + 1
+    weights = np.array([cells.weights[cells.atom == a][0] for a in range(atoms)])
+    means = _by_atom(left, mass, cells, atoms)
+    inside = _by_atom(left**2, mass, cells, atoms) - means**2
+    variance = np.sum(weights[:, None] * inside, axis=0)
+    if prior.random:
+        variance = variance + _of_feature(means, prior)
+    return np.maximum(variance, 0.0)
+
+
+def _by_atom(values: Array, mass: Array, cells: Cells, atoms: int) -> Array:
+    sums = np.zeros((atoms, values.shape[1]))
+    np.add.at(sums, cells.atom, mass[:, None] * values)
+    return sums
+
+
+def _of_feature(means: Array, prior: Prior) -> Array:
+    """Variance of E[v | xi] over features that are drawn, with |xi|^2 = n."""
+    nodes, count = prior.nodes, prior.nodes.points.size
+    own, up, down = means[:count], means[count : 2 * count], means[2 * count :]
+    weights = nodes.weights[:, None]
+    longer = np.sum(weights * (up - down), axis=0) / (2 * BESIDE)
+    moved = own - longer / 2 * (nodes.points[:, None] ** 2 - 1)
+    variance = np.zeros(own.shape[1])
+    for part in prior.strata:
+        share = np.sum(weights[part])
+        first = np.sum(weights[part] * moved[part], axis=0) / share
+        variance += np.sum(weights[part] * (moved[part] - first) ** 2, axis=0)
+    return variance
+
+
 GOAL = 1e-2
 """Relative error of a variance above which there is a further level."""
 _CLOSE, _MOST = 1e-5, 4
@@ -60,13 +192,15 @@ def posed_whole(field: MeanField) -> tuple[Problem, Prior]:
     Where the feature itself is drawn every node stands again a little scaled, without a weight.
     """
     prior, nodes = field.prior, field.prior.nodes
-    kept = nodes.weights >= NO_WEIGHT
-    few = Nodes(np.ascontiguousarray(nodes.points[kept]), np.ascontiguousarray(nodes.weights[kept]))
+    counts = nodes.weights >= NO_WEIGHT
+    few = Nodes(
+        np.ascontiguousarray(nodes.points[counts]), np.ascontiguousarray(nodes.weights[counts])
+    )
     xi, weights = few.points, few.weights
     if prior.random:
         xi = np.concatenate([xi, xi * (1 + BESIDE), xi * (1 - BESIDE)])
         weights = np.concatenate([weights, np.zeros(2 * few.points.size)])
-    return Problem(field, xi, weights), replace(prior, nodes=few, groups=prior.groups[kept])
+    return Problem(field, xi, weights), replace(prior, nodes=few, groups=prior.groups[counts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +219,13 @@ def _level(task: _Task, plan: Plan, refine: int) -> tuple[Array, Array]:
     field, prior = task.problem.field, task.prior
     steps = list(remembered(task.problem, plan, refine))
     mass, cells = steps[0].before, steps[0].cells
-    found = [_at_start(one, mass, cells, field, prior) for one in task.targets if one.time <= 0]
+    parts = [_at_start(one, mass, cells, field, prior) for one in task.targets if one.time <= 0]
     later = [one for one in task.targets if one.time > 0]
     if later:
         swept = sweep(steps, later, task.noise)
         begin = spread_at_start(swept.values, mass, swept.cells, field.start, prior)
-        found.append((begin + swept.way, swept.squares))
-    spread, squares = zip(*found, strict=True)
+        parts.append((begin + swept.way, swept.squares))
+    spread, squares = zip(*parts, strict=True)
     return np.concatenate(spread), np.concatenate(squares)
 
 
@@ -111,19 +245,19 @@ def _levels(task: _Task, plan: Plan) -> Spread:
 
     The last correction is the error.
     """
-    found = [_level(task, plan, 1), _level(task, plan, 2)]
-    whole = _extrapolated(found)
+    levels = [_level(task, plan, 1), _level(task, plan, 2)]
+    whole = _extrapolated(levels)
     leading = replace(task, targets=[one for one in task.targets if one.leads])
-    known = np.repeat([one.leads for one in task.targets], [one.count for one in task.targets])
-    found = [(spread[known], squares[known]) for spread, squares in found]
+    leads = np.repeat([one.leads for one in task.targets], [one.count for one in task.targets])
+    levels = [(spread[leads], squares[leads]) for spread, squares in levels]
     while True:
-        refine, last = 2 ** len(found), _extrapolated(found)
-        near = not np.any(last.error > GOAL * _sizes(leading.targets, found[-1][0]))
-        if near or len(found) == _MOST or plan.cost * refine**2 > _NUMBERS:
+        refine, last = 2 ** len(levels), _extrapolated(levels)
+        near = not np.any(last.error > GOAL * _sizes(leading.targets, levels[-1][0]))
+        if near or len(levels) == _MOST or plan.cost * refine**2 > _NUMBERS:
             break
-        found.append(_level(leading, plan, refine))
+        levels.append(_level(leading, plan, refine))
     for part, one in zip(whole, last, strict=True):
-        part[known] = one
+        part[leads] = one
     return whole
 
 
@@ -145,7 +279,7 @@ def spreads(field: MeanField, noise: Noise, targets: Sequence[Target]) -> list[S
     """N Var<h> as n -> infinity for the functions of each target, in order of increasing time.
 
     ``noise(q, tau)`` is that of one sample which all entries share
-    (:func:`hdica.limits.bands.noise.common_noise`).
+    (:func:`hdica.limits.bands.solve.common_noise`).
 
     Raises
     ------
@@ -164,10 +298,165 @@ def spreads(field: MeanField, noise: Noise, targets: Sequence[Target]) -> list[S
             f"to be kept (at most {_NUMBERS:.0e}: choose an earlier last time)"
         )
     last = float(plan.runs[-1].ends[-1])
-    kept = [one for one in targets if one.time <= last]
-    task = _Task(problem, prior, noise, kept)
-    found = _levels(task, graded(plan, np.unique(times[times > 0])))
-    edges = np.cumsum([0, *(one.count for one in kept)]).tolist()
-    parts = [Spread(*(one[i:j] for one in found)) for i, j in pairwise(edges)]
-    lost = [np.full(one.count, np.nan) for one in targets[len(kept) :]]
+    reached = [one for one in targets if one.time <= last]
+    task = _Task(problem, prior, noise, reached)
+    whole = _levels(task, graded(plan, np.unique(times[times > 0])))
+    edges = np.cumsum([0, *(one.count for one in reached)]).tolist()
+    parts = [Spread(*(one[i:j] for one in whole)) for i, j in pairwise(edges)]
+    lost = [np.full(one.count, np.nan) for one in targets[len(reached) :]]
     return parts + [Spread(one, one, one) for one in lost]
+
+
+_GRADIENT_TOLERANCE, _GRADIENT_LEVELS = 1e-6, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A parameter a little larger and a little smaller, by ``step`` each.
+
+    ``functions`` are h(xi, x) on either side.
+    """
+
+    up: MeanField
+    down: MeanField
+    step: float
+    functions: tuple[Function, Function]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """The mean, its derivatives of shape (changes,) with their errors, and how they came about.
+
+    ``rate``, shape (steps, changes), is the derivative by the parameter between ``times``, shape
+    (steps + 1,), a unit of time long.
+    """
+
+    value: float
+    gradient: Array
+    error: Array
+    times: Array
+    rate: Array
+
+
+@dataclass(eq=False)
+class _Summed:
+    """What both sides of every change make of the rates, weighed by the columns of a sweep."""
+
+    changes: Sequence[Change]
+    plan: Plan
+    refine: int
+    parts: list[Array]
+    ends: list[float]
+
+    def __post_init__(self) -> None:
+        self.tables: dict[int, Array] = {}
+
+    def _table(self, step: Step, field: MeanField) -> Array:
+        """The table of the mesh with the regularizer of a field."""
+        key = id(field)
+        if key not in self.tables or self.tables[key].shape != step.cells.mesh.table.shape:
+            phi, reach = field.phi.value, self.plan.reach
+            self.tables[key] = make_mesh(self.plan.lattice, reach, self.refine, phi).table
+        return self.tables[key]
+
+    def see(self, step: Step, first: Array, second: Array) -> None:
+        """Of one step: how much each change moves the mean by it."""
+        c = GAMMA * step.length
+        begin = step.end - step.length
+        stages = (
+            (begin + c, step.met[0], step.met[1], step.middle, first),
+            (step.end, step.met[2], step.met[3], step.after, second),
+        )
+        changes = np.zeros(len(self.changes))
+        for k, change in enumerate(self.changes):
+            for t, q, h2, mass, columns in stages:
+                moved = np.zeros(mass.size)
+                for field, sign in ((change.up, 1.0), (change.down, -1.0)):
+                    self._add(moved, step, field, t, q, h2, mass, c, sign / (2 * change.step))
+                changes[k] += float(np.sum(step.cells.weights * moved * columns[:, 0]))
+        self.parts.append(changes)
+        self.ends.append(step.end)
+
+    def _add(
+        self,
+        moved: Array,
+        step: Step,
+        field: MeanField,
+        t: float,
+        q: float,
+        h2: float,
+        mass: Array,
+        c: float,
+        factor: float,
+    ) -> None:
+        from hdica.limits.bands.kernels import changed
+
+        margin = 1e-12 * max(1.0, step.end)
+        tau = float(field.schedule.value(np.array(min(t, step.end - margin))))
+        _, *rest = step.cells.compiled
+        mesh = (self._table(step, field), *rest)
+        b, g, big = field.pull(q, tau), field.diffusion(q, tau), field.strength(tau)
+        changed(moved, mass, b, g, big, h2, c, factor, mesh, np.empty((3, mass.size)))
+
+
+def _started(problem: Problem, step: Step, change: Change) -> Array:
+    """The derivative of the masses at t = 0."""
+    sides = [Problem(field, problem.xi, problem.weights) for field in (change.up, change.down)]
+    up, down = (start_masses(side, step.cells.mesh) for side in sides)
+    return np.asarray((up - down) / (2 * change.step))
+
+
+def _gradient_level(
+    problem: Problem, target: Target, changes: Sequence[Change], plan: Plan, refine: int
+) -> tuple[float, Array, Array, Array]:
+    """The mean, its derivatives, the ends of the steps and the rate, on one level."""
+    steps = list(remembered(problem, plan, refine))
+    summed = _Summed(changes, plan, refine, [], [])
+    swept = sweep(steps, [target], None, summed.see)
+    weights = swept.cells.weights
+    start = [np.sum(weights * _started(problem, steps[0], c) * swept.values[:, 0]) for c in changes]
+    last, cells = steps[-1], steps[-1].cells
+    weighed = cells.weights * last.after
+    value = np.sum(weighed * target.values(cells)[:, 0])
+    for k, change in enumerate(changes):
+        up, down = (one(cells.xi, cells.x) for one in change.functions)
+        start[k] += np.sum(weighed * (up - down)) / (2 * change.step)
+    parts, ends = np.array(summed.parts[::-1]), np.array([0.0, *summed.ends[::-1]])
+    total = parts.sum(axis=0) + np.array(start)
+    return float(value), total, ends, parts / np.diff(ends)[:, None]
+
+
+def gradient(field: MeanField, target: Target, changes: Sequence[Change]) -> Gradient:
+    """The mean of a target's one function, and its derivatives.
+
+    Cells and steps are halved and the results extrapolated; the error is the last correction.
+
+    Raises
+    ------
+    HdicaError
+        If the feature moves, or a kink of the regularizer does with a parameter.
+    """
+    if field.motion.moves:
+        raise HdicaError("motion is not allowed for sensitivities (a feature that stays)")
+    for change in changes:
+        if change.up.phi.kinks != change.down.phi.kinks:
+            raise HdicaError(
+                "sensitivities by a parameter that moves a kink of the regularizer are not known "
+                f"(kinks at {change.down.phi.kinks} and {change.up.phi.kinks})"
+            )
+    nodes = field.prior.nodes
+    counts = nodes.weights >= NO_WEIGHT
+    xi, weights = (np.ascontiguousarray(v[counts]) for v in (nodes.points, nodes.weights))
+    problem = Problem(field, xi, weights)
+    times = np.array([target.time])
+    plan = graded(planned(problem, times, _GRADIENT_TOLERANCE), times)
+    levels: list[Any] = [
+        _gradient_level(problem, target, changes, plan, 2**k) for k in range(_GRADIENT_LEVELS)
+    ]
+    values = np.array([np.append(one[1], one[0]) for one in levels])
+    # Of order two, then four: errors have an expansion in the squares of cells and steps.
+    once = values[1:] + np.diff(values, axis=0) / 3
+    twice = once[1:] + np.diff(once, axis=0) / 15
+    error = np.abs(twice[-1] - twice[-2])
+    best = twice[-1]
+    return Gradient(float(best[-1]), best[:-1], error[:-1], levels[-1][2], levels[-1][3])

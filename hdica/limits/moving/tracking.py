@@ -27,7 +27,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
-from hdica.limits.numerics.halves import fitted
+from hdica.limits.numerics.series import fitted
 from hdica.limits.overlap.drift import Drift
 
 Array = NDArray[np.float64]

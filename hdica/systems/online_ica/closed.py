@@ -9,7 +9,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.overlap.closed import closed_overlap, closed_refusal
+from hdica.limits.overlap.nonlinear import closed_overlap, closed_refusal
 from hdica.systems.fields import formula, prior, resting_refusal, schedule, source, start
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role

@@ -105,7 +105,7 @@ class OnlineICA(Parameters):
     start
         Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
     motion
-        How the feature moves: see :func:`hdica.ingredients.motions.make_motion`. None: it stays;
+        How the feature moves: see :func:`hdica.ingredients.schedules.make_motion`. None: it stays;
         ``{"exchange": delta}``: each entry changes places with another at the rate delta per unit
         of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
     constants

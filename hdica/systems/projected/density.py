@@ -13,7 +13,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.finite.observe import observe
 from hdica.finite.random.streams import Stream
-from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.formula import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
@@ -368,7 +368,7 @@ def particles(
     def runner(
         system: Any, times: Array, n: int, stream: Stream, save: Save
     ) -> tuple[dict[str, Array], str]:
-        from hdica.limits.mean_field.particles.run import run
+        from hdica.limits.mean_field.particles import run
 
         field = field_of(system)
         kept = _unreached(field, save, times)

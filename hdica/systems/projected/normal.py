@@ -8,7 +8,7 @@ from typing import Any
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.mean_field.normal.solve import solve
+from hdica.limits.mean_field.normal import solve
 from hdica.systems.fields import averages, resting_refusal, signal_varies
 from hdica.systems.kernel import BANDS, MEAN_FIELD, home_of
 from hdica.systems.method import Array, Method, PointResult, Role

@@ -14,10 +14,8 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.limits.moving.path import Moving
 from hdica.limits.moving.path import solve as moved
 from hdica.limits.moving.tracking import moved_drift
-from hdica.limits.overlap.drift import Drift, solve
-from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.limits.overlap.holds import holds_from
-from hdica.limits.overlap.second_order import bias
+from hdica.limits.overlap.drift import Drift, bias, solve
+from hdica.limits.overlap.fixed_points import find_fixed_points, holds_from
 from hdica.systems.fields import (
     averages,
     constant_tau,

@@ -18,9 +18,9 @@ from hdica.errors import HdicaError
 from hdica.finite.projected.given import GivenRule
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
-from hdica.limits.averages.products import ProductsAt, normal_products
+from hdica.limits.averages.expectations import ProductsAt, normal_products
 from hdica.limits.bands.bias import Rule
-from hdica.limits.bands.noise import common_noise
+from hdica.limits.bands.solve import common_noise
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.moving.path import Moving
 from hdica.limits.numerics.series import trimmed
@@ -102,7 +102,7 @@ class SparsePCA(Parameters):
     start
         Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
     motion
-        How the feature moves: see :func:`hdica.ingredients.motions.make_motion`. None: it stays;
+        How the feature moves: see :func:`hdica.ingredients.schedules.make_motion`. None: it stays;
         ``{"exchange": delta}``: each entry changes places with another at the rate delta per unit
         of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
     variant

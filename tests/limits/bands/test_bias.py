@@ -7,8 +7,8 @@ import pytest
 
 import hdica
 from hdica.limits.bands import bias
-from hdica.limits.bands.targets import means, overlap
-from hdica.limits.overlap.second_order import second_order
+from hdica.limits.bands.sweep import means, overlap
+from hdica.limits.overlap.drift import second_order
 from hdica.systems.online_ica.system import beyond as ica_rule
 from hdica.systems.online_ica.system import mean_field as ica_field
 from hdica.systems.sparse_pca.system import beyond, mean_field

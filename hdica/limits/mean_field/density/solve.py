@@ -1,4 +1,6 @@
-"""The mean-field Fokker-Planck equation of projected rules, solved to a stated error.
+"""The finest lengths of a density, which its cells must resolve.
+
+The mean-field Fokker-Planck equation of projected rules, solved to a stated error.
 
 Space is cut into finite volumes with the fluxes of Scharfetter and Gummel (1969), time is
 marched by an L-stable method of order two, and the constraint E[x^2] = 1 is met in every stage
@@ -12,29 +14,75 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.limits.mean_field.density.grid import Mesh, make_lattice
-from hdica.limits.mean_field.density.law_of_x import Curve, Density, extrapolated
-from hdica.limits.mean_field.density.march import BUDGET, Plan, explore, follow
-from hdica.limits.mean_field.density.problem import (
+from hdica.ingredients.formula import Formula
+from hdica.limits.mean_field.density.grid import Curve, Density, Mesh, extrapolated, make_lattice
+from hdica.limits.mean_field.density.march import BUDGET, Plan, Record, explore, follow
+from hdica.limits.mean_field.density.state import (
     Functional,
     Places,
     Problem,
     posed,
     start_refusal,
+    start_windows,
 )
-from hdica.limits.mean_field.density.record import Record
-from hdica.limits.mean_field.density.scales import Lengths, lengths
-from hdica.limits.mean_field.density.state import start_windows
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.romberg import romberg
+from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import tell
 
 Array = NDArray[np.float64]
+_REACH = 4.0
+"""Where most of a law with E[x^2] = 1 lies."""
+_SIDE = 1e-9
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What the regularizer contributes.
+
+    ``jump`` is half its largest: near it the density decays like exp(-B jump |x|/g); ``slope`` its
+    largest positive one elsewhere, which narrows peaks as 2h does; ``own`` its own length, range
+    over slope, infinite for a function that is linear by pieces.
+    """
+
+    jump: float
+    slope: float
+    own: float
+
+    def finest(self, g: float, strength: float, h2: float) -> float:
+        """The finest length at one time."""
+        steep, curved = strength * self.jump, h2 + strength * self.slope
+        lengths_here = [self.own]
+        if steep > 0:
+            lengths_here.append(g / steep)
+        if curved > 0:
+            lengths_here.append(math.sqrt(g / curved))
+        return min(lengths_here)
+
+
+@lru_cache(maxsize=64)
+def lengths(phi: Formula) -> Lengths:
+    """Lengths of a regularizer, by sampling it between its kinks."""
+    kinks = [k for k in phi.kinks if abs(k) < _REACH]
+    sides = np.array(kinks)
+    jumps = np.abs(phi.value(sides + _SIDE) - phi.value(sides - _SIDE)) / 2
+    slope, own = 0.0, math.inf
+    edges = np.array([-_REACH, *kinks, _REACH])
+    for low, high in pairwise(edges.tolist()):
+        x = np.linspace(low + _SIDE, high - _SIDE, 2001)
+        value = phi.value(x)
+        rise = np.diff(value) / np.diff(x)
+        slope = max(slope, float(rise.max()))
+        if np.ptp(rise) > 1e-6 * (np.abs(rise).max() + 1e-300):
+            own = min(own, float(np.ptp(value) / np.abs(rise).max()))
+    return Lengths(float(jumps.max(initial=0.0)), slope, own)
+
+
 __all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
 _AT_START, _LATER = 0.1, 0.25
 """Cells of the coarsest level per finest scale of the start, and of what follows."""
@@ -90,12 +138,12 @@ def _stretch(problem: Problem) -> float:
 def _finest(problem: Problem, record: Record, size: Lengths) -> tuple[float, float]:
     """The finest length of the densities seen, and the time at which it is met."""
     field = problem.field
-    found = [
+    scales = [
         size.finest(field.diffusion(q, tau), field.strength(tau), h2)
         for tau, q, _, h2 in record.rows[:, :4].tolist()
     ]
-    k = min(range(len(found)), key=found.__getitem__)
-    return found[k], float(record.times[k])
+    k = min(range(len(scales)), key=scales.__getitem__)
+    return scales[k], float(record.times[k])
 
 
 def _tell_level(number: int) -> None:
@@ -179,13 +227,13 @@ def _curve(mesh: Mesh, mass: Array, cells: slice, kinks: tuple[float, ...]) -> C
 
 def _curves(levels: list[tuple[Mesh, Array]], kinks: tuple[float, ...]) -> list[Curve]:
     """Density of every atom at one time, extrapolated over the levels."""
-    found = [
+    levels_of = [
         [_curve(mesh, mass[part], cells, kinks) for part, cells in mesh.slices()]
         for mesh, mass in levels
     ]
     fine = levels[-1][0]
     return [
-        extrapolated([level[a] for level in found], fine.x[cells])
+        extrapolated([level[a] for level in levels_of], fine.x[cells])
         for a, (_, cells) in enumerate(fine.slices())
     ]
 
@@ -194,10 +242,10 @@ def _density(t: float, field: MeanField, places: Places, records: list[Record]) 
     nodes = field.prior.nodes
     if t not in records[-1].kept:
         return Density(nodes.points, nodes.weights, ())
-    found = _curves([r.kept[t] for r in records], field.phi.kinks)
-    images = {a: found[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
+    curves_of = _curves([r.kept[t] for r in records], field.phi.kinks)
+    images = {a: curves_of[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
     where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
-    curves = tuple(None if a < 0 else (images[a] if flip else found[a]) for a, flip in where)
+    curves = tuple(None if a < 0 else (images[a] if flip else curves_of[a]) for a, flip in where)
     return Density(nodes.points, nodes.weights, curves)
 
 
@@ -222,16 +270,18 @@ def solve(
     problem, places = posed(field)
     functionals, own = dict(functionals or {}), field.phi.kinks
     times = np.asarray(times, dtype=float)
-    given = cuts or {}
-    rough = {k: _apart(own, given[k], problem.mirrored) for k in functionals if k in given}
+    jumps = cuts or {}
+    rough = {k: _apart(own, jumps[k], problem.mirrored) for k in functionals if k in jumps}
     rough = {k: faces for k, faces in rough.items() if own != faces and len(faces) <= _MOST_CUTS}
     smooth = {k: h for k, h in functionals.items() if k not in rough}
-    kept = np.array([float(t) for t in snapshots])
-    plan, records = _levels(problem, times, tolerance, lambda: Record(problem, kept, smooth), own)
+    times_kept = np.array([float(t) for t in snapshots])
+    plan, records = _levels(
+        problem, times, tolerance, lambda: Record(problem, times_kept, smooth), own
+    )
     densities = tuple(_density(float(t), field, places, records) for t in snapshots)
     path = _path(field, times, plan, records, list(smooth), densities)
     for name, faces in rough.items():
-        seen = partial(Record, problem, kept[:0], {name: functionals[name]})
+        seen = partial(Record, problem, times_kept[:0], {name: functionals[name]})
         plan, records = _levels(problem, times, tolerance, seen, faces)
         path = _with_means(path, _path(field, times, plan, records, [name], ()))
     return path
@@ -239,11 +289,11 @@ def solve(
 
 def _apart(own: tuple[float, ...], cuts: Sequence[float], mirrored: bool) -> tuple[float, ...]:
     """Kinks of phi and of a functional, and of its image, as far as cells tell them apart."""
-    found = list(own)
+    faces = list(own)
     for cut in sorted({*cuts, *(-c for c in cuts if mirrored)}):
-        if all(abs(cut - other) >= _CLOSEST for other in found):
-            found.append(float(cut))
-    return tuple(sorted(found))
+        if all(abs(cut - other) >= _CLOSEST for other in faces):
+            faces.append(float(cut))
+    return tuple(sorted(faces))
 
 
 def _with_means(path: DensityPath, other: DensityPath) -> DensityPath:
@@ -267,11 +317,11 @@ def enveloped(error: Array, times: Array) -> Array:
 
 def _formulas(field: MeanField, rows: Array) -> Array:
     """2h and b from tau, Q and R in the first columns, shape (2, T)."""
-    found = np.full((2, len(rows)), np.nan)
+    table = np.full((2, len(rows)), np.nan)
     for i, (tau, q, r) in enumerate(rows[:, :3].tolist()):
         if math.isfinite(q):
-            found[:, i] = field.curvature(q, r, tau), field.pull(q, tau)
-    return found
+            table[:, i] = field.curvature(q, r, tau), field.pull(q, tau)
+    return table
 
 
 def _path(

@@ -26,7 +26,7 @@ from hdica.limits.averages.expectations import smooth_parts
 from hdica.limits.averages.trap import Trap
 from hdica.limits.diffusion.escape import SHOWN, Begin, Range, begin, summit_of
 from hdica.limits.diffusion.first_passage import Diffusion
-from hdica.limits.numerics.halves import Halves
+from hdica.limits.numerics.series import Halves
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]

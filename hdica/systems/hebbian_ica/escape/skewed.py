@@ -21,9 +21,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.averages.expectations import power_at
-from hdica.limits.averages.trap import Array, safe_exp
+from hdica.limits.averages.trap import Array, cumulants, mean_derivative, safe_exp
 from hdica.limits.diffusion.escape import EscapeLaw, Range, escape_law, least_over_depth
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
 from hdica.systems.hebbian_ica.escape.copies import Race

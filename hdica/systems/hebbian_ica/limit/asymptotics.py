@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
+from hdica.limits.averages.double_average import features
 from hdica.limits.averages.expectations import average, averages, gain_at, power_at
-from hdica.limits.averages.features import features
 
 Array = NDArray[np.float64]
 _BELOW = 1e-7

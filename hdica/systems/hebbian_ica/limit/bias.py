@@ -25,7 +25,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.solvers import integrate
 from hdica.systems.hebbian_ica.limit.equation_17 import (
     Array,
     Field,

@@ -21,7 +21,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.solvers import integrate
 from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, as_matrix, jacobian
 from hdica.systems.hebbian_ica.limit.nodes import normal_rule, product, source_rule
 

@@ -21,7 +21,7 @@ import numpy as np
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import CONTROL, REFINED, coarser
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, Parts, Path, make_field
 from hdica.systems.hebbian_ica.limit.moments import Array, Numbers

@@ -13,7 +13,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.cumulants import cumulants
+from hdica.limits.averages.trap import cumulants
 
 HIGHEST = 8
 """Order of the highest moment: E y^6 Z^2 of the noise."""

@@ -4,6 +4,12 @@ Its steps cannot be longer than what the fastest rate allows, even where nothing
 with a huge step size that is for ever. Where it would take more evaluations than are allowed, which
 are counted and so depend on no machine, the equation is stiff, and LSODA solves it instead. Where
 large rates that nearly cancel leave a noise of rounding, it follows no closer than that.
+
+Extrapolation of a sequence of runs, each with halved cells and steps.
+
+All zeros of a function of one variable whose slope is known, tangential pairs included.
+
+How much work one call may do, counted, so that where it ends depends on no clock.
 """
 
 from __future__ import annotations
@@ -11,16 +17,21 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
-from hdica.process.progress import check_deadline
+from hdica.process.progress import check_deadline, tell
 
 Array = NDArray[np.float64]
 Flow = Callable[[float, Array], Array]
@@ -110,8 +121,8 @@ def integrate(
         try:
             result[inside], now = _solved("DOP853", flow, now, *span, tolerance, MOST, trust)
         except _Slow:
-            result[inside], now, found = _stiff(flow, now, *span, tolerance)
-            used = max(used, found)
+            result[inside], now, looser = _stiff(flow, now, *span, tolerance)
+            used = max(used, looser)
     return Integrated(result.reshape(times.size, *shape), used)
 
 
@@ -192,3 +203,155 @@ def _vector_rate(
         return rate(y.reshape(shape), size).ravel()
 
     return vector
+
+
+_COLUMNS = 3
+"""Powers that are eliminated at most."""
+
+
+def romberg(levels: Array) -> tuple[Array, Array]:
+    """Best value and its error, from runs whose error is a h^2 + b h^3 + c h^4 + ...
+
+    All powers from the second occur: those in the step in time because the method is of order two
+    and not symmetric, the odd ones in the cells because a smooth start meets a kink. Levels, two at
+    least, are of shape (levels, ...), coarsest first.
+
+    The best is the last entry of the table, its error twice the larger of its differences to the
+    entry before it in its row and, divided by eight, to the last entry of the row above. The first
+    alone estimates the error of the entry before, which the best one beats where the powers are
+    those above; the factor two is for where they are not quite.
+    """
+    rows = [[levels[0]]]
+    for value in levels[1:]:
+        row = [value]
+        for power, coarser in enumerate(rows[-1][:_COLUMNS], start=2):
+            row.append(row[-1] + (row[-1] - coarser) / (2**power - 1))
+        rows.append(row)
+    best = rows[-1][-1]
+    across = np.abs(best - rows[-1][-2])
+    return best, 2 * np.maximum(across, np.abs(best - rows[-2][-1]) / 8)
+
+
+Function = Callable[[Array], tuple[Array, Array]]
+"""Values and slopes at an array of points."""
+_GENERATIONS = 12
+_ROUNDING = 1e-12
+
+
+def _refined(function: Function, nodes: Array) -> tuple[Array, Array, Array]:
+    """Nodes between which the cubic through values and slopes describes the function.
+
+    Intervals are halved until the cubic predicts the value half-way to a small part of the
+    smallest value nearby: then it has the zeros that the function has.
+    """
+    x = np.unique(nodes)
+    f, s = function(x)
+    open_ = np.ones(x.size - 1, dtype=bool)
+    for _ in range(_GENERATIONS):
+        left = np.flatnonzero(open_)
+        if left.size == 0:
+            break
+        right, width = left + 1, np.diff(x)[left]
+        middle = (x[left] + x[right]) / 2
+        value, slope = function(middle)
+        cubic = (f[left] + f[right]) / 2 + width * (s[left] - s[right]) / 8
+        least = np.minimum(np.minimum(np.abs(f[left]), np.abs(f[right])), np.abs(value))
+        rough = np.abs(value - cubic) > 0.02 * least + _ROUNDING
+        rough &= width > 1e-9
+        x = np.insert(x, right, middle)
+        f, s = np.insert(f, right, value), np.insert(s, right, slope)
+        open_ = np.zeros(x.size - 1, dtype=bool)
+        # Every halved interval has moved to the right by the insertions before it.
+        moved = left[rough] + np.flatnonzero(rough)
+        open_[moved] = open_[moved + 1] = True
+    return x, f, s
+
+
+def _between(function: Function, a: float, b: float, which: int) -> float:
+    """Zero of the value (0) or the slope (1) between two points of opposite sign.
+
+    Evaluated alone, a point may have the other sign: then the value there is rounding.
+    """
+    if a == b:
+        return a
+
+    @cache  # the method begins with both ends again
+    def one(x: float) -> float:
+        return float(function(np.array([x]))[which][0])
+
+    at_a, at_b = one(a), one(b)
+    if at_a * at_b > 0:
+        return a if abs(at_a) < abs(at_b) else b
+    return float(
+        scipy.optimize.brentq(one, a, b, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=200)
+    )
+
+
+def find_zeros(function: Function, nodes: Array) -> Array:
+    """Every zero between the first and the last node, by increasing position.
+
+    ``function`` gives values and slopes, continuous between the nodes; its corners must be among
+    them. Where it only touches zero to rounding, the point of contact is one.
+    """
+    x, f, s = _refined(function, nodes)
+    zeros = list(x[f == 0.0])
+    for i, j in pairwise(range(x.size)):
+        if f[i] * f[j] < 0:
+            zeros.append(_between(function, x[i], x[j], 0))
+        elif f[i] * s[i] < 0 < f[j] * s[j]:
+            touch = _between(function, x[i], x[j], 1)
+            value = float(function(np.array([touch]))[0][0])
+            if value * f[i] < 0:
+                zeros.append(_between(function, x[i], touch, 0))
+                zeros.append(_between(function, touch, x[j], 0))
+            elif abs(value) < _ROUNDING:
+                zeros.append(touch)
+    return np.array(sorted(set(zeros)))
+
+
+MOST_POINTS = 800_000_000
+"""Points at which one call may evaluate Boltzmann densities: about a minute on a slow core."""
+EACH = 20_000
+"""Points that one evaluation costs whatever its size."""
+
+
+@dataclass
+class _Account:
+    """What one call has spent."""
+
+    what: str
+    points: int = 0
+    evaluations: int = 0
+
+
+_ACCOUNT: ContextVar[_Account | None] = ContextVar("hdica_work", default=None)
+
+
+@contextmanager
+def bounded(what: str) -> Iterator[None]:
+    """Count the work of ``what`` is done inside; a call inside another counts with it."""
+    if _ACCOUNT.get() is not None:
+        yield
+        return
+    token = _ACCOUNT.set(_Account(what))
+    try:
+        yield
+    finally:
+        _ACCOUNT.reset(token)
+
+
+def spend(points: int, each: int = EACH) -> None:
+    """Count one evaluation at some points."""
+    account = _ACCOUNT.get()
+    if account is None:
+        return
+    account.points += points + each
+    account.evaluations += 1
+    tell(lambda: f"{account.what}: {account.evaluations:,} evaluations")
+    if account.points > MOST_POINTS:
+        raise HdicaError(
+            f"{account.what} were not found within the work that is allowed "
+            f"({account.evaluations:,} evaluations of Boltzmann averages): give a narrower range "
+            "(low, high), fewer values, a smoother or weaker regularizer, or a prior with fewer "
+            "values"
+        )

@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import panel_nodes
-from hdica.limits.mean_field.density.law_of_x import Density
-from hdica.limits.mean_field.density.problem import Functional
+from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
+from hdica.limits.mean_field.density.state import Functional
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.solvers import integrate
+
+VERSION = 1
+"""Of this module, for keys of results: raised with whatever can change a number."""
 
 Array = NDArray[np.float64]
 REFINED = 1e-12
@@ -106,8 +109,8 @@ def _states(field: MeanField, times: Array, tolerance: float) -> tuple[Array, fl
         d = spread + pull * q
         return np.array([-d * a, -d * b + pull, -2 * d * v + 2 * spread])
 
-    found = integrate(rate, field.schedule, np.array([1.0, 0.0, 0.0]), times, tolerance)
-    return found.states, found.tolerance
+    solution = integrate(rate, field.schedule, np.array([1.0, 0.0, 0.0]), times, tolerance)
+    return solution.states, solution.tolerance
 
 
 def _law(field: MeanField, state: Array) -> NormalDensity:
@@ -156,8 +159,8 @@ def solve(
         pull=np.array([field.pull(one, tau) for one, tau in rows]),
         q_error=np.abs(q - other) + close,
         r_error=np.zeros(times.size),
-        functionals={name: found[0] for name, found in means.items()},
-        functional_errors={name: found[1] for name, found in means.items()},
+        functionals={name: rows_of[0] for name, rows_of in means.items()},
+        functional_errors={name: rows_of[1] for name, rows_of in means.items()},
         mass_error=np.zeros(times.size),
         moment_error=moment,
         multiplier_error=np.zeros(times.size),
