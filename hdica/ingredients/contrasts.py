@@ -1,9 +1,8 @@
-"""Contrast functions G(s) that independent component analysis makes extreme.
+"""What rules are made of: contrasts G(s) that ICA makes extreme, and pushes G(u, c).
 
-Pushes: how far an estimate moves along a sample, F = tau G(u, c), by a user's formula.
-
-A projected rule is x <- x + n^-1/2 F(u, c) y + n^-1 psi(x) with |x|^2 = n, where u = x.y/sqrt(n) is
-what the estimate sees of the sample y, and c is the sample's component along the feature.
+A push is how far an estimate moves along a sample: a projected rule is
+x <- x + n^-1/2 F(u, c) y + n^-1 psi(x) with |x|^2 = n and F = tau G, where u = x.y/sqrt(n) is what
+the estimate sees of the sample y, and c is the sample's component along the feature.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula, Pair, compiled_pair, parse_formula, vectorised
+from hdica.ingredients.formula import Formula, Pair, compiled_pair, parse_formula
 from hdica.ingredients.grammar import read_expression
 from hdica.ingredients.quadrature import dot, panel_nodes
-from hdica.ingredients.switches import SWITCHES
+from hdica.ingredients.switches import SWITCHES, vectorised
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -75,15 +74,12 @@ class Contrast:
 
     def hermite(self, k: int) -> float:
         """Hermite coefficient c_k = E G(s) He_k(s) for a standard normal s."""
-        points, weights = panel_nodes(_edges(self.formula.kinks), _NODES)
+        kinks = (k for k in self.formula.kinks if abs(k) < _END)
+        edges = np.unique([*np.linspace(-_END, _END, 57), *kinks])
+        points, weights = panel_nodes(edges, _NODES)
         polynomial = np.polynomial.hermite_e.hermeval(points, [0.0] * k + [1.0])
         law = weights * np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
         return dot(law * polynomial, self.value(points))
-
-
-def _edges(kinks: tuple[float, ...]) -> Array:
-    """Panels between which G may have a kink."""
-    return np.unique([*np.linspace(-_END, _END, 57), *(k for k in kinks if abs(k) < _END)])
 
 
 def _log_cosh(s: Any) -> Array:

@@ -1,6 +1,6 @@
-"""A compiled function in formulas: sympy knows its name, and nothing else of it.
+"""Functions of Python in place of formulas: by name, and keyed by what they compute.
 
-Functions of Python in place of formulas: by name, and keyed by what they compute.
+Sympy knows the name of such a function, and nothing else of it.
 
 A system holds a function as a word such as ``shrink@1f0c9d3a5b7e2468``: its name, and a digest of
 its source text and of the constants and functions that it uses, with theirs. So results are keyed
@@ -70,12 +70,8 @@ def opaque(name: str, scalar: Any, order: int = 0) -> type[Opaque]:
     import numba
 
     array = numba.vectorize(["float64(float64)"])(lambda x: scalar(x))
-    made: type[Opaque] = type(
-        name,
-        (Opaque,),
-        {"scalar": staticmethod(scalar), "array": staticmethod(array), "order": order},
-    )
-    return made
+    content = {"scalar": staticmethod(scalar), "array": staticmethod(array), "order": order}
+    return type(name, (Opaque,), content)
 
 
 @cache
@@ -106,7 +102,11 @@ def _breaks(of: type[Opaque]) -> tuple[float, ...]:
     narrow = np.diff(edges) < _NARROW * (1 + np.abs(edges[1:]))
     bounds = np.flatnonzero(np.diff(np.concatenate([[0], narrow.astype(int), [0]])))
     runs = zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True)
-    points = [_within(of, *_finest(edges[a : b + 1])) for a, b in runs]
+    points = []
+    for a, b in runs:
+        # Halving went to the narrowest panel, and one on either side of it.
+        k = a + int(np.argmin(np.diff(edges[a : b + 1])))
+        points.append(_within(of, float(edges[max(k - 1, a)]), float(edges[min(k + 2, b)])))
     crowded = np.concatenate([narrow, [False]]) | np.concatenate([[False], narrow])
     apart = np.min(np.abs(edges[:, None] - np.array([*points, np.inf])), axis=1)
     crowded |= apart < _APART * (1 + np.abs(edges))
@@ -115,12 +115,6 @@ def _breaks(of: type[Opaque]) -> tuple[float, ...]:
         name = of.__name__.rpartition("_")[0]
         raise HdicaError(f"the function {name} has more than {_MOST} kinks within |x| < {_REACH:g}")
     return tuple(sorted(set(points)))
-
-
-def _finest(edges: Array) -> tuple[float, float]:
-    """The narrowest of some panels, and one on either side: that is where halving went."""
-    k = int(np.argmin(np.diff(edges)))
-    return float(edges[max(k - 1, 0)]), float(edges[min(k + 2, edges.size - 1)])
 
 
 def _within(of: type[Opaque], low: float, high: float) -> float:
@@ -164,7 +158,7 @@ def _bends(of: type[Opaque], x: float) -> bool:
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*@[0-9a-f]{16}")
-_KNOWN: dict[str, type[Opaque]] = {}
+_COMPILED: dict[str, type[Opaque]] = {}
 _LOCK = threading.Lock()
 _MODULES = ("math", "numpy")
 _MOST_NUMBERS = 100_000
@@ -198,20 +192,20 @@ def word_for(function: Callable[..., Any]) -> str:
     content = json.dumps(_content(plain, []), sort_keys=True)
     word = f"{plain.__name__}@{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     with _LOCK:
-        if word not in _KNOWN:
+        if word not in _COMPILED:
             # At once: its constants are read now, and what cannot be compiled is refused.
-            _KNOWN[word] = opaque(word.replace("@", "_"), _compiled(plain))
+            _COMPILED[word] = opaque(word.replace("@", "_"), _compiled(plain))
     return word
 
 
-def known(word: str) -> type[Opaque]:
+def opaque_of(word: str) -> type[Opaque]:
     """The function of a word, for formulas."""
-    if word not in _KNOWN:
+    if word not in _COMPILED:
         raise HdicaError(
             f"{word!r} is a Python function that is not known here (a function is given as itself, "
             "to hdica.simulate, hdica.limit and their like; elsewhere write a formula)"
         )
-    return _KNOWN[word]
+    return _COMPILED[word]
 
 
 def refuse_in_files(where: str, value: Any) -> None:
@@ -242,9 +236,8 @@ def _plain(function: Any) -> FunctionType:
         raise _refused(name, f"it is not written in Python: write the formula '{name}(x)'")
     if name == "<lambda>":
         raise _refused("lambda", "a lambda has no name and no source of its own")
-    required = [
-        one for one in inspect.signature(plain).parameters.values() if one.default is one.empty
-    ]
+    parameters = inspect.signature(plain).parameters.values()
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
     if len(required) != 1 or required[0].kind not in (0, 1):
         raise _refused(name, "it does not take one number")
     return plain
@@ -278,21 +271,19 @@ def _is_source_of(source: str, code: CodeType) -> bool:
     flags = code.co_flags & __future__.annotations.compiler_flag
     whole = compile(ast.fix_missing_locations(outer), "<source>", "exec", flags, dont_inherit=True)
     made = next(one for one in whole.co_consts if isinstance(one, CodeType))
-    again = [
-        one for one in made.co_consts if isinstance(one, CodeType) and one.co_name == code.co_name
-    ]
-    return any(_steps(one) == _steps(code) for one in again)
+    again = (inner for inner in made.co_consts if isinstance(inner, CodeType))
+    return any(_steps(inner) == _steps(code) for inner in again if inner.co_name == code.co_name)
 
 
 def _steps(code: CodeType) -> list[Any]:
     """What code does, apart from how a module is looked up, which its imports decide, and jumps."""
     steps: list[Any] = [repr(one) for one in code.co_consts if not isinstance(one, CodeType)]
-    for one in dis.get_instructions(code):
-        if one.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
-            jumps = one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
-            inner = isinstance(one.argval, CodeType)
-            what = None if jumps or inner else repr(one.argval)
-            steps.append((one.opname.replace("LOAD_METHOD", "LOAD_ATTR"), what))
+    for step in dis.get_instructions(code):
+        if step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
+            jumps = step.opcode in dis.hasjrel or step.opcode in dis.hasjabs
+            inner = isinstance(step.argval, CodeType)
+            what = None if jumps or inner else repr(step.argval)
+            steps.append((step.opname.replace("LOAD_METHOD", "LOAD_ATTR"), what))
     return steps
 
 
@@ -312,11 +303,8 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _global_names(code: CodeType) -> set[str]:
-    names = {
-        one.argval
-        for one in dis.get_instructions(code)
-        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
+    steps = dis.get_instructions(code)
+    names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             names |= _global_names(inner)
@@ -328,10 +316,8 @@ def _global_names(code: CodeType) -> set[str]:
 def _constant(name: str, key: str, value: Any, within: list[str]) -> Any:
     """What a name stands for, as plain data that is the same in every process."""
     if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
-        return [
-            type(value).__name__,
-            repr(value.item() if isinstance(value, np.generic) else value),
-        ]
+        plain = value.item() if isinstance(value, np.generic) else value
+        return [type(value).__name__, repr(plain)]
     if isinstance(value, tuple):
         return [_constant(name, key, one, within) for one in value]
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.size <= _MOST_NUMBERS:

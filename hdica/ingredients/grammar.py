@@ -1,6 +1,4 @@
-"""Conditions in formulas: comparisons and what joins them, as choices between two values.
-
-The grammar of formulas: what a user's text may hold, read into a sympy expression.
+"""The grammar of formulas: what a user's text may hold, read into a sympy expression.
 
 A formula such as ``"x**3 - 0.1*x"`` is read by Python's tokenizer and parser into a syntax tree,
 and each node of the tree is checked and translated by hand. No user text is ever evaluated.
@@ -29,8 +27,8 @@ MAX_COMPARISONS = 12
 """Each may double what is computed."""
 
 
-def _greater(s: sp.Expr, weight: int) -> Condition:
-    return lambda yes, no: Choice(s, yes, no, sp.Integer(weight))
+def _choice(s: sp.Expr, weight: sp.Integer) -> Condition:
+    return lambda yes, no: Choice(s, yes, no, weight)
 
 
 def _both(one: Condition, other: Condition) -> Condition:
@@ -41,50 +39,8 @@ def _either(one: Condition, other: Condition) -> Condition:
     return lambda yes, no: one(yes, other(yes, no))
 
 
-def _opposite(one: Condition) -> Condition:
-    return lambda yes, no: one(no, yes)
-
-
-def _compared(node: ast.Compare, side: Callable[[ast.expr], sp.Expr]) -> Condition | None:
-    if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops):
-        return None
-    values = [side(one) for one in (node.left, *node.comparators)]
-    conditions = []
-    for op, (left, right) in zip(node.ops, pairwise(values), strict=True):
-        above = right - left if isinstance(op, ast.Lt | ast.LtE) else left - right
-        conditions.append(_greater(above, int(isinstance(op, ast.LtE | ast.GtE))))
-    return reduce(_both, conditions)
-
-
-def condition_of(
-    node: ast.expr,
-    side: Callable[[ast.expr], sp.Expr],
-    inner: Callable[[ast.expr], Condition | None],
-) -> Condition | None:
-    """The condition that a part of a formula is, or None.
-
-    ``side`` reads what is compared, ``inner`` the conditions that are joined: by ``and``, ``or``
-    and ``not``, or as NumPy joins them, by ``&``, ``|`` and ``~``.
-    """
-    match node:
-        case ast.Compare():
-            return _compared(node, side)
-        case ast.UnaryOp(op=ast.Not() | ast.Invert()):
-            condition = inner(node.operand)
-            return None if condition is None else _opposite(condition)
-        case ast.BoolOp(op=op, values=values):
-            return _joined([inner(one) for one in values], isinstance(op, ast.And))
-        case ast.BinOp(op=ast.BitAnd() | ast.BitOr() as op):
-            sides = [inner(node.left), inner(node.right)]
-            return _joined(sides, isinstance(op, ast.BitAnd))
-    return None
-
-
-def _joined(parts: list[Condition | None], both: bool) -> Condition | None:
-    conditions = [one for one in parts if one is not None]
-    if len(conditions) < len(parts):
-        return None
-    return reduce(_both if both else _either, conditions)
+def _opposite(condition: Condition) -> Condition:
+    return lambda yes, no: condition(no, yes)
 
 
 MAX_LENGTH = 300
@@ -114,7 +70,7 @@ MORE: dict[str, Any] = {
     # Without exp(-x), which overflows, and its slope with it.
     "sigmoid": lambda x: (1 + sp.tanh(x / 2)) / 2,
     "max": lambda *several: _largest(several),
-    "min": lambda *several: -_largest([-one for one in several]),
+    "min": lambda *several: -_largest([-x for x in several]),
     "clip": lambda x, low, high: -Largest(-Largest(x, low), -high),
 }
 """Functions that are made of others."""
@@ -244,7 +200,7 @@ class _Reader:
         if not least <= len(arguments) <= most:
             wanted = f"{least} or more" if most > least else str(least)
             raise self.refuse(f"{name!r} takes {wanted} arguments, not {len(arguments)}")
-        return function(*(self.read(one, depth + 1, power) for one in arguments))
+        return function(*(self.read(argument, depth + 1, power) for argument in arguments))
 
     def as_value(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         """1 where a condition holds, else 0."""
@@ -259,14 +215,40 @@ class _Reader:
         return holds(self.read(above, depth + 1, power), self.read(below, depth + 1, power))
 
     def condition(self, node: ast.expr, depth: int, power: float) -> Condition | None:
-        """A condition as a choice between two values; None of what is none."""
+        """A condition as a choice between two values; None of what is none.
 
-        def side(one: ast.expr) -> sp.Expr:
-            return self.read(one, depth + 1, power)
-
+        Comparisons are joined by ``and``, ``or`` and ``not``, or as NumPy joins them, by ``&``,
+        ``|`` and ``~``.
+        """
         if depth > MAX_DEPTH:
             raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
-        return condition_of(node, side, lambda one: self.condition(one, depth + 1, power))
+        match node:
+            case ast.Compare():
+                return self.compared(node, depth, power)
+            case ast.UnaryOp(op=ast.Not() | ast.Invert()):
+                condition = self.condition(node.operand, depth + 1, power)
+                return None if condition is None else _opposite(condition)
+            case ast.BoolOp(op=op, values=parts):
+                join = _both if isinstance(op, ast.And) else _either
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() as sign):
+                parts = [node.left, node.right]
+                join = _both if isinstance(sign, ast.BitAnd) else _either
+            case _:
+                return None
+        joined = [self.condition(part, depth + 1, power) for part in parts]
+        conditions = [condition for condition in joined if condition is not None]
+        return reduce(join, conditions) if len(conditions) == len(joined) else None
+
+    def compared(self, node: ast.Compare, depth: int, power: float) -> Condition | None:
+        if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops):
+            return None
+        values = [self.read(part, depth + 1, power) for part in (node.left, *node.comparators)]
+        conditions = []
+        for op, (left, right) in zip(node.ops, pairwise(values), strict=True):
+            above = right - left if isinstance(op, ast.Lt | ast.LtE) else left - right
+            weight = sp.Integer(int(isinstance(op, ast.LtE | ast.GtE)))
+            conditions.append(_choice(above, weight))
+        return reduce(_both, conditions)
 
     def written(self, node: ast.expr) -> str:
         """The part of the text that a node stands for."""
@@ -368,10 +350,8 @@ def read_expression(
         if re.search(r"(?<![=<>!])=(?!=)", text):
             raise reader.refuse("a constant gets its number in constants, such as {beta: 0.2}")
         raise reader.refuse(f"it is not a formula{_product(text)}")
-    if (
-        sum(len(one.ops) for one in ast.walk(tree) if isinstance(one, ast.Compare))
-        > MAX_COMPARISONS
-    ):
+    comparisons = (node.ops for node in ast.walk(tree) if isinstance(node, ast.Compare))
+    if sum(map(len, comparisons)) > MAX_COMPARISONS:
         raise reader.refuse(f"more than {MAX_COMPARISONS} comparisons are not accepted")
     expression = reader.read(tree.body, 0, 1.0)
     if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:

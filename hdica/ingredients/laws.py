@@ -1,17 +1,12 @@
-"""What a source is: a law of mean 0 and variance 1, and what averages need to know of it.
+"""What a source is: a law of mean 0 and variance 1, by atoms and smooth parts.
 
-Laws as smooth pieces: what quadrature that refines itself needs to know of a source.
-
-A law is atoms and parts. On a part the variable is c(t), and c and the mass dP/dt are smooth in
-t: ends of the support, cusps and algebraic tails are taken away by the choice of t, so that
-panels of t of moderate width resolve the law, and an integral may be cut at any c.
-
-Sources that are mixtures of normal laws, whose components of no width are atoms.
+On a part the variable is c(t), and c and the mass dP/dt are smooth in t: ends of the support,
+cusps and algebraic tails are taken away by the choice of t, so that panels of t of moderate width
+resolve the law, and an integral may be cut at any c.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -36,8 +31,6 @@ from hdica.ingredients.quadrature import (
 
 Array = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, int], Array]
-LEAST, MOST = 1e-9, 1e6
-"""Smallest and largest number of a law: beyond, its moments are no floating-point numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,14 +183,9 @@ def symmetric_law(right: Part) -> Law:
 
 def laplace_law(scale: float) -> Law:
     """Density exp(-|c|/scale)/(2 scale)."""
-    return symmetric_law(
-        Part(
-            lambda t: scale * t,
-            lambda t: np.exp(-t) / 2,
-            lambda c: c / scale,
-            _doubling(FARTHEST),
-        )
-    )
+    ends = _doubling(FARTHEST)
+    right = Part(lambda t: scale * t, lambda t: np.exp(-t) / 2, lambda c: c / scale, ends)
+    return symmetric_law(right)
 
 
 def _with_mass(part: Part, total: float) -> Part:
@@ -261,18 +249,14 @@ def quantile_law(
         def place(c: Array) -> Array:
             return np.asarray(sign * log_mass(c * sd + mean), dtype=float)
 
-        edges = _finite(raw, sign)
+        # The first edges are where quantiles are numbers.
+        t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
+        finite = np.isfinite(raw(t))
+        last = t.size if finite.all() else int(np.argmin(finite))
+        edges = tuple(sorted(t[:last].tolist()))
         return _tabulated(Part(raw, lambda t: np.exp(sign * t), place, edges))
 
     return Law((half(lower, log_cdf, 1.0), half(upper, log_sf, -1.0)))
-
-
-def _finite(raw: Function, sign: float) -> tuple[float, ...]:
-    """First edges of a half of a law: where its quantiles are numbers."""
-    t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
-    finite = np.isfinite(raw(t))
-    last = t.size if finite.all() else int(np.argmin(finite))
-    return tuple(sorted(t[:last].tolist()))
 
 
 def _tabulated(part: Part) -> Part:
@@ -308,9 +292,9 @@ def _columns(spec: Any) -> tuple[Array, Array, Array]:
             f"source: mixture = {spec!r} is not allowed (three lists: weights, means and sds)"
         )
     rows = [numbers(spec[key]) for key in _KEYS]
-    w, means, sds = (np.empty(0) if one is None else one for one in rows)
+    w, means, sds = (np.empty(0) if row is None else row for row in rows)
     fits = w.size and w.size == means.size == sds.size
-    if not (fits and all(np.all(np.abs(one) < 1e100) for one in (w, means, sds))):
+    if not (fits and all(np.all(np.abs(row) < 1e100) for row in (w, means, sds))):
         raise HdicaError(
             f"source: mixture = {spec!r} is not allowed (weights, means and sds are lists of "
             "finite numbers, one of each a component)"
@@ -366,14 +350,13 @@ def mixture(spec: Any) -> Source:
     HdicaError
         If the lists do not fit, a number is not allowed, or the law has no width.
     """
-    _columns(spec)
-    listed = {key: [float(one) for one in spec[key]] for key in _KEYS}
-    return _remembered(json.dumps(listed, sort_keys=True))
+    w, means, sds = (tuple(column.tolist()) for column in _columns(spec))
+    return _mixture(w, means, sds)
 
 
 @lru_cache(maxsize=64)
-def _remembered(text: str) -> Source:
-    w, means, sds = _columns(json.loads(text))
+def _mixture(*columns: tuple[float, ...]) -> Source:
+    w, means, sds = map(np.array, columns)
     first = dot(w, means)
     away = means - first
     width = math.sqrt(dot(w, away**2) + dot(w, sds**2))

@@ -1,7 +1,4 @@
-"""Vectors of one's own that this process holds, by what they are: the digest of their numbers.
-
-What NumPy makes of numbers and lists, as Python has them.
-"""
+"""What callers pass in, as plain Python content; their long vectors are kept by digest."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ def digest_of(values: Array) -> str:
 
 
 def hold(values: Array) -> str:
-    """Keep an array for as long as the process lives, and say its digest."""
+    """Keep an array for as long as the process lives, by the digest that is returned."""
     sha256 = digest_of(values)
     _HELD.setdefault(sha256, values)
     return sha256
@@ -89,15 +86,15 @@ def as_number(value: Any) -> Any:
 
 def with_numbers(value: Any) -> Any:
     """The same plain content with texts of numbers as numbers, except paths, digests."""
+
+    def is_name(key: str, value: Any) -> bool:
+        return key in (ARRAY, VECTOR, "file", "path", "sha256") and isinstance(value, str)
+
     if isinstance(value, dict):
-        return {k: v if _is_name(k, v) else with_numbers(v) for k, v in value.items()}
+        return {k: v if is_name(k, v) else with_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [with_numbers(one) for one in value]
+        return [with_numbers(item) for item in value]
     return as_number(value)
-
-
-def _is_name(key: str, value: Any) -> bool:
-    return key in (ARRAY, VECTOR, "file", "path", "sha256") and isinstance(value, str)
 
 
 def plain(value: Any, deepest: int = DEEPEST) -> Any:
@@ -109,8 +106,7 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(value, np.ma.MaskedArray):  # what is masked is no number: None
         return plain(value.tolist(), deepest)
     if isinstance(value, np.generic):
-        made = next((make for kind, make in _NUMBERS if isinstance(value, kind)), None)
-        return value if made is None else made(value)
+        return next((make(value) for kind, make in _NUMBERS if isinstance(value, kind)), value)
     if deepest == 0:
         return value
     if hasattr(value, "__array__"):  # of NumPy, and what others have made of it
@@ -119,7 +115,7 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
         except TypeError:  # an xarray.Dataset, which has the method and is no array
             return value
     if isinstance(value, Mapping):
-        return {plain(key, 0): plain(one, deepest - 1) for key, one in value.items()}
+        return {plain(key, 0): plain(item, deepest - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one, deepest - 1) for one in value]
+        return [plain(item, deepest - 1) for item in value]
     return value

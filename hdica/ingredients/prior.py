@@ -1,7 +1,4 @@
-"""What a prior is: a law of the feature's entries, and how features are drawn from it.
-
-Priors with a slab: entries that follow any law of a source, among zeros.
-"""
+"""What a prior is: a law of the feature's entries, and one with any law among zeros."""
 
 from __future__ import annotations
 
@@ -99,6 +96,25 @@ def normalised(xi: Array) -> Array:
     return np.asarray(xi * math.sqrt(xi.size / dot(xi, xi)))
 
 
+def by_value(
+    values: Array,
+) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
+    """Groups of nodes by increasing value, and that of any entry by the nearest one."""
+    distinct, groups = np.unique(values, return_inverse=True)
+    middle = (distinct[1:] + distinct[:-1]) / 2
+    return groups, lambda xi: np.asarray(np.searchsorted(middle, xi))
+
+
+def by_sign(points: Array) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
+    """Groups of nodes by sign, those that there are numbered from 0, and that of any entry."""
+    there = np.unique(np.sign(points))
+
+    def classify(xi: Array) -> NDArray[np.int64]:
+        return np.minimum(np.searchsorted(there, np.sign(xi)), there.size - 1)
+
+    return classify(points), classify
+
+
 ORDERS = (24, 32, 48, 64)
 """Nodes for each side of a slab: the first with which averages are known well enough."""
 _PANEL = 4 * ORDER
@@ -120,17 +136,13 @@ def until_not_zero(draw: Callable[[], Array], label: str, n: int) -> Array:
 
 
 def _fine(source: Source, order: int = ORDER) -> tuple[Nodes, Nodes]:
-    """Atoms and a fine rule for the rest of the law as written, with unit second moment.
-
-    ``order`` is the number of its nodes on each panel.
-    """
-    scale = math.sqrt(1 + source.shift**2)
-    law = source.law
-    atoms = law.atoms or Nodes(np.empty(0), np.empty(0))
+    """Atoms and a fine rule for the rest of the law as written, with unit second moment."""
+    scale, law, none = math.sqrt(1 + source.shift**2), source.law, Nodes(np.empty(0), np.empty(0))
+    atoms = law.atoms or none
     points = (atoms.points + source.shift) / scale
     atoms = Nodes(np.where(np.abs(points) < _ZERO, 0.0, points), atoms.weights)
     if not law.parts:
-        return atoms, Nodes(np.empty(0), np.empty(0))
+        return atoms, none
     rest = composite_rule(Law(law.parts), np.array([-source.shift]), order)
     points = (rest.points + source.shift) / scale
     return atoms, Nodes(_one_sided(points), rest.weights)
@@ -162,10 +174,17 @@ def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
             yield Nodes(distinct, np.asarray(mass, dtype=float))
 
 
-def _tests(xi: Array) -> Array:
-    """Functions that change with abs(xi) as the estimate's mean and penalty may."""
-    size = np.abs(xi)
-    return np.stack([size, xi * np.tanh(xi), np.exp(-xi * xi), np.sqrt(1 + xi * xi) - 1, xi * xi])
+def _together(rules: list[Nodes]) -> Nodes:
+    points, weights = zip(*((rule.points, rule.weights) for rule in rules), strict=True)
+    return Nodes(np.concatenate(points), np.concatenate(weights))
+
+
+def _tests(nodes: Nodes, stretch: float) -> Array:
+    """Averages of functions that change with abs(xi) as the estimate's mean and penalty may."""
+    xi = stretch * nodes.points
+    size, square = np.abs(xi), xi * xi
+    rows = [size, xi * np.tanh(xi), np.exp(-square), np.sqrt(1 + square) - 1, square]
+    return nodes.mean(np.stack(rows)) / stretch**2
 
 
 def sided(
@@ -177,26 +196,15 @@ def sided(
 ) -> Nodes:
     """A law by few nodes, a Gauss rule for either side of zero; refused where these do not do.
 
-    Parameters
-    ----------
-    nodes, atoms
-        A fine rule for what is continuous, and the atoms.
-    label
-        Name of the law, for the sentence.
-    stretch
-        The entries xi are this times the law.
-    orders
-        Nodes of a side to try.
+    ``nodes`` are a fine rule for what is continuous, ``label`` names the law in the sentence, the
+    entries xi are ``stretch`` times the law, and ``orders`` the numbers of nodes of a side to try.
     """
     sides = list(_sides(nodes, atoms))
-    full = Nodes(*(np.concatenate(list(row)) for row in zip(*map(_row, sides), strict=True)))
-    wanted = full.mean(_tests(stretch * full.points)) / stretch**2
+    wanted = _tests(_together(sides), stretch)
     for order in orders:
-        rules = [gauss(side, order) for side in sides]
-        few = Nodes(*(np.concatenate(list(row)) for row in zip(*map(_row, rules), strict=True)))
+        few = _together([gauss(side, order) for side in sides])
         few = Nodes(few.points, few.weights / few.weights.sum())
-        averages = few.mean(_tests(stretch * few.points)) / stretch**2
-        error = float(np.abs(averages - wanted).max())
+        error = float(np.abs(_tests(few, stretch) - wanted).max())
         if error < GOOD:
             break
     if not error < WORST:
@@ -205,26 +213,6 @@ def sided(
             f"{few.points.size} nodes, because its tails are too heavy: at most {WORST:.0e})"
         )
     return Nodes(few.points / math.sqrt(float(few.mean(few.points**2))), few.weights)
-
-
-def _row(nodes: Nodes) -> tuple[Array, Array]:
-    return nodes.points, nodes.weights
-
-
-def by_sign(points: Array) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
-    """Groups of nodes by sign, those that there are numbered from 0, and that of any entry."""
-    there = np.unique(np.sign(points))
-
-    def classify(xi: Array) -> NDArray[np.int64]:
-        return np.minimum(np.searchsorted(there, np.sign(xi)), there.size - 1)
-
-    return classify(points), classify
-
-
-def _even(nodes: Nodes) -> Nodes:
-    """The same with nodes that are mirror images to the last bit, by which limits save half."""
-    x, w = nodes.points, nodes.weights
-    return Nodes((x - x[::-1]) / 2, (w + w[::-1]) / 2)
 
 
 def _among_zeros(slab: Nodes, rho: float) -> Nodes:
@@ -249,8 +237,11 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
 
     def rule(orders: tuple[int, ...], whole: Nodes) -> Nodes:
         few = sided(whole, atoms, source.label, 1 / math.sqrt(rho), orders)
-        few = Nodes(few.points / math.sqrt(rho), few.weights)
-        return _even(few) if source.symmetric and source.shift == 0 else few
+        x, w = few.points / math.sqrt(rho), few.weights
+        if source.symmetric and source.shift == 0:
+            # Mirror images to the last bit, by which limits save half.
+            x, w = (x - x[::-1]) / 2, (w + w[::-1]) / 2
+        return Nodes(x, w)
 
     slab = rule(ORDERS, rest)
     nodes = _among_zeros(slab, rho)
@@ -262,14 +253,14 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
         raw = (source.sample(rng, size) + source.shift) / scale
         return np.where(np.abs(raw) < _ZERO, 0.0, raw) if atoms.points.size else one_sided(raw)
 
-    def once(rng: np.random.Generator, n: int) -> Array:
-        xi = np.zeros(n)
-        active = rng.random(n) < rho if iid else np.arange(n) >= n - max(1, round(rho * n))
-        xi[active] = values(rng, int(np.count_nonzero(active)))
-        return xi
-
     def feature(rng: np.random.Generator, n: int) -> Array:
-        return normalised(until_not_zero(lambda: once(rng, n), label, n))
+        def once() -> Array:
+            xi = np.zeros(n)
+            active = rng.random(n) < rho if iid else np.arange(n) >= n - max(1, round(rho * n))
+            xi[active] = values(rng, int(np.count_nonzero(active)))
+            return xi
+
+        return normalised(until_not_zero(once, label, n))
 
     spread = spread_of_mean(nodes) if iid else spread_of_mean(slab, rho)
     groups, classify = by_sign(nodes.points)

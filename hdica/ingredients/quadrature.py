@@ -1,7 +1,4 @@
-"""Nodes and weights for the laws that sources, priors and noises follow.
-
-Panels on which given functions are short polynomials, for quadrature that fits them.
-"""
+"""Quadrature: nodes and weights of laws, and panels on which functions are short polynomials."""
 
 from __future__ import annotations
 
@@ -31,16 +28,19 @@ def dot(a: Array, b: Array) -> float:
     return float(np.sum(a * b))
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number of Python, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def numbers(values: Any) -> Array | None:
     """A list of numbers as an array of shape (numbers,), None if it is anything else."""
-    listed = isinstance(values, list | tuple | np.ndarray)
-    plain = listed and all(
-        isinstance(one, int | float | np.number) and not isinstance(one, bool) for one in values
-    )
-    if not plain:
+    if not isinstance(values, list | tuple | np.ndarray):
+        return None
+    if not all(is_number(value) or isinstance(value, np.number) for value in values):
         return None
     try:
-        return np.array([float(one) for one in values])
+        return np.array([float(value) for value in values])
     except OverflowError:
         return None
 
@@ -73,11 +73,7 @@ def gaussian_nodes(order: int) -> Nodes:
 
 @lru_cache(maxsize=32)
 def half_normal_nodes(order: int) -> Nodes:
-    """Gauss nodes of the law of |z|, z standard normal: for averages with a break at zero.
-
-    From the three-term recurrence of a fine discrete measure (Lanczos with full
-    orthogonalisation), then the eigenvalues of its Jacobi matrix (Golub and Welsch 1969).
-    """
+    """Gauss nodes of the law of |z|, z standard normal: for averages with a break at zero."""
     points, weights = panel_nodes(np.linspace(0.0, 12.0, 25), 24)
     weights = weights * np.exp(-points * points / 2)
     nodes = _jacobi(points, weights / weights.sum(), order)
@@ -87,8 +83,7 @@ def half_normal_nodes(order: int) -> Nodes:
 def gauss(nodes: Nodes, order: int) -> Nodes:
     """Gauss rule of a discrete measure: exact for polynomials of degree below 2 ``order``.
 
-    Lanczos with full orthogonalisation, then the eigenvalues of the Jacobi matrix (Golub and
-    Welsch 1969). A measure of no more than ``order`` points is returned as it is.
+    A measure of no more than ``order`` points is returned as it is.
     """
     if nodes.points.size <= order:
         return nodes
@@ -98,7 +93,7 @@ def gauss(nodes: Nodes, order: int) -> Nodes:
 
 
 def _jacobi(points: Array, weights: Array, order: int) -> Nodes:
-    """The Gauss rule of a discrete law."""
+    """The Gauss rule of a discrete law, by Lanczos' method with full orthogonalisation."""
     basis = [np.sqrt(weights)]
     diagonal: list[float] = []
     off: list[float] = []
@@ -106,8 +101,8 @@ def _jacobi(points: Array, weights: Array, order: int) -> Nodes:
         moved = points * basis[-1]
         diagonal.append(dot(moved, basis[-1]))
         for _ in range(2):
-            for one in basis:
-                moved = moved - dot(moved, one) * one
+            for vector in basis:
+                moved = moved - dot(moved, vector) * vector
         off.append(float(np.sqrt(dot(moved, moved))))
         basis.append(moved / off[-1])
     return from_recurrence(np.array(diagonal), np.array(off[:-1]))
@@ -226,12 +221,6 @@ def _highest() -> Array:
     return np.asarray((orders[:, None] + 0.5) * legendre.legvander(x, ORDER - 1).T[orders] * w)
 
 
-def roughness(values: Array) -> Array:
-    """Size of the two highest Legendre coefficients of values at Gauss points, the last axis."""
-    coefficients = np.sum(values[..., None, :] * _highest(), axis=-1)
-    return np.asarray(np.abs(coefficients).max(axis=-1))
-
-
 def resolving_edges(
     functions: Function,
     first: Array,
@@ -258,7 +247,8 @@ def resolving_edges(
         size = np.abs(values).max(axis=-1)
         if everywhere is None:
             everywhere = floor * size.max(axis=-1, keepdims=True)
-        share = (roughness(values) / np.maximum(size, np.maximum(everywhere, 1e-300))).max(axis=0)
+        highest = np.abs(np.sum(values[..., None, :] * _highest(), axis=-1)).max(axis=-1)
+        share = (highest / np.maximum(size, np.maximum(everywhere, 1e-300))).max(axis=0)
         rough = (share > resolved) & (high - low > narrowest * (1 + np.abs(low + high) / 2))
         # What halving does not make smaller is rounding.
         rough &= (share > 1e3 * resolved) | (share < before / 4)

@@ -1,7 +1,4 @@
-"""Sources: the laws of the non-Gaussian latent variable c, always mean 0 and variance 1.
-
-Sources that are laws of SciPy, with a density or on the whole numbers.
-"""
+"""Sources: the laws of the non-Gaussian latent variable c, always mean 0 and variance 1."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.laws import (
-    LEAST,
-    MOST,
     Law,
     chi2_law,
     double_factorial,
@@ -35,12 +30,15 @@ from hdica.ingredients.quadrature import (
     density_nodes,
     dot,
     gaussian_nodes,
+    is_number,
     numbers,
     quantile_nodes,
     uniform_nodes,
 )
 
 Array = NDArray[np.float64]
+LEAST, MOST = 1e-9, 1e6
+"""Smallest and largest number of a law: beyond, its moments are no floating-point numbers."""
 
 
 def _signs(rng: np.random.Generator, size: int) -> Array:
@@ -246,22 +244,16 @@ def make_source(spec: str | dict[str, Any]) -> Source:
     sd is 0, or ``{"scipy": name, shape...}``: any law of ``scipy.stats`` with a finite variance,
     ``{"scipy": "poisson", "mu": 3}`` as well as ``{"scipy": "gamma", "a": 2}``.
     """
-    if isinstance(spec, str):
-        if spec.lower() in ("normal", "norm", "gauss"):
-            raise HdicaError(
-                f"source: {spec!r} is not known (did you mean 'gaussian', which no rule can learn? "
-                f"allowed: {ALLOWED})"
-            )
-        if spec not in _NAMED:
-            raise unknown_word("source", spec, NAMES, ALLOWED)
+    if isinstance(spec, str) and spec in _NAMED:
         return _NAMED[spec]()
-    given = plain(spec)
-    if not isinstance(given, dict):
-        raise unknown_word("source", given, NAMES, ALLOWED)
-    return _from_mapping(given)
-
-
-def _from_mapping(spec: dict[str, Any]) -> Source:
+    if isinstance(spec, str) and spec.lower() in ("normal", "norm", "gauss"):
+        raise HdicaError(
+            f"source: {spec!r} is not known (did you mean 'gaussian', which no rule can learn? "
+            f"allowed: {ALLOWED})"
+        )
+    spec = plain(spec)
+    if not isinstance(spec, dict):
+        raise unknown_word("source", spec, NAMES, ALLOWED)
     if "scipy" in spec:
         names = [key for key in spec if key != "scipy"]
         shape = numbers([spec[key] for key in names])
@@ -271,8 +263,7 @@ def _from_mapping(spec: dict[str, Any]) -> Source:
         return scipy_source(str(spec["scipy"]), **dict(pairs))
     if len(spec) == 1:
         ((name, value),) = spec.items()
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if name in _WITH_NUMBER and number:
+        if name in _WITH_NUMBER and is_number(value):
             if 0 < value < LEAST or abs(value) > MOST:
                 raise HdicaError(
                     f"source: {name} = {value!r} is not allowed (from {LEAST:g} to {MOST:g})"
@@ -316,7 +307,8 @@ def scipy_source(name: str, **shape: float) -> Source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # sums that do not converge are refused below
             # Samplers of laws on whole numbers take whole shapes as whole numbers alone.
-            frozen = family(**(_whole(shape) if discrete else shape))
+            whole = {k: int(v) if v.is_integer() else v for k, v in shape.items()}
+            frozen = family(**(whole if discrete else shape))
             mean, var = (float(v) for v in frozen.stats(moments="mv"))
     except TypeError as exc:
         raise HdicaError(f"source: scipy {name!r} with {shape} is not allowed ({exc})") from None
@@ -330,10 +322,6 @@ def scipy_source(name: str, **shape: float) -> Source:
     )
 
 
-def _whole(shape: dict[str, float]) -> dict[str, float]:
-    return {key: int(value) if value.is_integer() else value for key, value in shape.items()}
-
-
 def _sampler(frozen: Any, mean: float, sd: float) -> Any:
     def sample(rng: np.random.Generator, size: int) -> Array:
         return np.asarray((frozen.rvs(size=size, random_state=rng) - mean) / sd, dtype=float)
@@ -344,7 +332,12 @@ def _sampler(frozen: Any, mean: float, sd: float) -> Any:
 def _continuous(name: str, shape: dict[str, float], frozen: Any, mean: float, sd: float) -> Source:
     raw = quantile_nodes(frozen.ppf, frozen.isf)
     nodes = Nodes((raw.points - mean) / sd, raw.weights)
-    _check_nodes(nodes, name)
+    error = max(abs(float(nodes.mean(nodes.points))), abs(float(nodes.mean(nodes.points**2)) - 1))
+    if not error < 1e-8:
+        raise HdicaError(
+            f"source: scipy = {name!r} is not allowed (its density cannot be integrated "
+            f"accurately: mean and variance are off by {error:.1e})"
+        )
 
     def moment(k: int) -> float:
         if not math.isfinite(float(frozen.moment(k))):
@@ -357,16 +350,6 @@ def _continuous(name: str, shape: dict[str, float], frozen: Any, mean: float, sd
     symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
     sample = _sampler(frozen, mean, sd)
     return Source(f"scipy {name}", sample, nodes, moment, symmetric, law, mean / sd)
-
-
-def _check_nodes(nodes: Nodes, name: str) -> None:
-    """A law whose density the quadrature cannot follow is refused, not integrated wrongly."""
-    error = max(abs(float(nodes.mean(nodes.points))), abs(float(nodes.mean(nodes.points**2)) - 1))
-    if not error < 1e-8:
-        raise HdicaError(
-            f"source: scipy = {name!r} is not allowed (its density cannot be integrated "
-            f"accurately: mean and variance are off by {error:.1e})"
-        )
 
 
 def _window(frozen: Any, mean: float, sd: float) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.plain import VECTOR, plain
 from hdica.ingredients.prior import Prior, normalised
 from hdica.ingredients.priors import of_length
-from hdica.ingredients.quadrature import dot
+from hdica.ingredients.quadrature import dot, is_number
 
 Array = NDArray[np.float64]
 NAMES = ("overlap", "normal", VECTOR)
@@ -116,12 +116,6 @@ def _normal(mean: float, var: float) -> Start:
     )
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) < 1e300
-
-
 def make_start(spec: Mapping[str, Any]) -> Start:
     """The start that a study names.
 
@@ -132,7 +126,7 @@ def make_start(spec: Mapping[str, Any]) -> Start:
     spec = plain(spec)
     if isinstance(spec, Mapping) and "overlap" in spec and set(spec) <= {"overlap", "exact"}:
         q0, exact = spec["overlap"], spec.get("exact", False)
-        if not _is_number(q0) or abs(q0) > 1:
+        if not is_number(q0) or not abs(q0) <= 1:
             raise HdicaError(f"start: overlap = {q0!r} is not allowed (-1 <= Q0 <= 1)")
         if not isinstance(exact, bool):
             raise HdicaError(f"start: exact = {exact!r} is not allowed (true or false)")
@@ -141,8 +135,8 @@ def make_start(spec: Mapping[str, Any]) -> Start:
         law = spec["normal"]
         if isinstance(law, Mapping) and set(law) == {"mean", "var"}:
             mean, var = law["mean"], law["var"]
-            finite = _is_number(mean) and _is_number(var) and var >= 0
-            if finite and 0 < float(mean) * float(mean) + var < math.inf:
+            fits = all(is_number(v) and abs(v) < 1e300 for v in (mean, var)) and var >= 0
+            if fits and 0 < float(mean) * float(mean) + var < math.inf:
                 return _normal(float(mean), float(var))
     raise unknown_word("start", spec, NAMES, ALLOWED)
 

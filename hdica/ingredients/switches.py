@@ -1,11 +1,7 @@
-"""Functions that switch from one branch to another, for sympy: quick to build and differentiate.
+"""Functions that switch between branches, for sympy: where they switch, and what is in between.
 
 sympy's own Piecewise and Max take seconds where these take milliseconds: they compare branches, and
 these leave all but numbers as it is. Each argument stands once, so that nesting stays short.
-
-Real roots of polynomials: isolated exactly, then narrowed down to one number each.
-
-Formulas with switches, piece by piece: where they switch, and what they are in between.
 """
 
 from __future__ import annotations
@@ -24,6 +20,8 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.functions import Opaque
 
+Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
 Names = dict[str, Callable[..., Any]]
 _HALF = sp.Rational(1, 2)
 
@@ -47,7 +45,6 @@ class Choice(sp.Function):
         return None
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
-
         s, above, below, weight = self.args
         # Where s = 0 on an interval the branch is the function there, and no mean.
         at = weight if is_flat(s, symbol) else _HALF
@@ -71,7 +68,7 @@ class Largest(sp.Function):
         return Choice(a - b, a.diff(symbol), b.diff(symbol), _HALF)
 
     def _eval_is_nonnegative(self) -> bool | None:
-        return True if any(one.is_nonnegative for one in self.args) else None
+        return True if any(argument.is_nonnegative for argument in self.args) else None
 
 
 SWITCHES = (sp.sign, sp.Abs, Choice, Largest)
@@ -101,7 +98,7 @@ def sign_of(number: sp.Expr) -> int:
     return 1 if value > 0 else -1
 
 
-def chosen(s: Any, above: Any, below: Any, weight: Any) -> NDArray[np.float64]:
+def chosen(s: Any, above: Any, below: Any, weight: Any) -> Array:
     """:class:`Choice` of arrays."""
     at = below if weight == 0 else above if weight == 1 else (above + below) / 2
     return np.where(s > 0, above, np.where(s < 0, below, at))
@@ -118,7 +115,8 @@ def has_branches(expression: sp.Expr) -> bool:
 
 def _named(expression: sp.Expr, kind: str, ours: Callable[[], Names]) -> list[Names]:
     """What sympy does not know of the functions in an expression, by name."""
-    called = {type(one).__name__: getattr(type(one), kind) for one in expression.atoms(Opaque)}
+    kinds = {type(call) for call in expression.atoms(Opaque)}
+    called = {function.__name__: getattr(function, kind) for function in kinds}
     tables = [ours()] if has_branches(expression) else []
     return [*tables, called] if called else tables
 
@@ -130,6 +128,19 @@ def on_arrays(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Any]:
         symbols, expression, modules=[*named, "scipy", "numpy"], cse=True
     )
     return function
+
+
+def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Array]:
+    """The function of an expression: one array for each symbol, broadcast against each other."""
+    function = on_arrays(expression, *symbols)
+
+    def value(*arguments: Any) -> Array:
+        arrays = [np.asarray(a, dtype=float) for a in arguments]
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return np.broadcast_to(np.asarray(function(*arrays), dtype=float), shape)
+
+    return value
 
 
 def on_numbers(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]:
@@ -171,12 +182,11 @@ _SMALLEST = 1e-300
 def real_zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     """Where a polynomial vanishes: every real root, once, increasing, each the nearest number.
 
-    Coefficients that are not rational are taken in so many digits, so that roots that only just
-    touch may part or vanish.
+    Roots are isolated exactly, then narrowed down to one number each. Coefficients that are not
+    rational are taken in so many digits, so that roots that only just touch may part or vanish.
     """
     if isinstance(expression, sp.Mul):
-        parts = [real_zeros(one, symbol) for one in expression.args]
-        return sorted({zero for zeros in parts for zero in zeros})
+        return sorted({zero for part in expression.args for zero in real_zeros(part, symbol)})
     if isinstance(expression, sp.Pow):
         return real_zeros(expression.base, symbol)
     if not expression.has(symbol):
@@ -207,10 +217,8 @@ def is_exact(polynomial: sp.Poly) -> bool:
 
 
 def _isolated(coefficients: list[int], symbol: sp.Symbol) -> list[tuple[Fraction, Fraction]]:
-    """Intervals that hold one root each; both ends are the root where it is rational and found.
-
-    Isolation moves from integer to integer: it is given the roots on the scale of the largest.
-    """
+    """Intervals that hold one root each; both ends are the root where it is rational and met."""
+    # Isolation moves from integer to integer: it gets the roots on the scale of the largest.
     degree, first = len(coefficients) - 1, coefficients[0].bit_length()
     sizes = [
         -(-(c.bit_length() - first + 1) // power)
@@ -221,10 +229,9 @@ def _isolated(coefficients: list[int], symbol: sp.Symbol) -> list[tuple[Fraction
     shifts = [scale * (degree - power if scale > 0 else -power) for power in range(degree + 1)]
     near = [c << shift for c, shift in zip(coefficients, shifts, strict=True)]
     unit = Fraction(2) ** scale
-    intervals = [ends for ends, _ in sp.Poly(near, symbol).intervals()]
     return [
         (unit * Fraction(int(a.p), int(a.q)), unit * Fraction(int(b.p), int(b.q)))
-        for a, b in intervals
+        for (a, b), _ in sp.Poly(near, symbol).intervals()
     ]
 
 
@@ -237,16 +244,12 @@ def _sign(coefficients: list[int], at: Fraction) -> int:
     return (total > 0) - (total < 0)
 
 
-def _beside(coefficients: list[int], at: Fraction, side: int) -> int:
-    """Sign just above (side 1) or below (-1) a number, which may be a root."""
-    slope = [c * (len(coefficients) - 1 - place) for place, c in enumerate(coefficients[:-1])]
-    return _sign(coefficients, at) or side * _sign(slope, at)
-
-
 def _narrowed(coefficients: list[int], low: Fraction, high: Fraction) -> float:
     """The number nearest to the one root between two others."""
     first, last = float(low), float(high)
-    below = _beside(coefficients, low, 1)
+    # The sign just above the lower end, which may be a root of its own.
+    slope = [c * (len(coefficients) - 1 - place) for place, c in enumerate(coefficients[:-1])]
+    below = _sign(coefficients, low) or _sign(slope, low)
     while low < high and last - first > _SMALLEST:
         middle = first + (last - first) / 2
         if not first < middle < last:
@@ -259,8 +262,6 @@ def _narrowed(coefficients: list[int], low: Fraction, high: Fraction) -> float:
     return last if low < high and _sign(coefficients, half) == below else first
 
 
-Array = NDArray[np.float64]
-Function = Callable[[Array], Array]
 _MOST = 64
 """Switches of one condition that are followed; more are those of a wave that never ends."""
 _FAR = np.geomspace(8.0, 1e9, 2048)[1:]
@@ -283,7 +284,7 @@ class Piece:
 @lru_cache(maxsize=512)
 def switching_points(expression: sp.Expr, symbol: sp.Symbol) -> tuple[float, ...]:
     """Where the switches in an expression change sides, increasing."""
-    points = {at for one in expression.atoms(Opaque) for at in type(one).breaks()}
+    points = {at for call in expression.atoms(Opaque) for at in type(call).breaks()}
     for switch in expression.atoms(*SWITCHES):
         try:
             points |= {*_crossings(decides(switch), symbol)}
@@ -327,11 +328,8 @@ def is_flat(expression: sp.Expr, symbol: sp.Symbol) -> bool:
 
 def vanishes(expression: sp.Expr, symbol: sp.Symbol) -> bool:
     """Whether a function with switches is 0 at every real number where it does not jump."""
-    return all(_is_nothing(piece.expression) for piece in pieces(expression, symbol))
-
-
-def _is_nothing(expression: sp.Expr) -> bool:
-    return expression == 0 or bool(sp.simplify(expression) == 0)
+    parts = (piece.expression for piece in pieces(expression, symbol))
+    return all(part == 0 or bool(sp.simplify(part) == 0) for part in parts)
 
 
 def _between(low: float, high: float) -> sp.Rational:
@@ -349,7 +347,7 @@ def _resolved(expression: sp.Expr, symbol: sp.Symbol, at: sp.Rational) -> sp.Exp
     """The expression with every switch replaced by the branch that it takes at a number."""
     if not expression.has(*SWITCHES):
         return expression
-    args: list[sp.Expr] = [_resolved(one, symbol, at) for one in expression.args]
+    args: list[sp.Expr] = [_resolved(part, symbol, at) for part in expression.args]
     if isinstance(expression, Choice):
         decided, above, below, weight = args
         return branch(decided.subs(symbol, at), above, below, weight)
@@ -394,13 +392,7 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
 
 def _scanned(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     """Changes of sign to rounding, of functions that are no polynomials."""
-    compute = on_arrays(expression, symbol)
-
-    def values(x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.broadcast_to(np.asarray(compute(x), dtype=float), np.shape(x))
-
-    zeros = _passes(values)
+    zeros = _passes(vectorised(expression, symbol))
     if expression.subs(symbol, -symbol) in (expression, -expression):
         # A mirror image has exactly the mirrored switches.
         right = [x for x in zeros if x > _NOTHING]
