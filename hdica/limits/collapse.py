@@ -1,17 +1,10 @@
-"""The three laws on which runs of every n lie at a transition of one overlap, without a parameter.
+"""Collapse at the transitions of one overlap: what every n has in common there.
 
-Near its transition the overlap is a diffusion, dQ = D dt + (V/n)^(1/2) dW, and the first terms of D
-leave one equation for all n: where two states merge (a fold), beside an unstable state (a
-separatrix), and where the uninformative state gives way (a pitchfork).
-
-Normal forms of one overlap at its transitions, from its drift D and the variance V of a step.
-
-All of dQ = D dt + (V/n)^(1/2) dW, in time t = k/n, at a constant step size.
-
-Falls, odds and steady sizes of one overlap at n: of its diffusion, by quadrature.
-
-dQ = (D + D1/n) dt + (V/n)^(1/2) dW with the whole drift and the whole variance, not their first
-terms: what a normal form leaves out at n.
+Near its transition the overlap is a diffusion, dQ = D dt + (V/n)^(1/2) dW in time t = k/n at a
+constant step size, and the first terms of D, its normal form, leave one equation for all n, without
+a parameter: where two states merge (a fold), beside an unstable state (a separatrix), and where the
+uninformative state gives way (a pitchfork). What a normal form leaves out at n is in the whole
+diffusion dQ = (D + D1/n) dt + (V/n)^(1/2) dW: its falls, odds and steady sizes are by quadrature.
 """
 
 from __future__ import annotations
@@ -30,9 +23,6 @@ from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import find_fixed_points, find_folds
 
 VERSION = 2
-"""Of this module, for keys of results: raised with whatever can change a number."""
-
-
 Array = NDArray[np.float64]
 _FAR = 40.0
 """Exponent beyond which an integrand is nothing."""
@@ -104,9 +94,8 @@ LAWS = {"fold": fold, "separatrix": separatrix, "pitchfork": pitchfork}
 
 def law(kind: str, at: Array) -> Array:
     """A law at scaled values of the control, NaN where these are."""
-    one = LAWS[kind]
-    values = np.asarray(at, dtype=float)
-    results = [one(float(v)) if np.isfinite(v) else math.nan for v in values.ravel()]
+    of, values = LAWS[kind], np.asarray(at, dtype=float)
+    results = [of(float(v)) if np.isfinite(v) else math.nan for v in values.ravel()]
     return np.array(results).reshape(values.shape)
 
 
@@ -126,20 +115,20 @@ def slope(drift: Drift, q: float, tau: float) -> float:
 
 def bend(drift: Drift, q: float, tau: float) -> float:
     """D''(Q)."""
-    one, two = (
+    near, far = (
         (slope(drift, q + h, tau) - slope(drift, q - h, tau)) / (2 * h) for h in (_STEP, 2 * _STEP)
     )
-    return (4 * one - two) / 3
+    return (4 * near - far) / 3
 
 
 def third(drift: Drift, tau: float) -> float:
     """D'''(0)."""
     middle = slope(drift, 0.0, tau)
-    one, two = (
+    near, far = (
         (slope(drift, h, tau) + slope(drift, -h, tau) - 2 * middle) / h**2
         for h in (_STEP, 2 * _STEP)
     )
-    return (4 * one - two) / 3
+    return (4 * near - far) / 3
 
 
 def check_noise(drift: Drift) -> None:
@@ -175,19 +164,17 @@ def fold_of(drift: Drift, tau: float) -> Fold:
     """The fold with Q > 0 at which informative states are lost, the nearest to a step size."""
     check_noise(drift)
     folds = find_folds(drift)
-    made = [_fold(drift, t, q) for t, q in zip(folds.tau.tolist(), folds.q.tolist(), strict=True)]
-    lost = [one for one in made if one.q > 0 and one.a > 0 and one.b > 0]
+    lost = []
+    for t, q in zip(folds.tau.tolist(), folds.q.tolist(), strict=True):
+        at = np.array(q)
+        falls = -float(drift.learning(at) + 2 * t * drift.loss(at))
+        form = Fold(t, q, falls, -bend(drift, q, t) / 2, float(drift.variance(at, t)))
+        lost += [form] if q > 0 and form.a > 0 and form.b > 0 else []
     if not lost:
         raise HdicaError(
             "the drift has no fold with Q > 0 at which states are lost as tau grows (nothing falls)"
         )
-    return min(lost, key=lambda one: abs(one.tau - tau))
-
-
-def _fold(drift: Drift, tau: float, q: float) -> Fold:
-    at = np.array(q)
-    falls = -float(drift.learning(at) + 2 * tau * drift.loss(at))
-    return Fold(tau, q, falls, -bend(drift, q, tau) / 2, float(drift.variance(at, tau)))
+    return min(lost, key=lambda form: abs(form.tau - tau))
 
 
 @dataclass(frozen=True)
@@ -219,15 +206,13 @@ def separatrix_of(drift: Drift, second: Second, tau: float) -> Separatrix | None
     states = find_fixed_points(drift, tau)
     order = np.argsort(states.q)
     q, stable = states.q[order], states.stable[order]
-    inside = [k for k in range(q.size) if q[k] > _SMALL and not stable[k]]
-    enclosed = [k for k in inside if k + 1 < q.size and stable[k + 1]]
-    if not enclosed:
+    enclosed = (q[:-1] > _SMALL) & ~stable[:-1] & stable[1:]
+    if not enclosed.any():
         return None
-    k = enclosed[-1]
-    edge, rate = float(q[k]), slope(drift, float(q[k]), tau)
-    moved = -float(second(np.array(edge), tau)) / rate
-    noise = float(drift.variance(np.array(edge), tau))
-    return Separatrix(edge, rate, noise, moved, float(q[k - 1]), float(q[k + 1]))
+    k = int(np.flatnonzero(enclosed)[-1])
+    edge, rate = np.array(q[k]), slope(drift, float(q[k]), tau)
+    moved, noise = -float(second(edge, tau)) / rate, float(drift.variance(edge, tau))
+    return Separatrix(float(edge), rate, noise, moved, float(q[k - 1]), float(q[k + 1]))
 
 
 @dataclass(frozen=True)
@@ -317,9 +302,8 @@ def _panels(low: float, high: float, at: Diffusion, count: int) -> tuple[Array, 
     x, w = np.polynomial.legendre.leggauss(_NODES)
     up = [np.polynomial.legendre.legint(row, lbnd=-1) for row in np.eye(_NODES)]
     basis = np.polynomial.legendre.legvander(x, _NODES - 1)
-    steps = np.linalg.solve(
-        basis.T, np.array([np.polynomial.legendre.legval(x, one) for one in up])
-    ).T
+    values = np.array([np.polynomial.legendre.legval(x, series) for series in up])
+    steps = np.linalg.solve(basis.T, values).T
     edges = np.linspace(low, high, count + 1)
     half = (edges[1] - edges[0]) / 2
     points = (edges[:-1] + half)[:, None] + half * x

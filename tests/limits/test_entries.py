@@ -37,8 +37,8 @@ def walked(system, last, count, n, *, seed=0, sign=1.0, noise=1.0):
     first = first_entries(field, xi, rng)
     if sign < 0:
         object.__setattr__(field, "pull", field.pull.times(-1.0))
-    told = Coefficients(field, order, n)
-    walk = Walk(told, xi, first.copy(), lambda size: noise * rng.standard_normal(size))
+    coefficients = Coefficients(field, order, n)
+    walk = Walk(coefficients, xi, first.copy(), lambda size: noise * rng.standard_normal(size))
     assert walk.advance(0, round(n * last)) == round(n * last)
     return xi, first, walk.z
 

@@ -285,7 +285,7 @@ def test_the_velocity_is_gamma_of_equation_15_word_by_word():
 def test_steps_end_at_jumps_and_do_not_creep_up_to_them():
     limit = cubic("0", {"steps": {"times": [7.3, 21.0], "values": [0.03, 0.08, 0.05]}})
     xi = np.ones(50)
-    z = particles.on_sphere(0.7 * xi + np.random.default_rng(0).standard_normal(50))
+    z = particles.normalised(0.7 * xi + np.random.default_rng(0).standard_normal(50))
     path = particles.steps(limit, xi, z, np.random.default_rng(1), 0.1)
     taken = list(itertools.takewhile(lambda step: step.t < 30.0, path))
     ends, lengths = [s.end for s in taken], np.array([s.end - s.t for s in taken])

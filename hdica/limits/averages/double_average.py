@@ -1,6 +1,4 @@
-"""Where a nonlinearity changes abruptly: what quadrature over its argument must respect.
-
-Averages over a source c and a normal e of functions of c, e and u = c Q + e sqrt(1 - Q^2).
+"""Averages over a source c and a normal e of functions of c, e and u = c Q + e sqrt(1 - Q^2).
 
 Two nested composite Gauss rules. The inner one, over e, is cut where u meets an edge of f, so
 that it never integrates across a kink or a sharp step. The outer one, over c, is cut where the
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, Part, cut
 from hdica.ingredients.quadrature import gauss_legendre, resolving_edges
+from hdica.limits.numerics.series import width_of
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
@@ -158,22 +157,18 @@ class _Setting:
         source = c[row][:, None]
         # At |Q| = 1 an atom on a jump of f is still seen from both sides.
         s = np.maximum(1e-13 * np.abs(source), 1e-200) if self.blurred else self.s
-        with np.errstate(all="ignore"):
-            parts = self.integrand(source, e, source * self.q + e * s)
-            sums = [np.einsum("ij,ij->i", one, weights) for one in parts]
-            sizes = [np.einsum("ij,ij->i", np.abs(one), weights) for one in parts]
+        parts = self.integrand(source, e, source * self.q + e * s)
+        sums = [np.einsum("ij,ij->i", part, weights) for part in parts]
+        sizes = [np.einsum("ij,ij->i", np.abs(part), weights) for part in parts]
         first = np.flatnonzero(np.concatenate([[True], np.diff(row) > 0]))
         by_row = [np.array([np.add.reduceat(v, first) for v in w]) for w in (sums, sizes)]
         return by_row[0], by_row[1], e.size
 
     def rows(self, c: Array, order: int) -> tuple[Array, Array, int]:
         """The same, some rows at a time."""
-        blocks = [
-            self.inner(c[i : i + _ROWS], order) for i in range(0, max(c.size, 1), _ROWS) if c.size
-        ]
-        points = sum(n for _, _, n in blocks)
-        sums, sizes = (np.concatenate([one[k] for one in blocks], axis=1) for k in (0, 1))
-        return sums, sizes, points
+        blocks = [self.inner(c[i : i + _ROWS], order) for i in range(0, c.size, _ROWS)]
+        sums, sizes, points = zip(*blocks, strict=True)
+        return np.concatenate(sums, axis=1), np.concatenate(sizes, axis=1), sum(points)
 
     def panels(self, part: Part, low: Array, high: Array, order: int) -> tuple[Array, ...]:
         """Sums over panels of t and over e: values, sizes (functions, panels), masses, points."""
@@ -182,8 +177,7 @@ class _Setting:
         t = low[:, None] + half * (x + 1)
         mass = part.mass(t) * half * w
         sums, sizes, points = self.rows(part.point(t).ravel(), order)
-        with np.errstate(all="ignore"):
-            value, size = (np.sum(v.reshape(-1, *t.shape) * mass, axis=2) for v in (sums, sizes))
+        value, size = (np.sum(v.reshape(-1, *t.shape) * mass, axis=2) for v in (sums, sizes))
         return value, size, np.sum(mass, axis=1), np.array(points)
 
 
@@ -232,8 +226,7 @@ def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> Non
         tally.points += int(points + more)
         error = np.abs(value - other)
         total = tally.size + np.sum(size, axis=1)
-        with np.errstate(all="ignore"):
-            share = np.where(total[:, None] > 0, error / total[:, None], 0.0).max(axis=0)
+        share = np.where(total[:, None] > 0, error / total[:, None], 0.0).max(axis=0)
         rough = share > TOLERANCE
         # What halving does not make smaller is rounding; what is far out decides nothing.
         rough &= (share > _NOISE) | (share < before / 4)
@@ -247,18 +240,7 @@ def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> Non
         before = np.tile(share[rough], 2)
 
 
-def _over_atoms(setting: _Setting, law: Law, tally: _Tally) -> None:
-    """Add the average over the atoms."""
-    if law.atoms is None:
-        return
-    c, mass = law.atoms.points, law.atoms.weights
-    at_atoms = replace(setting, blurred=setting.s == 0.0)
-    value, size, _ = at_atoms.rows(c, FINE)
-    other, _, _ = at_atoms.rows(c, COARSE)
-    tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
-
-
-@np.errstate(all="ignore")  # of what overflows, the caller is told by values that are no numbers
+@np.errstate(all="ignore")  # what overflows shows as values that are no numbers
 def double_average(
     integrand: Integrand, features: Features, law: Law, q: float, most: int = MOST_POINTS
 ) -> Average:
@@ -268,14 +250,18 @@ def double_average(
     abruptly with u, ``law`` is that of c. Panels are halved no more beyond ``most`` points, of both
     rules.
     """
-    s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+    s = float(width_of(q))
     setting, tally = _Setting(integrand, features, q, s, most), _Tally()
-    _over_atoms(setting, law, tally)
+    if law.atoms is not None:
+        c, mass = law.atoms.points, law.atoms.weights
+        at_atoms = replace(setting, blurred=s == 0.0)
+        value, size, _ = at_atoms.rows(c, FINE)
+        other, _, _ = at_atoms.rows(c, COARSE)
+        tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
     cuts = _cuts(features, q, s)
     for part in law.parts:
         _over_part(setting, part, cuts, tally)
     size = np.asarray(tally.size)
-    with np.errstate(all="ignore"):
-        far = np.where(size > 0, np.asarray(tally.far) / size, 0.0)
+    far = np.where(size > 0, np.asarray(tally.far) / size, 0.0)
     error = np.asarray(tally.error) + _ROUNDING * size
     return Average(np.asarray(tally.value), error, size, far, tally.points)

@@ -1,10 +1,8 @@
-"""Averages over a source c and a normal e of functions of u = c Q + e sqrt(1 - Q^2).
+"""Averages over a source c and a normal e of functions of u = c Q + e sqrt(1 - Q^2), for every Q.
 
-Averages of products of a push G with what is random in one sample, for every overlap.
-
-The limit needs <c G>, <G_u> and <G^2> alone. How far one step of n is from its mean, and what n
-leaves of order 1/n, need products with up to four factors G: of c, the sample's component along the
-feature, e, the normal entry beside it along the estimate, and u = Q c + e sqrt(1 - Q^2).
+The limit needs <c G>, <G_u> and <G^2> of a push G alone. How far one step of n is from its mean,
+and what n leaves of order 1/n, need products with up to four factors G: of c, the sample's
+component along the feature, e, the normal entry beside it along the estimate, and u.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import Average, double_average, features, outline
-from hdica.limits.numerics.series import Function, Halves, Known, joined, scaled, trimmed
+from hdica.limits.numerics.series import Fit, Function, Halves, joined, scaled, trimmed, width_of
 from hdica.process.machine import one_thread
 from hdica.process.progress import tell
 
@@ -69,15 +67,6 @@ class Averages:
         return replace(self, power=scaled(self.power, 1 / m), power_error=self.power_error / m)
 
 
-def too_rough(f: Formula, source: Source, error: float) -> HdicaError:
-    """The sentence for averages that refinement does not find."""
-    return HdicaError(
-        f"the averages of nonlinearity {f.text!r} over the source {source.label} are known no "
-        f"better than to {error:.1e} after as much refinement as is allowed (at least {WORST:.0e} "
-        "is needed: choose a nonlinearity with fewer oscillations or a source with lighter tails)"
-    )
-
-
 def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Average:
     """< h(c, e, u) > for some functions h at overlap ``q``, each with its error.
 
@@ -95,7 +84,7 @@ def _is_infinite(result: Average) -> bool:
 
 @lru_cache(maxsize=256)
 def check_finite(f: Formula, source: Source) -> None:
-    """Refuse averages that are infinite, at a small part of the cost of finding any.
+    """Refuse averages that are infinite, at a small part of the cost of computing any.
 
     The tails that carry them are seen by few points, and are heaviest at Q = 0 or abs(Q) = 1.
     """
@@ -149,7 +138,7 @@ def polynomial_averages(
 def _slopes(f: Formula, q: float) -> Integrand:
     """The integrands c f(u) - Q f'(u) and f(u)^2; where f is steep, (s c - Q e) f(u), by Stein."""
     if outline(f).steep:
-        s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+        s = float(width_of(q))
 
         def steep(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
             value = f.value(u)
@@ -175,7 +164,7 @@ def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     result = averaged(_slopes(f, q), f, source, q)
     if not features(f).steep:
         return float(result.value[0]), float(result.error[0])
-    s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+    s = float(width_of(q))
     if s == 0.0:
         return math.nan, math.inf
     return float(result.value[0]) / s, float(result.error[0]) / s
@@ -221,13 +210,6 @@ def _polynomial(f: Formula, source: Source) -> Averages:
     return Averages(series[0], series[1], *errors)
 
 
-def parities(source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
-    """Parities in Q of <c^k h(u)> for k = 1 or 0 if the source is symmetric, else None."""
-    if source.symmetric:
-        return tuple(-1 if k else 1 for k in orders)
-    return None
-
-
 def smooth_parts(
     sample: Callable[[float], Integrand],
     f: Formula,
@@ -235,11 +217,11 @@ def smooth_parts(
     orders: Sequence[int] | None,
     goal: float = 1e-13,
     reach: float = 1.0,
-) -> list[Known]:
+) -> list[Fit]:
     """Averages of some functions for every overlap, each as a series in Q/reach with its error.
 
-    ``sample(q)`` is the integrand, ``orders`` are as in :func:`parities` (None for functions of no
-    parity), ``goal`` is the wanted relative accuracy.
+    ``sample(q)`` is the integrand, ``orders`` are 1 or 0 for functions that are odd or even in Q if
+    the source is symmetric (None for others), ``goal`` is the wanted relative accuracy.
     """
     spent = 0
 
@@ -250,15 +232,26 @@ def smooth_parts(
         tell(lambda: f"averages of {f.text} over {source.label}: {spent:,} points")
         return parts.value, parts.error, parts.size
 
-    even = None if orders is None else parities(source, orders)
-    parts = joined(at, even, goal, enough=lambda: spent > MOST_POINTS)
-    for one in parts:
-        if one.error > max(WORST, 100 * goal) * one.size:
-            raise too_rough(f, source, one.error / one.size)
+    parities = None
+    if orders is not None and source.symmetric:
+        parities = tuple(-1 if k else 1 for k in orders)
+    parts = joined(at, parities, goal, enough=lambda: spent > MOST_POINTS)
+    for part in parts:
+        if part.error > max(WORST, 100 * goal) * part.size:
+            raise HdicaError(
+                f"the averages of nonlinearity {f.text!r} over the source {source.label} are known "
+                f"no better than to {part.error / part.size:.1e} after as much refinement as is "
+                f"allowed (at least {WORST:.0e} is needed: choose a nonlinearity with fewer "
+                "oscillations or a source with lighter tails)"
+            )
     return parts
 
 
-def _by_quadrature(f: Formula, source: Source) -> Averages:
+@lru_cache(maxsize=64)
+def averages(f: Formula, source: Source) -> Averages:
+    """The averages of f and a source for every overlap: closed form if f is a polynomial."""
+    if f.coefficients is not None:
+        return _polynomial(f, source)
     gain, power = smooth_parts(lambda q: _slopes(f, q), f, source, (1, 0))
     pull = gain.function
     if max(float(np.abs(s).sum()) for s in (pull.below, pull.above)) <= _ZERO * gain.error:
@@ -268,12 +261,6 @@ def _by_quadrature(f: Formula, source: Source) -> Averages:
     lost = float(np.abs(pull(np.array([-1e-300, 0.0]))).max())
     pull = replace(pull.with_zero(1), over=1 if features(f).steep else 0)
     return Averages(pull, power.function, gain.error + lost, power.error)
-
-
-@lru_cache(maxsize=64)
-def averages(f: Formula, source: Source) -> Averages:
-    """The averages of f and a source for every overlap: closed form if f is a polynomial."""
-    return _polynomial(f, source) if f.coefficients is not None else _by_quadrature(f, source)
 
 
 _GOAL = 1e-9
@@ -309,10 +296,6 @@ def _integrands(g: Array, c: Array, e: Array, u: Array) -> list[Array]:
     return [*first, *second, cube * c, cube * u, square * square]
 
 
-def _width(q: Array | float) -> Array:
-    return np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0))
-
-
 def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
     """G = -f(u) for a polynomial f: the averages are polynomials in Q, <e G> over sqrt(1 - Q^2)."""
     assert f.coefficients is not None
@@ -320,7 +303,7 @@ def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
     points = cheb.chebpts1(degree + 1)
 
     def each(q: float) -> Array:
-        s = float(_width(q))
+        s = float(width_of(q))
 
         def integrands(c: Array, u: Array) -> list[Array]:
             return _integrands(-f.value(u), c, (u - q * c) / s, u)
@@ -336,21 +319,6 @@ def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
     return [trimmed(Chebyshev(row), _ROUNDING) for row in series]
 
 
-def _products_by_quadrature(push: Formula | Push, source: Source) -> list[Function]:
-    plain = isinstance(push, Formula)
-
-    def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
-        def integrand(c: Array, e: Array, u: Array) -> list[Array]:
-            g = -push.value(u) if isinstance(push, Formula) else push.value(u, c)
-            return _integrands(g, c, e, u)
-
-        return integrand
-
-    shape = push if isinstance(push, Formula) else parse_formula("x")
-    parts = smooth_parts(sample, shape, source, _FACTORS_C if plain else None, _GOAL)
-    return [one.function for one in parts]
-
-
 @lru_cache(maxsize=64)
 def products_of(push: Formula | Push, source: Source) -> ProductsAt:
     """The averages of G = -f(u) of a descent along f, or of a push G(u, c), over a source.
@@ -358,18 +326,29 @@ def products_of(push: Formula | Push, source: Source) -> ProductsAt:
     Raises
     ------
     HdicaError
-        If one of them is infinite, or not found by as much refinement as is allowed.
+        If one of them is infinite, or not resolved by as much refinement as is allowed.
     """
     if isinstance(push, Formula) and push.coefficients is not None:
-        functions, closed = _products_of_polynomial(push, source), True
+        functions = _products_of_polynomial(push, source)
+
+        def closed(q: Array) -> Products:
+            products = Products(*(np.asarray(one(q), dtype=float) for one in functions))
+            return products._replace(e=products.e * width_of(q))
+
+        return closed
+
+    def sample(q: float) -> Integrand:
+        def integrand(c: Array, e: Array, u: Array) -> list[Array]:
+            g = -push.value(u) if isinstance(push, Formula) else push.value(u, c)
+            return _integrands(g, c, e, u)
+
+        return integrand
+
+    if isinstance(push, Formula):
+        parts = smooth_parts(sample, push, source, _FACTORS_C, _GOAL)
     else:
-        functions, closed = _products_by_quadrature(push, source), False
-
-    def at(q: Array) -> Products:
-        products = Products(*(np.asarray(one(q), dtype=float) for one in functions))
-        return products._replace(e=products.e * _width(q)) if closed else products
-
-    return at
+        parts = smooth_parts(sample, parse_formula("x"), source, None, _GOAL)
+    return lambda q: Products(*(np.asarray(part.function(q), dtype=float) for part in parts))
 
 
 def normal_products(variance: Array | float, q: Array) -> Products:

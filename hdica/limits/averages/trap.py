@@ -1,6 +1,4 @@
-"""Cumulants of a source, and averages of derivatives of a nonlinearity.
-
-Near zero: the coefficients that decide whether an overlap is trapped there, and how deep.
+"""Near zero: the coefficients that decide whether an overlap is trapped there, and how deep.
 
 With r = sqrt(n) R and nu = n^2 eta (or n tau) of order one, an overlap obeys in s = t/n^3
 (Rattray 2002, (24)-(26))

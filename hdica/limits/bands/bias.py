@@ -43,7 +43,7 @@ LEVELS = 3
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule with phi, as far as the limit does not know it.
+    """A rule with phi, as far as it is not in its limit.
 
     ``products`` are the averages of its push for one sample a step, ``noise`` that of a sample
     which all entries share; ``moved`` says that phi acts on what the sample has moved already.
@@ -59,7 +59,6 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    field: MeanField
     problem: Problem
     prior: Prior
     rule: Rule
@@ -102,7 +101,7 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
     places: list[_At] = []
     lag: list[Array] = []
     gain: list[Array] = []
-    varies = task.field.schedule.constant is None
+    varies = task.problem.field.schedule.constant is None
 
     def passed(step: Step, later: Array, earlier: Array) -> None:
         weights, tau = step.cells.weights, float(step.taus[1])
@@ -119,28 +118,23 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
     sweep(steps, [task.target], None, passed=passed)
     longer = np.sum(lag, axis=0)
     if varies:
-        middles = np.array([one.end - one.length / 2 for one in steps])
-        ends = steps[0].end - steps[0].length, steps[-1].end
-        longer = longer - _gained(np.array(gain[::-1]), middles, ends) / 2
+        # Less half of what the columns, by the middles of steps, gain between the ends.
+        middles = np.array([step.end - step.length / 2 for step in steps])
+        values = np.array(gain[::-1])
+
+        def at(t: float, first: int, second: int) -> Array:
+            share = (t - middles[first]) / (middles[second] - middles[first])
+            return np.asarray(values[first] + share * (values[second] - values[first]))
+
+        grown = at(steps[-1].end, -2, -1) - at(steps[0].end - steps[0].length, 0, 1)
+        longer = longer - grown / 2
     return places[::-1], longer
-
-
-def _gained(values: Array, times: Array, ends: tuple[float, float]) -> Array:
-    """How much columns known in the middle of steps grow between the ends, shape (functions,)."""
-
-    def at(t: float, first: int, second: int) -> Array:
-        share = (t - times[first]) / (times[second] - times[first])
-        return np.asarray(values[first] + share * (values[second] - values[first]))
-
-    return at(ends[1], -2, -1) - at(ends[0], 0, 1)
 
 
 def _rates(field: MeanField, q: float, tau: float) -> Array:
     """B, H and g of L v = B xi v' - (H - B_phi R) x v' - B_phi phi v' + g v'', by Q: (3, 3)."""
     at = q + _BESIDE * np.array([-1.0, 0.0, 1.0])
-    pull, noise = (
-        np.array([one(float(k), tau) for k in at]) for one in (field.pull, field.diffusion)
-    )
+    pull, noise = (np.array([f(float(k), tau) for k in at]) for f in (field.pull, field.diffusion))
     rows = np.array([pull, pull * at + noise, noise])
     slope = (rows[:, 2] - rows[:, 0]) / (2 * _BESIDE)
     bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _BESIDE**2
@@ -149,7 +143,7 @@ def _rates(field: MeanField, q: float, tau: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """What is asked of the central limit theorem at one time, and what it is for."""
+    """Columns whose variances give the covariances at one time, and what these are for."""
 
     at: _At
     place: Place
@@ -161,7 +155,7 @@ class _Met:
 
 
 def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
-    field, cells = task.field, at.cells
+    field, cells = task.problem.field, at.cells
     phi, strength = field.phi.value(cells.x), field.strength(at.tau)
     products = Products(*(np.asarray(one) for one in task.rule.products(np.array(at.q))))
     place = Place(
@@ -230,15 +224,13 @@ def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
 
 def _level(task: _Task, plan: Plan, refine: int) -> Array:
     """M of every function on one level."""
-    field, noise = task.field, task.rule.noise
+    field, noise = task.problem.field, task.rule.noise
     steps = list(remembered(task.problem, plan, refine))
     places, lag = _columns(task, steps)
-    pieces_by_cells: dict[int, Pieces] = {}
-    for at in places:
-        if id(at.cells) not in pieces_by_cells:
-            pieces_by_cells[id(at.cells)] = pieces_of(at.cells, field.phi.kinks)
-    met = [_met(task, at, pieces_by_cells[id(at.cells)]) for at in places]
-    targets = [_asked(one) for one in met[1:]]
+    by_cells = {id(at.cells): at.cells for at in places}
+    pieces = {key: pieces_of(cells, field.phi.kinks) for key, cells in by_cells.items()}
+    met = [_met(task, at, pieces[id(at.cells)]) for at in places]
+    targets = [_target(one) for one in met[1:]]
     swept = sweep(steps, targets, noise)
     begin = steps[0].before
     later = swept.way + spread_at_start(swept.values, begin, swept.cells, field.start, task.prior)
@@ -246,13 +238,12 @@ def _level(task: _Task, plan: Plan, refine: int) -> Array:
     sizes = np.cumsum([one.columns.shape[1] for one in met[1:]])[:-1]
     parts = [first, *np.split(later, sizes)]
     rows = np.array([_pushed(*pair) for pair in zip(met, parts, strict=True)])
-    times = np.array([at.time for at in places])
-    way = np.trapezoid(rows, times, axis=0)
-    pieces = pieces_by_cells[id(places[0].cells)]
-    return np.asarray(_at_start(places[0], pieces, field.start, task.prior) + way + lag)
+    way = np.trapezoid(rows, np.array([at.time for at in places]), axis=0)
+    begun = _at_start(places[0], pieces[id(places[0].cells)], field.start, task.prior)
+    return np.asarray(begun + way + lag)
 
 
-def _asked(met: _Met) -> Target:
+def _target(met: _Met) -> Target:
     columns, place = met.columns, met.place
     return Target(
         met.at.time,
@@ -260,15 +251,6 @@ def _asked(met: _Met) -> Target:
         lambda cells: columns,
         lambda cells, mass: place.mean(columns**2),
     )
-
-
-def _of_start(task: _Task, plan: Plan) -> Array:
-    """M at t = 0, where only the start has made any."""
-    field = task.field
-    step = next(remembered(task.problem, plan, 4))
-    values = task.target.values(step.cells)
-    at = _At(0.0, step.cells, step.before, float(step.q[0]), float(step.taus[0]), values)
-    return _at_start(at, pieces_of(step.cells, field.phi.kinks), field.start, task.prior)
 
 
 def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
@@ -285,11 +267,16 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     if why:
         raise HdicaError(why)
     problem, prior = posed_whole(field)
-    task = _Task(field, problem, prior, rule, target)
+    task = _Task(problem, prior, rule, target)
     at = np.array([target.time])
     plan = planned(problem, np.unique(np.append(at, _SOON)), _CLOSE)
     if target.time <= 0:
-        return _of_start(task, plan), np.zeros(target.count)
+        # Only the start has made any.
+        step = next(remembered(problem, plan, 4))
+        values = target.values(step.cells)
+        at_start = _At(0.0, step.cells, step.before, float(step.q[0]), float(step.taus[0]), values)
+        pieces = pieces_of(step.cells, field.phi.kinks)
+        return _at_start(at_start, pieces, field.start, prior), np.zeros(target.count)
     if float(plan.runs[-1].ends[-1]) < target.time:
         return np.full(target.count, np.nan), np.full(target.count, np.nan)
     plan = graded(plan, at)

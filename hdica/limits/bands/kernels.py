@@ -106,7 +106,7 @@ def slopes(out, mass, q, h2, pull, noise, big, c, mesh, room):  # type: ignore[n
     cache=True,
 )
 def met(multiples, base, both, by, weights):  # type: ignore[no-untyped-def]
-    """What Q and 2h of a stage add to its columns ``base``: multiples of ``both``, to ``multiples``.
+    """What Q and 2h of a stage add to its columns ``base``: ``multiples`` of ``both``.
 
     ``by`` are the derivatives of c A mass by Q and 2h. With z = base + mu both_0 + nu both_1 the
     stage's own overlap is mu = by_0.z, and E[x^2] = 1 asks for by_1.z = 0.

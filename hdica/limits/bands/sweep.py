@@ -1,31 +1,25 @@
-"""A run of the march, every step of it remembered: what a sweep backwards goes along.
+"""One sweep backwards along a run, for any functions of the entries at any times.
 
-Steps that are short just before the times asked for, where a function may still jump.
-
-Backwards from its time a jump smooths out over the distance that noise leads in a step: steps grow
-from there on by a factor, and on the other side, forwards, too.
-
-One sweep backwards along a remembered run, for any functions of the entries at any times.
-
-A function v with v = h at time T and -dv/ds = J'v, J the limit's linearised operator, tells what a
-small change of the density at any time does to <h> at T. With the noise of a step (:mod:`.noise`),
+The run is one of the march, every step of it remembered. A function v with v = h at time T and
+-dv/ds = J'v, J the limit's linearised operator, is what a small change of the density at any time
+does to <h> at T. With the noise of a step (:func:`hdica.limits.bands.solve.common_noise`),
 
     n Var<h>_T = v_0' Sigma_0 v_0 + int_0^T 2g <v'^2> + s N s' ds,        s = (alpha, beta, gamma).
 
-The first integral is never found from v'^2, which is singular where h jumps. It is
+The first integral is never taken of v'^2, which is singular where h jumps. It is
 
     <h^2>_T - <v^2>_0 + what Q and R add to <v^2> on the way,
 
-here exactly so for the march itself, whose adjoint is taken step by step.
-
-What bands are drawn of: order parameters, means of functions, support recovery, histograms.
+here exactly so for the march itself, whose adjoint is taken step by step. Backwards from its time a
+jump smooths out over the distance that noise leads in a step: steps are short just before the times
+asked for and grow from there on by a factor, and on the other side, forwards, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +87,8 @@ def begun(problem: Problem, plan: Plan, refine: int) -> State:
 
 def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
     """The steps of a plan, each cell and each step cut into ``refine``, one after the other."""
+    from hdica.limits.mean_field.density.loop import march
+
     state, piece = begun(problem, plan, refine), None
     for run in plan.runs:
         if run.piece is not piece:
@@ -101,43 +97,28 @@ def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
         state.move(run.windows)
         cells, ends = cells_of(state), cut(run.start, run.ends, refine)
         starts = np.concatenate([[state.clock[T]], ends[:-1]])
-        stages = piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1))
-        law, rows = problem.law(stages)
+        law, rows = problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
         taus = piece.tau(np.stack([starts, ends], 1))
+        none = np.empty((0, state.work.shape[1]))
         for k in range(ends.size):
             check_deadline()
-            yield _taken(state, cells, starts[k], ends[k : k + 1], law, rows[k : k + 1], taus[k])
-
-
-def _taken(
-    state: State,
-    cells: Cells,
-    start: float,
-    end: Array,
-    law: Law,
-    rows: NDArray[np.int64],
-    taus: Array,
-) -> Step:
-    from hdica.limits.mean_field.density.loop import march
-
-    before, q0 = state.work[MASS].copy(), state.q
-    none = np.empty((0, before.size))
-    march(end, rows, 2, cells.compiled, law, state.memory, state.clock, state.work, none, none)
-    past = state.memory[0]
-    stages = [past[j][int(past[j][KEPT, 0]) - 1, 1:] for j in (0, 1)]
-    return Step(
-        cells=cells,
-        end=float(end[0]),
-        length=float(end[0] - start),
-        before=before,
-        middle=state.work[ONE].copy(),
-        after=state.work[MASS].copy(),
-        met=np.concatenate(stages),
-        q=np.array([q0, state.clock[Q]]),
-        taus=taus,
-        law=law,
-        rows=rows[0],
-    )
+            before, q0, now, memory = state.work[MASS].copy(), state.q, state.clock, state.memory
+            one = ends[k : k + 1], rows[k : k + 1]
+            march(*one, 2, cells.compiled, law, memory, now, state.work, none, none)
+            stages = [past[int(past[KEPT, 0]) - 1, 1:] for past in memory[0]]
+            yield Step(
+                cells=cells,
+                end=float(ends[k]),
+                length=float(ends[k] - starts[k]),
+                before=before,
+                middle=state.work[ONE].copy(),
+                after=state.work[MASS].copy(),
+                met=np.concatenate(stages),
+                q=np.array([q0, now[Q]]),
+                taus=taus[k],
+                law=law,
+                rows=rows[k],
+            )
 
 
 def restored(values: Array, new: Cells, old: Cells) -> Array:
@@ -233,23 +214,14 @@ def on_sphere(values: Array, squares: Array, mass: Array, cells: Cells) -> tuple
     E[x^2] does not fluctuate, so that their variance is the same; a step backwards would take it
     away at once.
     """
-    radial, square = _shared_of(values, mass, cells)[1] / 2, cells.x[:, None] ** 2
+    radial, square = shared_of(values, mass, cells)[1] / 2, cells.x[:, None] ** 2
     weighed = (cells.weights * mass)[:, None]
     cross, fourth = np.sum(weighed * values * square, axis=0), np.sum(weighed * square**2)
     return values - radial * square, squares - 2 * radial * cross + radial**2 * fourth
 
 
-class _Stepped(NamedTuple):
-    """A block of columns before a step, at both stages, and what the mean field adds."""
-
-    values: Array
-    first: Array
-    second: Array
-    gained: Array
-
-
-def _stepped(step: Step, blocks: Sequence[Array]) -> list[_Stepped]:
-    """One step backwards, block by block: what all columns share is found once."""
+def _stepped(step: Step, blocks: Sequence[Array]) -> tuple[list[Array], ...]:
+    """One step backwards, by block: columns before it, at both stages, and what Q and R add."""
     from hdica.limits.bands.kernels import stages, step_back
 
     cells = step.cells
@@ -257,26 +229,18 @@ def _stepped(step: Step, blocks: Sequence[Array]) -> list[_Stepped]:
         step.middle, step.after, step.met, step.rows, step.length, cells.compiled, step.law,
         cells.weights,
     )  # fmt: skip
-    ends = step.before, step.after
-    return [
-        _Stepped(*step_back(one, *ends, *factors, cells.compiled, cells.weights)) for one in blocks
-    ]
+    shared = step.before, step.after, *factors, cells.compiled, cells.weights
+    first, *rest = zip(*(step_back(block, *shared) for block in blocks), strict=True)
+    return (list(first), *map(list, rest))
 
 
-def _shared_of(values: Array, mass: Array, cells: Cells) -> Array:
+def shared_of(values: Array, mass: Array, cells: Cells) -> Array:
+    """<v' xi>, <v' x> and <v''> of every column v, shape (3, functions)."""
     from hdica.limits.bands.kernels import shared
 
     means = np.empty((3, values.shape[1]))
     shared(means, np.ascontiguousarray(values), mass, cells.compiled, cells.weights)
     return means
-
-
-def _all_shared(blocks: Sequence[Array], mass: Array, cells: Cells) -> Array:
-    return _joined([_shared_of(one, mass, cells) for one in blocks])
-
-
-def _form(noise: Array, slopes: Array) -> Array:
-    return np.asarray(np.einsum("ik,ij,jk->k", slopes, noise, slopes))
 
 
 def _before(ends: Array, blocks: list[Array]) -> list[Array]:
@@ -300,59 +264,53 @@ def sweep(
 ) -> Swept:
     """Backwards along all steps, from the last target to t = 0.
 
-    Without ``noise`` nothing is added up. ``seen(step, first, second)`` is told of the columns at
-    both stages of every step, the weight of what changes the rates there, and ``passed(step, end,
-    start)`` of those at both ends of it. Targets are in order of increasing time, none of them at
+    Without ``noise`` nothing is added up. ``seen(step, first, second)`` gets the columns at both
+    stages of every step, the weight of what changes the rates there, and ``passed(step, end,
+    start)`` those at both ends of it. Targets are in order of increasing time, none of them at
     t = 0.
     """
     left, cells = list(targets), steps[-1].cells
     blocks: list[Array] = []
     way, squares, late = np.empty(0), np.empty(0), np.empty((3, 0))
-    noises = () if noise is None else _noises(steps, noise)
+    if noise is not None:
+        q, taus = (np.concatenate(rows) for rows in ([s.q for s in steps], [s.taus for s in steps]))
+        noises = np.asarray(noise(q, taus)).reshape(len(steps), 2, 3, 3)
     for number, step in reversed(list(enumerate(steps))):
         check_deadline()
         if step.cells is not cells:
-            blocks = [restored(one, cells, step.cells) for one in blocks]
+            blocks = [restored(block, cells, step.cells) for block in blocks]
             cells = step.cells
             if blocks and noise is not None:
-                late = _all_shared(blocks, step.after, cells)
+                late = _joined([shared_of(block, step.after, cells) for block in blocks])
         while left and left[-1].time == step.end:
-            # Targets of earlier times come first, as they do in the order that is asked for.
-            one = left.pop()
-            square = one.squares(cells, step.after)
-            ends, moved = on_sphere(one.values(cells), square, step.after, cells)
+            # Those of earlier times come first, as in the order of the targets.
+            target = left.pop()
+            square = target.squares(cells, step.after)
+            ends, moved = on_sphere(target.values(cells), square, step.after, cells)
             blocks = _before(ends, blocks)
             way, squares = np.concatenate([moved, way]), np.concatenate([square, squares])
             if noise is not None:
-                late = np.concatenate([_shared_of(ends, step.after, cells), late], axis=1)
+                late = np.concatenate([shared_of(ends, step.after, cells), late], axis=1)
         if not blocks:
             continue
-        later, stepped = blocks, _stepped(step, blocks)
-        blocks = [one.values for one in stepped]
+        later = blocks
+        blocks, first, second, gained = _stepped(step, blocks)
         if seen is not None:
-            seen(
-                step,
-                _joined([one.first for one in stepped]),
-                _joined([one.second for one in stepped]),
-            )
+            seen(step, _joined(first), _joined(second))
         if passed is not None:
             passed(step, _joined(later), _joined(blocks))
         if noise is not None:
-            early = _all_shared(blocks, step.before, cells)
-            way = way + _joined([one.gained for one in stepped])
-            ends = noises[number]
-            way = way + step.length / 2 * (_form(ends[0], early) + _form(ends[1], late))
-            late = early
+            early = _joined([shared_of(block, step.before, cells) for block in blocks])
+            way = way + _joined(gained)
+            forms = (
+                np.einsum("ik,ij,jk->k", slopes, noises[number, end], slopes)
+                for end, slopes in enumerate((early, late))
+            )
+            way, late = way + step.length / 2 * sum(forms), early
     begin = steps[0]
     weighed = (cells.weights * begin.before)[:, None]
     values = _joined(blocks)
     return Swept(cells, values, way - np.sum(weighed * values**2, axis=0), squares)
-
-
-def _noises(steps: Sequence[Step], noise: Noise) -> Array:
-    """The noise at both ends of every step, shape (steps, 2, 3, 3)."""
-    q, taus = (np.concatenate(one) for one in zip(*((s.q, s.taus) for s in steps), strict=True))
-    return np.asarray(noise(q, taus)).reshape(len(steps), 2, 3, 3)
 
 
 Function = Callable[[Array, Array], Array]

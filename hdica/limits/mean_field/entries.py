@@ -1,18 +1,13 @@
-"""The compiled inner lines of uncoupled entries; imported when the first of them move.
+"""Uncoupled entries: each diffuses in the effective potential that the limit prescribes.
 
-Neither sums nor fused operations: every entry goes through the same roundings as in plain NumPy,
-however wide the processor is.
-
-The order parameters of the limit at any time, as uncoupled entries are told them.
-
-What steps of uncoupled entries are told: the same for all seeds of a point.
-
-Steps of uncoupled entries: (15) of Wang and Lu 2017.
+Their steps are (15) of Wang and Lu 2017,
 
     z_{k+1} = z_k + Gamma(z_k, xi, Q_{k/n}, R_{k/n})/n + sqrt(Lambda(Q_{k/n})/n) w_k
 
-for each entry by itself, with Q and R given and w_k independent standard normal numbers: Euler's
-method for dZ = Gamma dt + sqrt(Lambda) dB with steps of 1/n, where Lambda = 2 g.
+for each entry by itself, with Q and R of the limit and w_k independent standard normal numbers:
+Euler's method for dZ = Gamma dt + sqrt(Lambda) dB with steps of 1/n, where Lambda = 2 g. The
+compiled lines have neither sums nor fused operations: every entry goes through the same roundings
+as in plain NumPy, however wide the processor is.
 """
 
 from __future__ import annotations
@@ -29,17 +24,14 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
-from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.density.solve import solve as solve_density
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.normal import solve as solve_normal
 from hdica.process.progress import check_deadline
 
 VERSION = 1
-"""Of this module, for keys of results: raised with whatever can change a number."""
-
 PULL, STRENGTH, CURVATURE, SPREAD = range(4)
-"""Columns of what a step is told: b, B and 2 h of the drift b xi - B phi - 2 h z, and the standard
+"""Columns of coefficients: b, B and 2 h of the drift b xi - B phi - 2 h z, and the standard
 deviation of the noise of a step."""
 
 
@@ -54,12 +46,8 @@ def net_steps(z, xi, jump, slope, coefficients, noise, n):  # type: ignore[no-un
     A row of ``noise`` may be longer than ``z``: what is beyond is not used.
     """
     for k in range(coefficients.shape[0]):
-        pull, strength, curvature = (
-            coefficients[k, PULL],
-            coefficients[k, STRENGTH],
-            coefficients[k, CURVATURE],
-        )
-        spread, w = coefficients[k, SPREAD], noise[k]
+        row, w = coefficients[k], noise[k]
+        pull, strength, curvature, spread = row[PULL], row[STRENGTH], row[CURVATURE], row[SPREAD]
         for i in range(z.size):
             x = z[i]
             side = jump if x > 0.0 else (-jump if x < 0.0 else 0.0)
@@ -91,45 +79,33 @@ KNOTS = 500
 class Order:
     """Q and R of a solved limit.
 
-    ``known`` is the last time until which they are, ``stopped`` why they are not later, or empty.
+    ``last`` is the time until which they are, ``stopped`` why they are not later, or empty.
     """
 
     q: scipy.interpolate.PchipInterpolator
     r: scipy.interpolate.PchipInterpolator
-    known: float
+    last: float
     stopped: str
 
     def at(self, times: Array) -> tuple[Array, Array]:
-        """Q and R at times up to ``known``, each of their shape; |Q| <= 1."""
+        """Q and R at times up to ``last``, each of their shape; |Q| <= 1."""
         return np.clip(self.q(times), -1.0, 1.0), np.asarray(self.r(times))
-
-
-def _knots(field: MeanField, last: float, count: int) -> Array:
-    """Times to ``last``, denser where everything begins, with the jumps of the step size."""
-    even = last * np.linspace(0.0, 1.0, count) ** 2
-    jumps = [t for t in field.schedule.breaks if 0 < t < last]
-    return np.unique(np.concatenate([even, jumps]))
-
-
-def _solved(field: MeanField, times: Array) -> DensityPath:
-    """By three numbers where phi is linear, else by the density."""
-    if field.phi.slope_if_linear is not None:
-        return solve_normal(field, times)
-    return solve_density(field, times, tolerance=TOLERANCE)
 
 
 def order_of(field: MeanField, last: float, knots: int = KNOTS) -> Order:
     """Q and R of a limit from t = 0 to ``last`` > 0."""
-    times = _knots(field, last, knots)
-    path = _solved(field, times)
+    # Denser where everything begins, with the jumps of the step size.
+    even = last * np.linspace(0.0, 1.0, knots) ** 2
+    jumps = [t for t in field.schedule.breaks if 0 < t < last]
+    times = np.unique(np.concatenate([even, jumps]))
+    if field.phi.slope_if_linear is not None:
+        path = solve_normal(field, times)
+    else:
+        path = solve_density(field, times, tolerance=TOLERANCE)
     reached = np.isfinite(path.q) & np.isfinite(path.r)
     times, q, r = times[reached], path.q[reached], path.r[reached]
-    return Order(
-        scipy.interpolate.PchipInterpolator(times, q),
-        scipy.interpolate.PchipInterpolator(times, r),
-        float(times[-1]),
-        path.stopped,
-    )
+    curves = (scipy.interpolate.PchipInterpolator(times, values) for values in (q, r))
+    return Order(*curves, float(times[-1]), path.stopped)
 
 
 _KEPT = 32
@@ -138,37 +114,32 @@ _KEPT = 32
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Drift and noise of the steps of 1/n in a limit whose Q and R are known."""
+    """Drift and noise of the steps of 1/n in a limit that is solved: the same for all seeds."""
 
     field: MeanField
     order: Order
     n: int
 
-    def told(self, first: int, last: int) -> Array:
-        """Of the steps ``first`` to ``last - 1`` as far as Q and R are known: a row a step.
-
-        The columns are those of :mod:`hdica.limits.mean_field.entries`.
-        """
-        return _told(self, first, last)
+    def rows(self, first: int, last: int) -> Array:
+        """Coefficients of the steps ``first`` to ``last - 1`` as far as Q and R are known."""
+        return _rows(self, first, last)
 
 
-# By identity: whoever walks with many seeds hands the same coefficients to each of them.
+# By identity: walks with many seeds share the same coefficients.
 @lru_cache(maxsize=_KEPT)
-def _told(steps: Coefficients, first: int, last: int) -> Array:
-    times = np.arange(first, last) / steps.n
-    # Only what rounding adds to a time lies beyond what is known.
-    end = steps.order.known * (1 + 1e-12)
+def _rows(steps: Coefficients, first: int, last: int) -> Array:
+    times, field = np.arange(first, last) / steps.n, steps.field
+    # Only what rounding adds to a time lies beyond the last one.
+    end = steps.order.last * (1 + 1e-12)
     times = times[: int(np.searchsorted(times, end, side="right"))]
     q, r = steps.order.at(times)
-    tau = np.broadcast_to(steps.field.schedule.value(times), times.shape)
-    each = zip(q.tolist(), r.tolist(), tau.tolist(), strict=True)
-    rows = [_row(steps.field, *now, n=steps.n) for now in each]
+    tau = np.broadcast_to(field.schedule.value(times), times.shape)
+    rows = []
+    for q_now, r_now, size in zip(q.tolist(), r.tolist(), tau.tolist(), strict=True):
+        spread = math.sqrt(2 * field.diffusion(q_now, size) / steps.n)
+        curvature = field.curvature(q_now, r_now, size)
+        rows.append((field.pull(q_now, size), field.strength(size), curvature, spread))
     return np.array(rows).reshape(len(rows), 4)
-
-
-def _row(field: MeanField, q: float, r: float, tau: float, *, n: int) -> tuple[float, ...]:
-    spread = math.sqrt(2 * field.diffusion(q, tau) / n)
-    return field.pull(q, tau), field.strength(tau), field.curvature(q, r, tau), spread
 
 
 _RUN = 4096
@@ -189,9 +160,9 @@ def first_entries(field: MeanField, xi: Array, rng: np.random.Generator) -> Arra
 class Walk:
     """Entries ``z``, shape (n,) as the feature ``xi``, which are changed in place.
 
-    ``coefficients`` are what they are told, and how many steps they make a unit of time;
-    ``draw(size)`` gives standard normal numbers. A step takes the first n of the next multiple of
-    sixteen: so many steps may be drawn at once, and are those of a step at a time.
+    ``coefficients`` are those of their steps, n of them a unit of time; ``draw(size)`` gives
+    standard normal numbers. A step takes the first n of the next multiple of sixteen: so many steps
+    may be drawn at once, and are those of a step at a time.
     """
 
     coefficients: Coefficients
@@ -209,19 +180,19 @@ class Walk:
         # From whole runs, so that seeds share coefficients whenever they are looked at.
         for begin in range(first - first % _RUN, last, _RUN):
             low, high = max(begin, first), min(begin + _RUN, last)
-            rows = self.coefficients.told(begin, begin + _RUN)[low - begin : high - begin]
+            rows = self.coefficients.rows(begin, begin + _RUN)[low - begin : high - begin]
             self._run(rows)
             if not np.all(np.isfinite(self.z)) or len(rows) < high - low:
                 return low + len(rows) - first
         return last - first
 
-    def _run(self, told: Array) -> None:
-        """Steps at given coefficients."""
+    def _run(self, coefficients: Array) -> None:
+        """Steps at these coefficients."""
         n, long = float(self.coefficients.n), self.z.size + -self.z.size % _WHOLE
         many = 1 if self._net is None else max(1, _CACHE // long)
-        for k in range(0, len(told), many):
+        for k in range(0, len(coefficients), many):
             check_deadline()
-            rows = told[k : k + many]
+            rows = coefficients[k : k + many]
             noise = self.draw(len(rows) * long).reshape(len(rows), long)
             if self._net is not None:
                 net_steps(self.z, self.xi, *self._net, rows, noise, n)

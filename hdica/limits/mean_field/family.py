@@ -9,9 +9,8 @@ with b = b(Q, tau), g = g(Q, tau), B = B(tau) and the overlap Q = E[xi x]. The r
 
     2 h = g + b Q - B R,        R = E[x phi(x)].
 
-The mean field of a rule from averages of its push: b = -tau gain, g = tau^2 power/2, B = tau.
-
-Wang and Lu 2017, (6)-(10), with the sign of G corrected; any other push has its own averages.
+For a rule by averages of its push b = -tau gain, g = tau^2 power/2 and B = tau: Wang and Lu 2017,
+(6)-(10), with the sign of G corrected; any other push has its own averages.
 """
 
 from __future__ import annotations
@@ -110,21 +109,24 @@ def field_of(
     mean: Averages, prior: Prior, start: Start, schedule: Schedule, phi: Formula
 ) -> MeanField:
     """The limit of x <- x + n^-1/2 F(u, c) y - (tau/n) phi(x), of F by its averages over tau."""
-    errors = _errors(mean)
+    # Averages in closed form are right to rounding.
+    closed = isinstance(mean.gain, Chebyshev)
+    errors = (0.0, 0.0) if closed else (mean.gain_error, mean.power_error / 2)
     gain, power = packed(mean.gain), packed(mean.power)
 
-    def value(series: Array, q: float) -> float:
-        return _value_at()(series, min(1.0, max(-1.0, float(q))))
+    def pull(q: float, tau: float) -> float:
+        return -tau * _value_at()(gain, min(1.0, max(-1.0, float(q))))
+
+    def diffusion(q: float, tau: float) -> float:
+        return tau**2 * _value_at()(power, min(1.0, max(-1.0, float(q)))) / 2
 
     return MeanField(
         prior=prior,
         start=start,
         schedule=schedule,
         phi=phi,
-        pull=Scaled(lambda q, tau: -tau * value(gain, q), scaled(mean.gain, -1.0), 1, errors[0]),
-        diffusion=Scaled(
-            lambda q, tau: tau**2 * value(power, q) / 2, scaled(mean.power, 0.5), 2, errors[1] / 2
-        ),
+        pull=Scaled(pull, scaled(mean.gain, -1.0), 1, errors[0]),
+        diffusion=Scaled(diffusion, scaled(mean.power, 0.5), 2, errors[1]),
         strength=lambda tau: tau,
     )
 
@@ -136,10 +138,3 @@ def _value_at() -> Callable[[Array, float], float]:
 
     function: Callable[[Array, float], float] = value_at
     return function
-
-
-def _errors(mean: Averages) -> tuple[float, float]:
-    """Errors of gain and power; 0 where both are known to rounding, in closed form."""
-    if isinstance(mean.gain, Chebyshev):
-        return 0.0, 0.0
-    return mean.gain_error, mean.power_error

@@ -25,8 +25,6 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.solvers import integrate
 
 VERSION = 1
-"""Of this module, for keys of results: raised with whatever can change a number."""
-
 Array = NDArray[np.float64]
 REFINED = 1e-12
 """Tolerance of a step; that of the run with which it is compared is a hundredfold."""
@@ -71,7 +69,7 @@ class NormalDensity(Density):
         return self.mean_with_error(h)[0]
 
     def mean_with_error(self, h: Functional) -> tuple[float, float]:
-        """The same, and its difference to the one with panels twice as wide, in safe hands."""
+        """The same, and twice its difference to the one with panels twice as wide, as its error."""
         fine, coarse = (self._mean(h, panels) for panels in (_PANELS, _PANELS // 2))
         return fine, 2 * abs(fine - coarse) + 1e-14 * (1 + abs(fine))
 
@@ -85,17 +83,6 @@ class NormalDensity(Density):
             values = np.broadcast_to(h(np.array(xi), m + self._sd * z), z.shape)
             total += weight * float(np.sum(values * np.exp(-z * z / 2) * dz))
         return total / float(np.sqrt(2 * np.pi))
-
-
-def _refuse(field: MeanField) -> float:
-    """The slope beta of phi; what is not linear is refused."""
-    beta = field.phi.slope_if_linear
-    if beta is None:
-        raise HdicaError(
-            f"the estimate is not normal for the regularizer {field.phi.text!r} (allowed: 0 and "
-            "beta*x; method 'pde' takes any)"
-        )
-    return beta
 
 
 def _states(field: MeanField, times: Array, tolerance: float) -> tuple[Array, float]:
@@ -136,14 +123,19 @@ def solve(
     refused. The error of Q is the difference to a run with a hundredfold tolerance, plus that
     tolerance.
     """
-    beta, q0 = _refuse(field), field.start.overlap(field.prior)
+    beta, q0 = field.phi.slope_if_linear, field.start.overlap(field.prior)
+    if beta is None:
+        raise HdicaError(
+            f"the estimate is not normal for the regularizer {field.phi.text!r} (allowed: 0 and "
+            "beta*x; method 'pde' takes any)"
+        )
     times = np.asarray(times, dtype=float)
     states, close = _states(field, times, tolerance)
     rough, _ = _states(field, times, 100 * close)
-    q, other = (one[:, 0] * q0 + one[:, 1] for one in (states, rough))
+    q, other = (rows[:, 0] * q0 + rows[:, 1] for rows in (states, rough))
     r = np.full(times.size, beta)
     taus = [float(field.schedule.value(np.array(t))) for t in times]
-    rows = list(zip(q.tolist(), taus, strict=True))
+    places = list(zip(q.tolist(), taus, strict=True))
     laws = [_law(field, state) for state in states]
     where = [int(np.argmin(np.abs(times - t))) for t in snapshots]
     means = {
@@ -155,12 +147,12 @@ def solve(
     return DensityPath(
         q=q,
         r=r,
-        curvature=np.array([field.curvature(one, beta, tau) for one, tau in rows]),
-        pull=np.array([field.pull(one, tau) for one, tau in rows]),
+        curvature=np.array([field.curvature(at, beta, tau) for at, tau in places]),
+        pull=np.array([field.pull(at, tau) for at, tau in places]),
         q_error=np.abs(q - other) + close,
         r_error=np.zeros(times.size),
-        functionals={name: rows_of[0] for name, rows_of in means.items()},
-        functional_errors={name: rows_of[1] for name, rows_of in means.items()},
+        functionals={name: mean for name, (mean, _) in means.items()},
+        functional_errors={name: error for name, (_, error) in means.items()},
         mass_error=np.zeros(times.size),
         moment_error=moment,
         multiplier_error=np.zeros(times.size),

@@ -1,8 +1,4 @@
-"""Particles whose feature moves: some of them take each other's places.
-
-One step in time of McKean-Vlasov particles, and how long it may be.
-
-McKean-Vlasov particles: the mean-field limit by simulation, without any grid in x.
+"""McKean-Vlasov particles: the mean-field limit by simulation, without any grid in x.
 
 The density of :class:`hdica.limits.mean_field.family.MeanField` is the law of
 
@@ -23,23 +19,22 @@ import scipy
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.prior import normalised
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.mean_field.family import OVERLAP, PENALTY, MeanField
 from hdica.process.progress import check_deadline
 
 VERSION = 4
-"""Of this module, for keys of results: raised with whatever can change a number."""
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Lots:
-    """Who takes part in an exchange, and in which order, each of shape (count,).
+    """Lots of particles in an exchange, and their order, each of shape (count,).
 
-    A particle takes part in one of a share above its lot, so that a later exchange holds an earlier
-    one.
+    A particle takes part in exchanges of a share above its lot, so that a later one holds an
+    earlier one.
     """
 
     lots: Array
@@ -56,11 +51,6 @@ class Lots:
 def drawn(rng: np.random.Generator, count: int) -> Lots:
     """New lots."""
     return Lots(rng.random(count), rng.permutation(count))
-
-
-def share_of(rate: float, dt: float) -> float:
-    """Share of the entries that have changed places after a time."""
-    return -math.expm1(-rate * dt)
 
 
 _STABLE = 0.5
@@ -88,11 +78,6 @@ def cloud(field: MeanField, xi: Array, z: Array) -> Cloud:
     return Cloud(z, phi, dot(xi, z) / z.size, dot(z, phi) / z.size)
 
 
-def on_sphere(z: Array) -> Array:
-    """``z`` scaled to mean square one."""
-    return np.asarray(z * math.sqrt(z.size / dot(z, z)))
-
-
 def matched(w: Array, xi: Array, z: Array) -> Array:
     """Normal numbers made orthogonal to xi and z, with mean square one.
 
@@ -106,7 +91,7 @@ def matched(w: Array, xi: Array, z: Array) -> Array:
     # Where z is parallel to xi the rest is rounding, which is no direction.
     if size > _NEAR * z.size:
         w = w - rest * (dot(rest, w) / size)
-    return on_sphere(w)
+    return normalised(w)
 
 
 def velocity(
@@ -124,10 +109,8 @@ class Step:
     """One step of the particles from ``t`` to ``end``, which can be left at any time within.
 
     Where the feature moves, half of the exchanges come before and half after what is learned, by
-    the ``lots`` of each half (Strang 1968).
-
-    ``noise`` are normal numbers for it, of shape (count,) as the feature; ``tau(t)`` is the step
-    size of the rule.
+    the ``lots`` of each half (Strang 1968). ``noise`` are normal numbers for it, of shape (count,)
+    as the feature; ``tau(t)`` is the step size of the rule.
     """
 
     field: MeanField
@@ -149,11 +132,11 @@ class Step:
             return self.start
         if self.lots is None:
             return self._learned(self.start, self.noise, later)
-        share = share_of(self.field.motion.rate, (later - self.t) / 2)
+        share = -math.expm1(-self.field.motion.rate * ((later - self.t) / 2))
         before, after = self.lots
         start = cloud(self.field, self.xi, before.exchanged(self.start.z, share))
-        after_step = self._learned(start, matched(self.noise, self.xi, start.z), later)
-        return cloud(self.field, self.xi, after.exchanged(after_step.z, share))
+        learned = self._learned(start, matched(self.noise, self.xi, start.z), later)
+        return cloud(self.field, self.xi, after.exchanged(learned.z, share))
 
     def _learned(self, now: Cloud, noise: Array, later: float) -> Cloud:
         """What the step makes of particles whose feature stays."""
@@ -166,15 +149,7 @@ class Step:
         q = min(1.0, max(-1.0, ahead.q))
         slope = (slope + velocity(field, xi, ahead, (q, ahead.r), tau_later)) / 2
         spread = math.sqrt((g + field.diffusion(q, tau_later)) * dt)
-        return cloud(field, xi, on_sphere(now.z + dt * slope + spread * noise))
-
-
-def _half_jump(field: MeanField) -> float:
-    """Half the largest jump of phi at its kinks."""
-    kinks = np.array(field.phi.kinks)
-    reach = 1e-9 * (1 + np.abs(kinks))
-    jumps = field.phi.value(kinks + reach) - field.phi.value(kinks - reach)
-    return float(np.max(np.abs(jumps), initial=0.0)) / 2
+        return cloud(field, xi, normalised(now.z + dt * slope + spread * noise))
 
 
 def _rates(field: MeanField, now: Cloud, tau: float, jump: float) -> tuple[float, float]:
@@ -206,9 +181,9 @@ def _length(
     length = 1 / max(law / step, particle / _STABLE)
     if field.schedule.constant is None:
         # A schedule may change faster than anything in the field.
-        for one in within:
-            size = step * one(t)
-            while max(abs(one(t + s * length) - one(t)) for s in (0.5, 1.0)) > size:
+        for size_at in within:
+            size = step * size_at(t)
+            while max(abs(size_at(t + s * length) - size_at(t)) for s in (0.5, 1.0)) > size:
                 length /= 2
                 if length <= _NEAR:
                     break
@@ -231,7 +206,10 @@ def steps(
 
     ``step`` is the time step in units of the fastest time scale.
     """
-    now, t, jump, motion = cloud(field, xi, z), 0.0, _half_jump(field), field.motion
+    now, t, motion, kinks = cloud(field, xi, z), 0.0, field.motion, np.array(field.phi.kinks)
+    reach = 1e-9 * (1 + np.abs(kinks))
+    jumps = np.abs(field.phi.value(kinks + reach) - field.phi.value(kinks - reach))
+    jump = float(np.max(jumps, initial=0.0)) / 2
     for edge in (*sorted({*field.schedule.breaks, *motion.jumps}), math.inf):
         if t in motion.jumps:
             now = cloud(field, xi, drawn(rng, z.size).exchanged(now.z, motion.share))
@@ -257,6 +235,7 @@ STEP = 0.025
 """Time step in units of the fastest time scale: errors in Q of some 1e-4, as tested."""
 MIN_COUNT = 10
 MAX_STEPS = 1_000_000
+_NOT_FINITE = "the particles were not finite at t = {:.6g}"
 
 
 def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -271,16 +250,7 @@ def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Arra
         check_deadline()
         normal[members] = scipy.special.ndtri(strata / members.size)
     check_deadline()
-    return xi, on_sphere(mean + math.sqrt(variance) * matched(normal, xi, mean))
-
-
-def _within(time: float, end: float, field: MeanField) -> bool:
-    """Whether a time is seen in a step to ``end``: at a jump of the feature the step before it."""
-    return time < end or (time == end and end in field.motion.jumps)
-
-
-def _not_finite(t: float) -> str:
-    return f"the particles were not finite at t = {t:.6g}"
+    return xi, normalised(mean + math.sqrt(variance) * matched(normal, xi, mean))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -327,11 +297,13 @@ def run(
         if made >= MAX_STEPS:
             return values, f"the particles needed {MAX_STEPS} steps to reach t = {one.t:.6g}"
         if not one.start.finite:
-            return values, _not_finite(one.t)
-        while index < times.size and _within(times[index], one.end, field):
+            return values, _NOT_FINITE.format(one.t)
+        # A time at which the feature jumps belongs to the step before.
+        last = math.nextafter(one.end, math.inf) if one.end in field.motion.jumps else one.end
+        while index < times.size and times[index] < last:
             seen = one.at(float(times[index]))
             if not seen.finite:
-                return values, _not_finite(float(times[index]))
+                return values, _NOT_FINITE.format(times[index])
             values[OVERLAP][index], values[PENALTY][index] = seen.q, seen.r
             if observe is not None:
                 shown = seen.z.view()

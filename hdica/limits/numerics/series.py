@@ -1,19 +1,16 @@
-"""Functions of the overlap on [-1, 1] as Chebyshev series, found once and evaluated fast.
-
-Functions of the overlap as a Chebyshev series on either side of Q = 0.
+"""Functions of the overlap on [-1, 1] as Chebyshev series, or as one on either side of Q = 0.
 
 Averages of a nonlinearity that is no polynomial are smooth inside (-1, 0) and (0, 1) and seldom
 at the ends: in sqrt(1 - Q^2) where kinks or atoms meet, in |Q| where a source has heavy tails or
 is narrow. In x = (4/pi) arcsin|Q| - 1 either half is smooth up to its ends or has its singularity
 there, where Chebyshev points are dense.
-
-Functions of the overlap as one array of numbers, in the form that compiled code evaluates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -29,9 +26,13 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
     """The series without trailing coefficients that are rounding errors of its largest."""
-    size = np.abs(series.coef)
-    above = np.nonzero(size > relative * size.max())[0]
-    return Chebyshev(series.coef[: (above[-1] + 1 if above.size else 1)])
+    return Chebyshev(trimmed_tail(series.coef, relative * np.abs(series.coef).max()))
+
+
+def trimmed_tail(series: Array, level: float) -> Array:
+    """The coefficients without trailing ones below a level."""
+    above = np.flatnonzero(np.abs(series) > level)
+    return series[: (above[-1] + 1 if above.size else 1)]
 
 
 def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
@@ -96,13 +97,8 @@ def _newton(coef: Array, roots: Array) -> Array:
     return roots
 
 
-def without_double_zero(series: Chebyshev) -> Chebyshev:
-    """The series divided by x^2, for a function known to vanish there to second order."""
-    quotient, _ = cheb.chebdiv(series.coef, np.array([0.5, 0.0, 0.5]))
-    return Chebyshev(quotient)
-
-
-Sampled = Callable[[float], tuple[Array, Array, Array]]
+Samples = tuple[Array, Array, Array]
+Sampled = Callable[[float], Samples]
 """Values, errors and sizes of some functions at one overlap."""
 LEAST, MOST = 16, 512
 """Degrees on each half."""
@@ -117,8 +113,9 @@ def overlap_of(x: ArrayLike) -> Array:
     return np.asarray(np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1)))
 
 
-def _width(q: Array) -> Array:
-    return np.sqrt(np.maximum((1 - q) * (1 + q), 0.0))
+def width_of(q: Array | float) -> Array:
+    """Sqrt(1 - Q^2), without cancellation near 1, at overlaps of any shape."""
+    return np.asarray(np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +142,7 @@ class Halves:
         if self.zero:
             value = value * place**self.zero
         if self.over:
-            value = value / np.maximum(_width(at), _NEAREST) ** self.over
+            value = value / np.maximum(width_of(at), _NEAREST) ** self.over
         return np.asarray(value)
 
     def deriv(self) -> Halves:
@@ -189,12 +186,6 @@ def coefficients(values: Array) -> Array:
     return series
 
 
-def trimmed_tail(series: Array, level: float) -> Array:
-    """The series without trailing coefficients below a level."""
-    above = np.flatnonzero(np.abs(series) > level)
-    return series[: (above[-1] + 1 if above.size else 1)]
-
-
 def sampled(
     function: Sampled, sign: int, goal: float, enough: Callable[[], bool]
 ) -> tuple[list[Array], Array, Array]:
@@ -202,21 +193,13 @@ def sampled(
 
     Their degree is doubled until the last coefficients are ``goal`` relative to the largest size of
     the function, or ``enough`` work is done; ``sign`` is 1 for Q >= 0, -1 for Q <= 0. Errors are
-    those of the samples plus what the series misses at points of its own, and the sum of the tail
-    as it decays; rounding is relative to the sizes.
+    those of the samples, what the series misses at points of no grid, and the tail as it decays.
     """
-    samples: dict[float, tuple[Array, Array, Array]] = {}
-
-    def at(x: float) -> tuple[Array, Array, Array]:
-        if x not in samples:
-            samples[x] = function(sign * float(overlap_of(x)))
-        return samples[x]
-
+    at = cache(lambda x: function(sign * float(overlap_of(x))))
     degree = LEAST
     while True:
         points = lobatto(degree).tolist()
-        rows = [at(x) for x in points]
-        values, errors, sizes = (np.array([row[k] for row in rows]).T for k in range(3))
+        values, errors, sizes = (np.array(rows).T for rows in zip(*map(at, points), strict=True))
         series, size = coefficients(values), sizes.max(axis=1)
         noise = errors.max(axis=1)
         last = np.abs(series[:, -max(3, degree // 8) :])
@@ -225,28 +208,21 @@ def sampled(
             break
         degree *= 2
     level = np.maximum(1e-17 * size, 1e-300)
-    trimmed_rows = [trimmed_tail(row, cut) for row, cut in zip(series, level, strict=True)]
+    rows = [trimmed_tail(row, cut) for row, cut in zip(series, level, strict=True)]
     tail = np.where(done, 4 * last.max(axis=1), 8 * last.sum(axis=1))
-    missed = np.array([0.0 * tail, *_missed(function, sign, trimmed_rows)]).max(axis=0)
-    return trimmed_rows, noise + tail + missed, size
-
-
-def _missed(function: Sampled, sign: int, series: list[Array]) -> list[Array]:
-    """What series are off by at points of no grid, each of shape (functions,)."""
-    gaps = []
+    missed = 0.0 * tail
     for x in _PROBES.tolist():
-        values, _, _ = function(sign * float(overlap_of(x)))
-        fitted = np.array([float(cheb.chebval(x, row)) for row in series])
-        gaps.append(np.abs(values - fitted))
-    return gaps
+        values, _, _ = at(x)
+        fit = np.array([float(cheb.chebval(x, row)) for row in rows])
+        missed = np.maximum(missed, np.abs(values - fit))
+    return rows, noise + tail + missed, size
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class Fit:
     """A function of Q with its largest absolute error, of it times sqrt(1 - Q^2)^over.
 
-    ``size`` is the largest average of absolute values behind it: below its rounding nothing is
-    known.
+    ``size`` is the largest average of absolute values behind it, to which rounding is relative.
     """
 
     function: Halves
@@ -259,7 +235,7 @@ def joined(
     parities: tuple[int, ...] | None,
     goal: float = _GOAL,
     enough: Callable[[], bool] = lambda: False,
-) -> list[Known]:
+) -> list[Fit]:
     """Some functions on [-1, 1]; ``parities`` are 1 or -1 for each, None if some are neither."""
     above, error, size = sampled(function, 1, goal, enough)
     if parities is None:
@@ -268,7 +244,7 @@ def joined(
     else:
         below = [sign * row for sign, row in zip(parities, above, strict=True)]
     halves = [Halves(b, a) for b, a in zip(below, above, strict=True)]
-    return [Known(h, float(e), float(s)) for h, e, s in zip(halves, error, size, strict=True)]
+    return [Fit(h, float(e), float(s)) for h, e, s in zip(halves, error, size, strict=True)]
 
 
 def fitted(function: Callable[[Array], Array], degree: int, zero: int = 0) -> Halves:

@@ -1,15 +1,10 @@
-"""Differential equations with a step size that may jump, by Dormand and Prince's method.
+"""Solvers: differential equations, extrapolation, zeros, and the work that one call may do.
 
-Its steps cannot be longer than what the fastest rate allows, even where nothing moves any more:
-with a huge step size that is for ever. Where it would take more evaluations than are allowed, which
-are counted and so depend on no machine, the equation is stiff, and LSODA solves it instead. Where
-large rates that nearly cancel leave a noise of rounding, it follows no closer than that.
-
-Extrapolation of a sequence of runs, each with halved cells and steps.
-
-All zeros of a function of one variable whose slope is known, tangential pairs included.
-
-How much work one call may do, counted, so that where it ends depends on no clock.
+Differential equations are solved by Dormand and Prince's method, whose steps cannot be longer than
+what the fastest rate allows, even where nothing moves any more. Where it would take more
+evaluations than are allowed, which are counted and so depend on no machine, the equation is stiff,
+and LSODA solves it instead. Where large rates that nearly cancel leave a noise of rounding, it
+follows no closer than that.
 """
 
 from __future__ import annotations
@@ -35,6 +30,8 @@ from hdica.process.progress import check_deadline, tell
 
 Array = NDArray[np.float64]
 Flow = Callable[[float, Array], Array]
+Span = tuple[float, float, Array]
+"""Two times, and those between them at which states are wanted."""
 MOST = 1_000_000
 """Evaluations of the rate between two jumps that the explicit method is allowed: twelve seconds."""
 FASTEST = 1e60
@@ -54,42 +51,14 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class Integrated(NamedTuple):
-    """States at the asked times, and the largest tolerance with which they were found."""
+    """States at the output times, and the largest tolerance that they needed."""
 
     states: Array
     tolerance: float
 
 
 class _Slow(Exception):
-    """More evaluations are needed than are allowed; how far they came."""
-
-    def __init__(self, reached: float) -> None:
-        super().__init__()
-        self.reached = reached
-
-
-class _Counted:
-    """A rate on the way from ``low`` to ``high``, of which ``most`` evaluations are allowed.
-
-    ``trust`` is how many times too many have to be foretold before they are too many.
-    """
-
-    def __init__(self, flow: Flow, most: int, low: float, high: float, trust: float) -> None:
-        self.flow, self.most, self.high, self.trust = flow, most, high, trust
-        self.made, self.seen = 0, low
-
-    def __call__(self, t: float, y: Array) -> Array:
-        self.made += 1
-        if self.made % CHECKS == 0:
-            check_deadline()
-        if self.made % LOOKS == 0 and self._too_many(t):
-            raise _Slow(t)
-        return self.flow(t, y)
-
-    def _too_many(self, t: float) -> bool:
-        came, self.seen = max(t - self.seen, 1e-300), t
-        left = LOOKS * max(0.0, self.high - t) / came
-        return self.made >= self.most or self.made + left > self.trust * self.most
+    """More evaluations are needed than are allowed; its argument is the time reached."""
 
 
 def integrate(
@@ -117,71 +86,68 @@ def integrate(
         flow = _vector_rate(rate, schedule, shape, low, high)
         inside = (times > low) & (times <= high)
         span = (low, high, times[inside])
-        _check_rate(flow, now, low)
+        with np.errstate(all="ignore"):
+            fastest = float(np.max(np.abs(flow(low, now)), initial=0.0))
+        if not fastest < FASTEST:
+            size = f"{fastest:.3g}" if np.isfinite(fastest) else "no number"
+            raise HdicaError(
+                f"the limit could not be followed from t = {low:.6g} on: its rate there is {size} "
+                "(choose a smaller step size or a weaker signal)"
+            )
         try:
-            result[inside], now = _solved("DOP853", flow, now, *span, tolerance, MOST, trust)
+            result[inside], now = _solved("DOP853", flow, now, span, tolerance, MOST, trust)
         except _Slow:
-            result[inside], now, looser = _stiff(flow, now, *span, tolerance)
+            result[inside], now, looser = _stiff(flow, now, span, tolerance)
             used = max(used, looser)
     return Integrated(result.reshape(times.size, *shape), used)
 
 
-def _check_rate(flow: Flow, now: Array, low: float) -> None:
-    """Refuse to begin where rates are so large that steps, or their powers, are no numbers."""
-    with np.errstate(all="ignore"):
-        fastest = float(np.max(np.abs(flow(low, now)), initial=0.0))
-    if not fastest < FASTEST:
-        size = f"{fastest:.3g}" if np.isfinite(fastest) else "no number"
-        raise HdicaError(
-            f"the limit could not be followed from t = {low:.6g} on: its rate there is {size} "
-            "(choose a smaller step size or a weaker signal)"
-        )
-
-
-def _stiff(
-    flow: Flow, now: Array, low: float, high: float, times: Array, tolerance: float
-) -> tuple[Array, Array, float]:
+def _stiff(flow: Flow, now: Array, span: Span, tolerance: float) -> tuple[Array, Array, float]:
     """The same by a method whose steps the fastest rate does not bound, and its tolerance."""
     with _ONE_AT_A_TIME, warnings.catch_warnings():
-        # What it warns of is said below, as a sentence.
+        # What it warns of is in the sentence below.
         warnings.simplefilter("ignore", UserWarning)
         while True:
-            span = (low, high, times, tolerance)
             try:
-                return *_solved("LSODA", flow, now, *span, MOST_STIFF, math.inf), tolerance
+                solved = _solved("LSODA", flow, now, span, tolerance, MOST_STIFF, math.inf)
+                return *solved, tolerance
             except _Slow as exc:
                 tolerance *= LOOSER
                 if tolerance > 1.5 * LOOSEST:
-                    raise _lost(high, exc.reached) from None
-
-
-def _lost(high: float, reached: float) -> HdicaError:
-    return HdicaError(
-        f"the limit could not be followed to t = {high:.6g}: its rates are so large that rounding "
-        f"hides where it goes, and {MOST_STIFF:,} evaluations by an implicit method led to t = "
-        f"{reached:.3g} (choose a smaller step size, a weaker signal or a source with lighter "
-        "tails)"
-    )
+                    raise HdicaError(
+                        f"the limit could not be followed to t = {span[1]:.6g}: its rates are so "
+                        f"large that rounding hides where it goes, and {MOST_STIFF:,} evaluations "
+                        f"by an implicit method led to t = {exc.args[0]:.3g} (choose a smaller "
+                        "step size, a weaker signal or a source with lighter tails)"
+                    ) from None
 
 
 def _solved(
-    method: str,
-    flow: Flow,
-    now: Array,
-    low: float,
-    high: float,
-    times: Array,
-    tolerance: float,
-    most: int,
-    trust: float,
+    method: str, flow: Flow, now: Array, span: Span, tolerance: float, most: int, trust: float
 ) -> tuple[Array, Array]:
-    """States at ``times`` between two jumps of mu, shape (T, states), and at the second jump."""
+    """States at times between two jumps of the step size, shape (T, states), and at the second.
+
+    ``most`` evaluations are allowed; ``trust`` is how many times too many must be foretold.
+    """
     from scipy.integrate import solve_ivp
 
-    counted, close = _Counted(flow, most, low, high, trust), tolerance
-    solved = solve_ivp(
-        counted, (low, high), now, method=method, rtol=close, atol=close, dense_output=True
-    )
+    low, high, times = span
+    made, seen = 0, low
+
+    def counted(t: float, y: Array) -> Array:
+        nonlocal made, seen
+        made += 1
+        if made % CHECKS == 0:
+            check_deadline()
+        if made % LOOKS == 0:
+            left = LOOKS * max(0.0, high - t) / max(t - seen, 1e-300)
+            seen = t
+            if made >= most or made + left > trust * most:
+                raise _Slow(t)
+        return flow(t, y)
+
+    close = {"rtol": tolerance, "atol": tolerance}
+    solved = solve_ivp(counted, (low, high), now, method=method, dense_output=True, **close)
     if not solved.success:
         raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
     return (solved.sol(times).T if times.size else np.empty((0, now.size))), solved.y[:, -1]
@@ -193,7 +159,7 @@ def _vector_rate(
     shape: tuple[int, ...],
     low: float,
     high: float,
-) -> Callable[[float, Array], Array]:
+) -> Flow:
     # Inside a piece the step size is that of the open interval, also at its ends.
     margin = 1e-12 * max(1.0, high)
 
@@ -218,8 +184,7 @@ def romberg(levels: Array) -> tuple[Array, Array]:
 
     The best is the last entry of the table, its error twice the larger of its differences to the
     entry before it in its row and, divided by eight, to the last entry of the row above. The first
-    alone estimates the error of the entry before, which the best one beats where the powers are
-    those above; the factor two is for where they are not quite.
+    alone estimates the error of the entry before; the factor two is for other powers than these.
     """
     rows = [[levels[0]]]
     for value in levels[1:]:
@@ -276,15 +241,13 @@ def _between(function: Function, a: float, b: float, which: int) -> float:
         return a
 
     @cache  # the method begins with both ends again
-    def one(x: float) -> float:
+    def at(x: float) -> float:
         return float(function(np.array([x]))[which][0])
 
-    at_a, at_b = one(a), one(b)
-    if at_a * at_b > 0:
-        return a if abs(at_a) < abs(at_b) else b
-    return float(
-        scipy.optimize.brentq(one, a, b, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=200)
-    )
+    if at(a) * at(b) > 0:
+        return a if abs(at(a)) < abs(at(b)) else b
+    close = {"xtol": 1e-15, "rtol": 4 * np.finfo(float).eps, "maxiter": 200}
+    return float(scipy.optimize.brentq(at, a, b, **close))
 
 
 def find_zeros(function: Function, nodes: Array) -> Array:

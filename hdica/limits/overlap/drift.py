@@ -1,9 +1,8 @@
-"""Limits closed in the overlap alone: dQ/dt = tau D1(Q) + tau^2 D2(Q).
+"""Limits closed in the overlap alone: dQ/dt = tau D1(Q) + tau^2 D2(Q), and what n leaves of them.
 
-What n leaves of one overlap at order 1/n: its mean is Q + m/n.
-
-One step of the exact chain moves it by J/n + J2/n^2, with F = tau G the push, y = xi c/sqrt(n) + a
-and E1 = 2 F u + F^2, E2 = F^2 (c^2 + e^2 - 2) what the step adds to |x|^2:
+At order 1/n the mean of the overlap is Q + m/n. One step of the exact chain moves it by
+J/n + J2/n^2, with F = tau G the push, y = xi c/sqrt(n) + a and E1 = 2 F u + F^2,
+E2 = F^2 (c^2 + e^2 - 2) what the step adds to |x|^2:
 
     J = F c - Q E1/2,        J2 = -F c E1/2 - Q E2/2 + 3 Q E1^2/8.
 
@@ -111,11 +110,10 @@ class OverlapPath:
     spread: Array
 
 
-def _coefficients(drift: Drift) -> tuple[Array, ...]:
-    zero = Chebyshev([0.0])
-    noise = drift.noise or (zero, zero, zero)
-    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv(), *noise)
-    return tuple(packed(s) for s in series)
+def _packed(drift: Drift) -> list[Array]:
+    """D1, D2 and their slopes as compiled code takes them."""
+    flow = (drift.learning, drift.loss)
+    return [packed(series) for series in (*flow, *(part.deriv() for part in flow))]
 
 
 def _integrate(
@@ -127,10 +125,12 @@ def _integrate(
     tolerance: float,
     factor: float = 1.0,
 ) -> tuple[Array, float]:
-    """Q and n Var(Q) at ``times``, shape (2, T), and the tolerance they were found with."""
+    """Q and n Var(Q) at ``times``, shape (2, T), and the tolerance that they needed."""
     from hdica.limits.numerics.compiled import overlap_rhs
 
-    coefficients, out = _coefficients(drift), np.empty(2)
+    zero = Chebyshev([0.0])
+    noise = [packed(series) for series in drift.noise or (zero, zero, zero)]
+    coefficients, out = [*_packed(drift), *noise], np.empty(2)
 
     def rate(state: Array, tau: float) -> Array:
         overlap_rhs(tau, state, factor, *coefficients, out)
@@ -173,14 +173,13 @@ def coarser(close: float) -> float:
 
 
 def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array:
-    """What the errors of the drift make of Q, to first order: a linear equation beside its own."""
+    """What the errors of the drift make of Q, to first order: a linear equation."""
     from hdica.limits.numerics.compiled import error_rhs
 
     size = max(drift.learning_error, drift.loss_error)
     if size == 0.0:
         return np.zeros(times.size)
-    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv())
-    rows, out = [packed(s) for s in series], np.empty(2)
+    rows, out = _packed(drift), np.empty(2)
     errors = (drift.learning_error / size, drift.loss_error / size)
 
     def rate(state: Array, tau: float) -> Array:
@@ -195,25 +194,18 @@ _BEND = 1e-4
 """Distance over which the slope of the drift is differentiated; its square is the error."""
 
 
-def _of_one(p: Products, q: Array, size: float) -> Array:
-    """<J2> of a step with one sample."""
-    square = -p.ggcu - q * (p.ggcc + p.ggee - 2 * p.gg) / 2 + 1.5 * q * p.gguu
-    cube = 1.5 * q * p.gggu - p.gggc / 2
-    return np.asarray(size**2 * square + size**3 * cube + size**4 * 0.375 * q * p.gggg)
-
-
-def _of_pair(p: Products, q: Array, size: float) -> Array:
-    """What two different samples of one step add to <J2>."""
-    longer = 2 * size * p.u + size**2 * p.gg
-    along = size * p.c
-    met = along**2 + (size * p.e) ** 2
-    return np.asarray(-along * longer / 2 - q * met / 2 + 0.375 * q * longer**2)
-
-
 def second_order(p: Products, q: Array, tau: float, batch: int = 1) -> Array:
     """D1 = <J2> at overlaps ``q``, of a step with the mean over a batch of samples."""
     size = tau / batch
-    return batch * _of_one(p, q, size) + batch * (batch - 1) * _of_pair(p, q, size)
+    square = -p.ggcu - q * (p.ggcc + p.ggee - 2 * p.gg) / 2 + 1.5 * q * p.gguu
+    cube = 1.5 * q * p.gggu - p.gggc / 2
+    single = np.asarray(size**2 * square + size**3 * cube + size**4 * 0.375 * q * p.gggg)
+    # What two different samples of one step add.
+    longer = 2 * size * p.u + size**2 * p.gg
+    along = size * p.c
+    met = along**2 + (size * p.e) ** 2
+    pair = np.asarray(-along * longer / 2 - q * met / 2 + 0.375 * q * longer**2)
+    return batch * single + batch * (batch - 1) * pair
 
 
 def bias(
@@ -261,7 +253,7 @@ def bias(
 
 
 def _from(schedule: Schedule, low: float) -> Schedule:
-    """The schedule from a time on, whose first piece it is meant for."""
+    """The schedule from a time on."""
     later = tuple(b - low for b in schedule.breaks if b > low)
     return Schedule(lambda t: schedule.value(low + np.asarray(t)), schedule.constant, later)
 

@@ -1,12 +1,9 @@
-"""Fixed points and folds of drifts that are a series on either half of the overlaps.
+"""Fixed points of dQ/dt = tau D1(Q) + tau^2 D2(Q), the folds where they are born, and n near them.
 
-Fixed points of dQ/dt = tau D1(Q) + tau^2 D2(Q) and the folds where they are born.
-
-From which n on a band of order n^-1/2 holds: where three of it do not reach an unstable state.
-
-Near an unstable steady state runs part to either side of it, and near a fold they linger: there Q
-is not normal at any n of a size that the distance sets. Above a fold, where two states have merged
-and gone, they are roots off the real line, which count with their distance in the plane.
+From which n on a band of order n^-1/2 holds is where three of it do not reach an unstable state:
+near one runs part to either side of it, and near a fold they linger, so that Q is not normal at any
+n of a size that the distance sets. Above a fold, where two states have merged and gone, they are
+roots off the real line, which count with their distance in the plane.
 
 Where the step size changes, these states move, and a path may cross one of them without harm: runs
 part only as far as the drift D bends for as long as they are there. With S = n Var(Q) and V the
@@ -15,10 +12,10 @@ variance of a step times n^2, the third cumulant K of Q times n^2 obeys
     dK/dt = 3 D' K + 3 D'' S^2 + 3 V' S + n^3 kappa_3,
 
 and Q has the skewness (K^2/S^3/n)^1/2. Skewness 1 is what a thousand runs show at a glance. The
-last term, the third cumulant kappa_3 of a single step, is of the same order and is left out here:
-no polynomial of it is at hand, and where paths part the skewness that it gives stays as it is,
-while that of D'' grows. The n is therefore an estimate, without an error of its own.
-Only Q = 0 stays at every step size; where it is unstable its distance counts as before.
+last term, the third cumulant kappa_3 of a single step, is of the same order and is left out: no
+polynomial of it is at hand, and where paths part the skewness that it gives stays as it is, while
+that of D'' grows. The n is therefore an estimate, without an error of its own. Only Q = 0 stays at
+every step size; where it is unstable its distance counts as before.
 """
 
 from __future__ import annotations
@@ -43,7 +40,6 @@ from hdica.limits.numerics.series import (
     real_roots,
     trimmed,
     trimmed_tail,
-    without_double_zero,
 )
 from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import Drift, followed
@@ -55,6 +51,11 @@ _SMALL, _SLOPE_NOISE = 1e-13, 1e-10
 _NEWTON = 6
 _BESIDE = 1e-3
 """How far from an extremum it is looked whether there is one, relative to the ends of a half."""
+_NEAR_ZERO = 1e-6
+_SAME = 1e-9
+"""Roots nearer than this are one."""
+_ROUNDING = 4e-15
+"""Error of a drift that is known in closed form, relative to its size."""
 
 
 def _pieces(
@@ -77,8 +78,8 @@ def _zeros(function: Callable[[Array], Array], noise: float = 1e-14) -> Array:
     floor = noise * float(np.abs(function(lobatto(4 * _LONGEST))).max())
     # No halving at a round number, where a root is likely.
     parts = ((-1.0, 0.0137), (0.0137, 1.0))
-    parts_roots = [r for low, high in parts for r in _pieces(function, low, high, floor)]
-    return np.sort(np.concatenate(parts_roots)) if parts_roots else np.empty(0)
+    roots = [part for low, high in parts for part in _pieces(function, low, high, floor)]
+    return np.sort(np.concatenate(roots)) if roots else np.empty(0)
 
 
 def _divided(function: Function, q: Array, sign: int) -> Array:
@@ -87,7 +88,7 @@ def _divided(function: Function, q: Array, sign: int) -> Array:
     return np.asarray(function(sign * inside)) / (sign * inside)
 
 
-def roots(learning: Function, loss: Function, tau: float) -> Array:
+def _roots_on_halves(learning: Function, loss: Function, tau: float) -> Array:
     """Zeros of D1 + tau D2 other than Q = 0, polished on the drift itself."""
     sides = []
     for sign in (-1, 1):
@@ -106,7 +107,7 @@ def roots(learning: Function, loss: Function, tau: float) -> Array:
     return q
 
 
-def extrema(learning: Function, loss: Function) -> tuple[Array, Array]:
+def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array]:
     """Extrema of T = -D1/D2 inside (0, 1) and (-1, 0): overlaps and step sizes."""
     places, sizes = [], []
     for sign in (-1, 1):
@@ -115,8 +116,15 @@ def extrema(learning: Function, loss: Function) -> tuple[Array, Array]:
             q = overlap_of(x)
             return -_divided(learning, q, sign) / _divided(loss, q, sign)
 
-        series = _resolved(steps)
-        slope: Array = np.asarray(cheb.chebder(series))
+        degree = 64
+        while True:
+            series = coefficients(steps(lobatto(degree)))
+            size = float(np.abs(series).max())
+            tail = float(np.abs(series[-degree // 8 :]).max())
+            if tail <= 1e-12 * size or degree >= _MOST:
+                break
+            degree *= 2
+        slope = np.asarray(cheb.chebder(trimmed_tail(series, 1e-13 * size)))
 
         def rise(x: Array, slope: Array = slope) -> Array:
             return np.asarray(cheb.chebval(x, slope))
@@ -131,24 +139,6 @@ def extrema(learning: Function, loss: Function) -> tuple[Array, Array]:
         places.append(q[inside])
         sizes.append(steps(x[inside]))
     return np.concatenate(places), np.concatenate(sizes)
-
-
-def _resolved(function: Callable[[Array], Array]) -> Array:
-    """A Chebyshev series in x, its degree doubled until its tail is rounding."""
-    degree = 64
-    while True:
-        series = coefficients(function(lobatto(degree)))
-        size = float(np.abs(series).max())
-        if float(np.abs(series[-degree // 8 :]).max()) <= 1e-12 * size or degree >= _MOST:
-            return trimmed_tail(series, 1e-13 * size)
-        degree *= 2
-
-
-_NEAR_ZERO = 1e-6
-_SAME = 1e-9
-"""Roots nearer than this are one."""
-_ROUNDING = 4e-15
-"""Error of a drift that is known in closed form, relative to its size."""
 
 
 @dataclass(frozen=True)
@@ -181,20 +171,10 @@ def _ends(drift: Drift, others: Array) -> Array:
     The learning vanishes there, and so does the loss where f is 0 on all values of the source.
     """
     ends = np.array([-1.0, 1.0])
-    is_known = np.abs(others[:, None] - ends).min(axis=0, initial=np.inf) < _SAME
+    near = np.abs(others[:, None] - ends).min(axis=0, initial=np.inf) < _SAME
     parts = ((drift.learning, drift.learning_error), (drift.loss, drift.loss_error))
     zero = [np.abs(part(ends)) <= off + _ROUNDING * _size(part) for part, off in parts]
-    return ends[np.all(zero, axis=0) & ~is_known]
-
-
-def _roots(drift: Drift, tau: float) -> Array:
-    """Roots of the drift other than Q = 0."""
-    learning, loss = drift.learning, drift.loss
-    if isinstance(learning, Halves) or isinstance(loss, Halves):
-        return roots(learning, loss, tau)
-    rate = learning + tau * loss
-    quotient, _ = cheb.chebdiv(rate.coef, np.array([0.0, 1.0]))
-    return real_roots(Chebyshev(quotient))
+    return ends[np.all(zero, axis=0) & ~near]
 
 
 def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
@@ -203,13 +183,16 @@ def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
     Q = 0 is always among them, because E c = 0 and E c^2 = 1 make D1 vanish as Q^2 and D2 is
     proportional to Q; the other roots are those of the drift divided by Q.
     """
-    others = _roots(drift, tau)
+    learning, loss = drift.learning, drift.loss
+    rate: Chebyshev | None = None
+    if isinstance(learning, Halves) or isinstance(loss, Halves):
+        others = _roots_on_halves(learning, loss, tau)
+    else:
+        rate = learning + tau * loss
+        others = real_roots(Chebyshev(cheb.chebdiv(rate.coef, np.array([0.0, 1.0]))[0]))
     q = np.sort(np.concatenate([others[np.abs(others) > 1e-12], _ends(drift, others), [0.0]]))
     q = _distinct(q)
-    if isinstance(drift.learning, Chebyshev) and isinstance(drift.loss, Chebyshev):
-        slope = (drift.learning + tau * drift.loss).deriv()(q)
-    else:
-        slope = drift.learning.deriv()(q) + tau * drift.loss.deriv()(q)
+    slope = rate.deriv()(q) if rate is not None else learning.deriv()(q) + tau * loss.deriv()(q)
     return FixedPoints(q, slope < 0, _errors(drift, tau, q, slope))
 
 
@@ -237,11 +220,11 @@ def _errors(drift: Drift, tau: float, q: Array, slope: Array) -> Array:
 def find_folds(drift: Drift) -> Folds:
     """All extrema T > 0 away from Q = 0 of the step size along tau = T(Q) = -D1(Q)/D2(Q)."""
     if isinstance(drift.learning, Halves) or isinstance(drift.loss, Halves):
-        q, tau = extrema(drift.learning, drift.loss)
+        q, tau = _extrema_on_halves(drift.learning, drift.loss)
     else:
         b, _ = cheb.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
         # D1 = Q^2 top and D2 = Q b, so T = -Q top/b.
-        a = cheb.chebmulx(without_double_zero(drift.learning).coef)
+        a = cheb.chebmulx(cheb.chebdiv(drift.learning.coef, np.array([0.5, 0.0, 0.5]))[0])
         rise = cheb.chebsub(cheb.chebmul(cheb.chebder(a), b), cheb.chebmul(a, cheb.chebder(b)))
         q = real_roots(Chebyshev(rise))
         q = _distinct(q[(np.abs(q) > _NEAR_ZERO) & (np.abs(q) < 1 - 1e-12)])

@@ -1,17 +1,12 @@
-"""The drift of one overlap under a projected rule, from the averages of its push.
+"""The overlap under x <- x - tau f(u) y or any push, back to |x|^2 = n: drift, noise, folds.
 
-Of a push G(u, c) over samples of which c is the component along the feature, y = xi c/sqrt(n) + a,
-a normal and orthogonal to xi, Stein's identity gives
+Wang and Lu 2017, below (11); Rattray 2002, (17) for one projection and one source. Of a push
+G(u, c) over samples of which c is the component along the feature, y = xi c/sqrt(n) + a, a normal
+and orthogonal to xi, Stein's identity gives
 E[G y_i] = n^-1/2 (xi_i (<c G> - Q <G_u>) + x_i <G_u>): the limit needs <c G> - Q <G_u> and <G^2>.
 
-The overlap under x <- x - tau f(u) y, back to |x|^2 = n: drift, noise of a step, and folds.
-
-Wang and Lu 2017, below (11); Rattray 2002, (17) for one projection and one source.
-
-The overlap in closed form: the time at which q = Q^2 is reached, and q by its inverse.
-
-For an odd polynomial f the limit of x <- x - tau f(u) y at a constant step size is dq/dt = q P(q)
-with a polynomial P, such as (14) of Wang and Lu 2017. Partial fractions over its roots r_i give
+For an odd polynomial f at a constant step size q = Q^2 has a closed form: dq/dt = q P(q) with a
+polynomial P, such as (14) of Wang and Lu 2017. Partial fractions over its roots r_i give
 
     t = ln q / P(0) + sum_i ln(q - r_i) / (r_i P'(r_i)) + constant,
 
@@ -32,6 +27,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.laws import double_factorial
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import (
     Averages,
@@ -68,15 +64,10 @@ def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero
         square = (1 - q) * (1 + q)
         return -whole(q) * (np.sqrt(square) if gain.over else square)
 
-    return Drift(
-        fitted(learned, max(gain.above.size, gain.below.size) + MORE, zero=zero),
-        fitted(
-            lambda q: -0.5 * q * power(q), max(power.above.size, power.below.size) + MORE, zero=1
-        ),
-        find_noise,
-        mean.gain_error,
-        mean.power_error / 2,
-    )
+    first, second = (max(part.above.size, part.below.size) + MORE for part in (gain, power))
+    learning = fitted(learned, first, zero=zero)
+    loss = fitted(lambda q: -0.5 * q * power(q), second, zero=1)
+    return Drift(learning, loss, find_noise, mean.gain_error, mean.power_error / 2)
 
 
 @lru_cache(maxsize=64)
@@ -113,11 +104,7 @@ def drift_of(f: Formula, law: Source) -> Drift:
 
 
 def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
-    """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau.
-
-    Second order of the expansion of (2) after normalisation; it drives the fluctuations of
-    order n^-1/2 about the limit.
-    """
+    """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau."""
     try:
         if f.coefficients is None:
             return _noise_on_halves(f, law)
@@ -147,11 +134,9 @@ def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, F
 
     first, second, fourth, spread, third = (mean(k) for k in range(5))
     q = Chebyshev([0.0, 1.0])
-    v2 = spread - first * first
-    v3 = q * (third - first * second)
-    v4 = 0.25 * q * q * (fourth - second * second)
-    v2, v3, v4 = (trimmed(v, 1e-14) for v in (v2, v3, v4))
-    return v2, v3, v4
+    v2 = trimmed(spread - first * first, 1e-14)
+    v3 = trimmed(q * (third - first * second), 1e-14)
+    return v2, v3, trimmed(0.25 * q * q * (fourth - second * second), 1e-14)
 
 
 def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
@@ -160,8 +145,8 @@ def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Funct
         return lambda c, e, u: products(c, u)
 
     parts = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
-    first, second, fourth, spread, third = (one.function for one in parts)
-    degree = max(one.function.above.size for one in parts) + MORE
+    first, second, fourth, spread, third = (part.function for part in parts)
+    degree = max(part.function.above.size for part in parts) + MORE
     return (
         fitted(lambda q: spread(q) - first(q) ** 2, degree),
         fitted(lambda q: q * (third(q) - first(q) * second(q)), degree),
@@ -171,11 +156,9 @@ def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Funct
 
 @lru_cache(maxsize=256)
 def _seen_again(f: Formula, law: Source, tau: float, q: float) -> float:
-    """Difference to T(Q) by averages at one overlap, plus their own error.
-
-    For polynomials, whose averages are in closed form, their rounding alone.
-    """
+    """Difference to T(Q) by averages at one overlap, plus their own error."""
     if f.coefficients is not None:
+        # Averages of polynomials are in closed form: their rounding alone.
         closed = averages(f, law)
         power = float(closed.power(q))
         share = 2 * (1 - q * q) / (abs(q) * power)
@@ -222,17 +205,12 @@ def closed_refusal(f: Formula) -> str:
     return ""
 
 
-def _double_factorial(k: int) -> float:
-    """<e^(k+1)> of a standard normal e, for odd k >= -1."""
-    return float(math.prod(range(k, 0, -2)))
-
-
 def _mean(law: Source, power: int, more: int) -> Polynomial:
     """<c^more u^power> for u = Q c + sqrt(1 - Q^2) e, over Q where ``more`` = 1, as one of q."""
     q, rest, total = Polynomial([0.0, 1.0]), Polynomial([1.0, -1.0]), Polynomial([0.0])
     for k in range(more, power + 1, 2):
         normal = power - k
-        weight = math.comb(power, k) * law.moment(k + more) * _double_factorial(normal - 1)
+        weight = math.comb(power, k) * law.moment(k + more) * double_factorial(normal - 1)
         total = total + weight * q ** ((k - more) // 2) * rest ** (normal // 2)
     return total
 

@@ -1,10 +1,7 @@
-"""Where things lie in the arrays of the Fokker-Planck solver, and the numbers of its method.
+"""Cells of the Fokker-Planck solver, and the law of the estimate on them.
 
-Apart from the compiled lines, so that who only reads a result does not load them.
-
-Cells of the Fokker-Planck solver: uniform between kinks, a face at every kink.
-
-The law of the estimate given the feature, as a function of x.
+Cells are uniform between kinks, with a face at every kink. Where things lie in the solver's arrays
+stands here and not beside the compiled lines, so that who only reads a result does not load them.
 """
 
 from __future__ import annotations
@@ -130,13 +127,8 @@ class Mesh:
 
     def slices(self) -> list[tuple[slice, slice]]:
         """For each atom, where it lies in flat arrays and in arrays over cells."""
-        sizes = np.diff(self.offsets)
-        return [
-            (slice(o, o + n), slice(low, low + n))
-            for o, n, low in zip(
-                self.offsets[:-1].tolist(), sizes.tolist(), self.lows.tolist(), strict=True
-            )
-        ]
+        rows = zip(*(v.tolist() for v in (self.offsets, self.offsets[1:], self.lows)), strict=False)
+        return [(slice(o, end), slice(low, low + end - o)) for o, end, low in rows]
 
     def flat(self, xi: Array, weights: Array) -> tuple[Array, Array, Array]:
         """xi, x and weight of every cell of every atom, in the order of flat arrays."""
@@ -154,14 +146,6 @@ def _mean_between(phi: Callable[[Array], Array], low: Array, high: Array) -> Arr
     half = (high - low) / 2
     points = (low + half)[:, None] + half[:, None] * _GAUSS_4
     return np.asarray(np.sum(phi(points) * _WEIGHTS_4, axis=1) * half)
-
-
-def _table(x: Array, at_x: Array, dx: Array, gap: Array, middle: Array, phi: Array) -> Array:
-    table = np.zeros((7, x.size + 1))
-    table[X, :-1], table[X_PHI, :-1] = x, x * at_x
-    table[GAP], table[GAP_PHI], table[GAP_MIDDLE] = gap, gap * phi, gap * middle
-    table[FROM_LEFT, 1:], table[FROM_RIGHT, :-1] = 1 / (gap[1:] * dx), 1 / (gap[:-1] * dx)
-    return table
 
 
 def make_mesh(
@@ -183,34 +167,32 @@ def make_mesh(
     for values in (gap, middle, mean):
         values[0], values[-1] = values[1], values[-2]
     check_deadline()
-    table = _table(x, phi(x), dx, gap, middle, mean)
+    table = np.zeros((7, x.size + 1))
+    table[X, :-1], table[X_PHI, :-1] = x, x * phi(x)
+    table[GAP], table[GAP_PHI], table[GAP_MIDDLE] = gap, gap * mean, gap * middle
+    table[FROM_LEFT, 1:], table[FROM_RIGHT, :-1] = 1 / (gap[1:] * dx), 1 / (gap[:-1] * dx)
     check_deadline()
     offsets = np.concatenate([[0], np.cumsum((windows.high - windows.low) * refine)])
-    lows = (windows.low - low) * refine
-    first = low * refine
-    return Mesh(lattice, refine, first, faces, x, dx, gap, middle, mean, table, offsets, lows)
+    places = offsets, (windows.low - low) * refine
+    return Mesh(lattice, refine, low * refine, faces, x, dx, gap, middle, mean, table, *places)
 
 
 def carried(values: Array, old: Windows, new: Windows, refine: int) -> Array:
     """Cell values on new windows: zero where they grew, folded into the end where they shrank."""
+
+    def cut(part: Array, cells: int) -> Array:
+        if cells > 0:
+            part, lost = part[cells:].copy(), np.sum(part[:cells])
+            part[0] += lost
+        return part
+
     starts = np.cumsum(old.high - old.low)[:-1] * refine
     parts = []
     for a, part in enumerate(np.split(values, starts)):
         low, high = int(new.low[a] - old.low[a]) * refine, int(old.high[a] - new.high[a]) * refine
-        part = _cut(part, max(0, low))
-        part = _cut(part[::-1], max(0, high))[::-1]
-        pad = np.zeros(max(0, -low)), np.zeros(max(0, -high))
-        parts.append(np.concatenate([pad[0], part, pad[1]]))
+        part = cut(cut(part, low)[::-1], high)[::-1]
+        parts.append(np.concatenate([np.zeros(max(0, -low)), part, np.zeros(max(0, -high))]))
     return np.concatenate(parts)
-
-
-def _cut(values: Array, cells: int) -> Array:
-    """Without its first cells, their sum added to the first that stays."""
-    if cells == 0:
-        return values
-    rest = values[cells:].copy()
-    rest[0] += np.sum(values[:cells])
-    return rest
 
 
 _GAUSS_3, _WEIGHTS_3 = np.polynomial.legendre.leggauss(3)
@@ -221,9 +203,9 @@ def interpolated(values: Array, u: Array) -> Array:
     """Values at 0, 1, 2, ... interpolated at ``u`` by polynomials through the six nearest."""
     from hdica.limits.mean_field.density.kernels import interpolate
 
-    values_at = np.empty(u.shape)
-    interpolate(np.ascontiguousarray(values), np.ravel(u), np.ravel(values_at))
-    return values_at
+    result = np.empty(u.shape)
+    interpolate(np.ascontiguousarray(values), np.ravel(u), np.ravel(result))
+    return result
 
 
 @dataclass(frozen=True, eq=False)

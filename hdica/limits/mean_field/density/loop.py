@@ -1,13 +1,9 @@
-"""The compiled march of the Fokker-Planck solver: implicit stages, steps, and runs of steps.
+"""The compiled march of the Fokker-Planck solver: stages, steps that adapt, and runs of steps.
 
 What it works on comes in tuples. ``mesh``: table, offsets and lows of the mesh, nodes and weights
-of the prior. ``law``: b and g as packed functions of Q, and B, a row for each
-step size that occurs. ``memory``: what earlier steps taught about the two stages of a step.
-``work``: flat arrays over the cells, by the names below.
-
-The compiled exploration of the Fokker-Planck solver: steps and windows that adapt.
-
-Its arguments are those of the march; one level, of unrefined cells, is explored.
+of the prior. ``law``: b and g as packed functions of Q, and B, a row for each step size that
+occurs. ``memory``: what earlier steps taught about the two stages of a step. ``work``: flat arrays
+over the cells, by the names in :mod:`hdica.limits.mean_field.density.grid`.
 """
 
 from __future__ import annotations
@@ -94,14 +90,6 @@ def _first_answer(answer, pull, noise, q):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    "UniTuple(float64, 4)(float64, float64, float64, float64, float64, float64, float64, float64)",
-    cache=True,
-)
-def _corrected(qq, qh, sq, sh, one, two, dq, dh):  # type: ignore[no-untyped-def]
-    return qq + one * dq, qh + one * dh, sq + two * dq, sh + two * dh
-
-
-@numba.njit(
     f"Tuple((float64, float64, boolean))(int64, float64, float64, float64, int64, {MESH}, {LAW},"
     f"{MEMORY}, float64[:, ::1], int64)",
     cache=True,
@@ -132,8 +120,9 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, source):  # type: ig
         # A difference of two misses near rounding would teach noise.
         if sweep > 0 and max(abs(off), abs(wide)) >= 1e-11 and (dq != 0.0 or dh != 0.0):
             size = dq * dq + dh * dh
-            one, two = (first - off - qq * dq - qh * dh), (second - wide - sq * dq - sh * dh)
-            qq, qh, sq, sh = _corrected(qq, qh, sq, sh, one / size, two / size, dq, dh)
+            one = (first - off - qq * dq - qh * dh) / size
+            two = (second - wide - sq * dq - sh * dh) / size
+            qq, qh, sq, sh = qq + one * dq, qh + one * dh, sq + two * dq, sh + two * dh
         off, wide = first, second
         det = qq * sh - qh * sq
         dq, dh = (qh * wide - sh * off) / det, (sq * off - qq * wide) / det

@@ -1,7 +1,4 @@
-"""What one level of the Fokker-Planck solver leaves behind.
-
-The Fokker-Planck solver in time: an adaptive run writes a plan, refined runs follow it.
-"""
+"""The Fokker-Planck solver in time: an adaptive run writes a plan, refined runs follow it."""
 
 from __future__ import annotations
 
@@ -168,7 +165,7 @@ class Plan:
     def reach(self) -> Windows:
         """Windows that hold all cells ever in use."""
         windows = [self.windows, *(run.windows for run in self.runs)]
-        low, high = [one.low for one in windows], [one.high for one in windows]
+        low, high = zip(*((one.low, one.high) for one in windows), strict=True)
         return Windows(np.min(low, axis=0), np.max(high, axis=0))
 
 
@@ -182,21 +179,9 @@ def pieces(problem: Problem, times: Array) -> Iterator[Piece]:
         yield Piece(problem, low, high, stops[(stops > low) & (stops <= high)])
 
 
-def _why(state: State) -> str:
-    """One sentence for a run that cannot go on."""
-    t, cells = state.clock[T], state.windows.cells
-    cost = f"more than {BUDGET:.0e} cells times steps ({cells} cells by then)"
-    if state.h2 < 0:
-        return (
-            f"the density condenses (2h = {state.h2:.3g} < 0) and was not followed beyond "
-            f"t = {t:.6g}, because the few coordinates that grow without bound need {cost}"
-        )
-    return f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
-
-
 @contextmanager
 def _in_range(state: State) -> Iterator[None]:
-    """Say in a sentence that numbers have left the range in which they can be told apart."""
+    """Refuse in a sentence what leaves the range of numbers of 16 digits."""
     try:
         yield
     except ZeroDivisionError:
@@ -219,14 +204,6 @@ def _law_ahead(piece: Piece, state: State) -> Law:
     return tabulated(problem.field, piece.tau(np.array([t + GAMMA * (end - t), end])))
 
 
-def _shortened(piece: Piece, state: State) -> float:
-    """The present time; where laws mix, the next step is no longer than they allow."""
-    rate = piece.problem.field.motion.rate
-    if rate > 0:
-        state.clock[DT] = min(float(state.clock[DT]), LONGEST / rate)
-    return float(state.clock[T])
-
-
 def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iterator[Run]:
     """Steps through a piece, one run of them after the other."""
     from hdica.limits.mean_field.density.loop import walk
@@ -243,7 +220,10 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
         limits, integrands = (step_error, _EDGE, BUDGET), record.integrands(state.mesh)
-        before = _shortened(piece, state)
+        before, rate = float(state.clock[T]), piece.problem.field.motion.rate
+        if rate > 0:
+            # Where laws mix, the next step is no longer than they allow.
+            state.clock[DT] = min(float(state.clock[DT]), LONGEST / rate)
         with _in_range(state):
             reason, count = walk(
                 piece.marks, halts, *limits, state.cells, _law_ahead(piece, state),
@@ -260,8 +240,8 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
                 yield Run(start, steps, state.windows, piece)
             start, run = float(state.clock[T]), []
         if reason == WINDOWS:
-            found_windows = Windows(windows[0], windows[1])
-            state.move(together(found_windows) if piece.problem.moves else found_windows)
+            fitting = Windows(windows[0], windows[1])
+            state.move(together(fitting) if piece.problem.moves else fitting)
 
 
 def explore(
@@ -274,10 +254,9 @@ def explore(
 ) -> Plan:
     """Run the coarsest level with adaptive steps and windows, and write down both.
 
-    ``first`` are the windows of the start.
-
-    A step ends at each of the increasing times and at each jump of the step size; ``step_error`` is
-    the local error of one that is accepted. The record sees t = 0 and the end of every step.
+    ``first`` are the windows of the start. A step ends at each of the increasing times and at each
+    jump of the step size; ``step_error`` is the local error of one that is accepted. The record
+    sees t = 0 and the end of every step.
     """
     first = together(first) if problem.moves else first
     state = begin(problem, lattice, first, 1)
@@ -286,7 +265,15 @@ def explore(
     for piece in pieces(problem, times):
         runs += _walk(piece, state, record, step_error)
         if piece.marks.size and state.clock[T] < piece.marks[-1]:
-            return Plan(lattice, first, tuple(runs), _why(state))
+            t, cells = state.clock[T], state.windows.cells
+            cost = f"more than {BUDGET:.0e} cells times steps ({cells} cells by then)"
+            why = f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
+            if state.h2 < 0:
+                why = (
+                    f"the density condenses (2h = {state.h2:.3g} < 0) and was not followed beyond "
+                    f"t = {t:.6g}, because the few coordinates that grow without bound need {cost}"
+                )
+            return Plan(lattice, first, tuple(runs), why)
     return Plan(lattice, first, tuple(runs), "")
 
 

@@ -1,15 +1,12 @@
-"""What the Fokker-Planck solver solves: a mean field at the nodes of its prior that count.
+"""What the Fokker-Planck solver solves, and where a run of it is, in arrays for compiled lines.
 
-Where a run of the Fokker-Planck solver is, in the arrays that its compiled lines work on.
-
-Densities whose feature moves: relaxation to their mixture, between steps of the march.
-
-Entries that change places mix the laws at all xi: at the rate delta, dP(x | xi)/dt gains
-delta (mean of P(x | xi') over xi' - P(x | xi)). Alone, that is solved exactly: over dt each law
-keeps the share exp(-delta dt) of itself and takes the rest from the mixture, which stays. With half
-of it before and half after each step (Strang 1968) the march keeps order two, its errors have the
-expansion that is extrapolated, masses stay positive, and neither they nor E[x^2] and R change.
-All atoms use the same cells.
+It solves a mean field at the nodes of its prior that count. Where the feature moves, densities
+relax to their mixture between steps of the march: entries that change places mix the laws at all
+xi, so that at the rate delta dP(x | xi)/dt gains delta (mean of P(x | xi') over xi' - P(x | xi)).
+Alone, that is solved exactly: over dt each law keeps the share exp(-delta dt) of itself and takes
+the rest from the mixture, which stays. With half of it before and half after each step (Strang
+1968) the march keeps order two, its errors have the expansion that is extrapolated, masses stay
+positive, and neither they nor E[x^2] and R change. All atoms use the same cells.
 """
 
 from __future__ import annotations
@@ -74,7 +71,7 @@ def _rows(coefficient: Coefficient, taus: Array) -> Array:
     values = [[float(coefficient(q, tau)) for q in points] for tau in taus.tolist()]
     # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
     series = [np.sum(matrix * np.array(row), axis=1) for row in values]
-    return np.array([np.concatenate([[0.0], one]) for one in series])
+    return np.array([np.concatenate([[0.0], row]) for row in series])
 
 
 def tabulated(field: MeanField, taus: Array) -> Law:
@@ -128,10 +125,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Which atom of the problem, or its mirror image, has the density at each node of the prior.
-
-    Its number is -1 for a node of no weight.
-    """
+    """Atom of the problem, or of its mirror image, at each node of the prior; -1 without weight."""
 
     atom: Indices
     flipped: NDArray[np.bool_]
@@ -233,13 +227,10 @@ class State:
 
     def move(self, windows: Windows) -> None:
         """Go on with other windows."""
-        old = self.windows
+        old, refine = self.windows, self.mesh.refine
         if np.array_equal(old.low, windows.low) and np.array_equal(old.high, windows.high):
             return
-        lattice, refine = self.mesh.lattice, self.mesh.refine
-        mesh = self.mesh.on(windows)
-        if mesh is None:
-            mesh = _roomy(self.problem, lattice, windows, refine)
+        mesh = self.mesh.on(windows) or _roomy(self.problem, self.mesh.lattice, windows, refine)
         work = np.empty((self.work.shape[0], int(mesh.offsets[-1])))
         for row in (MASS, RATE):
             work[row] = carried(self.work[row], old, windows, refine)
@@ -247,7 +238,7 @@ class State:
 
 
 def blank_memory(atoms: int) -> Memory:
-    """Nothing learnt."""
+    """A memory that has learnt nothing."""
     return np.zeros((2, KEPT + 1, 3)), np.zeros((2, 5)), np.empty(atoms), np.empty(atoms)
 
 
@@ -342,14 +333,10 @@ def mix(state: State, share: float) -> None:
     mixture = np.sum(weights[:, None] * laws, axis=0)
     laws *= 1 - share
     laws += share * mixture
-    mean = float(np.sum(weights * state.problem.xi)) * float(np.sum(mixture * centres(state)))
-    state.clock[Q] += share * (mean - state.clock[Q])
-
-
-def centres(state: State) -> Array:
-    """Centres of the cells that all atoms use."""
     low, size = int(state.mesh.lows[0]), int(state.mesh.offsets[1])
-    return np.asarray(state.mesh.x[low : low + size])
+    first = float(np.sum(mixture * state.mesh.x[low : low + size]))
+    mean = float(np.sum(weights * state.problem.xi)) * first
+    state.clock[Q] += share * (mean - state.clock[Q])
 
 
 def relax(state: State, dt: float) -> None:
@@ -370,7 +357,6 @@ def march_mixing(  # type: ignore[no-untyped-def]
     ends: Array, rows, every: int, arrays, state: State
 ) -> int:
     """As :func:`hdica.limits.mean_field.density.loop.march`, with relaxation around each step."""
-    from hdica.limits.mean_field.density.grid import H2
     from hdica.limits.mean_field.density.loop import march, measure
 
     *inner, integrands, measures = arrays

@@ -1,6 +1,4 @@
-"""Quadrature panels that fit a density exp(-V): where it lives, and no faster than it varies.
-
-Steady conditional densities, Boltzmann in an effective potential, and their averages.
+"""Steady densities, Boltzmann in an effective potential, and the overlap that they give back.
 
 Wang and Lu 2016, eq. (17): P(x | xi) = exp{-(h x^2 + B Phi(x) - b xi x)/g}/Z. With
 phi(x) = slope * x + psi(x) and Psi' = psi it is exp{-a x^2 - k Psi(x) + c x}/Z, where
@@ -8,9 +6,9 @@ phi(x) = slope * x + psi(x) and Psi' = psi it is exp{-a x^2 - k Psi(x) + c x}/Z,
     a = h/g + k slope/2,    k = B/g,    c = b xi/g.
 
 a is measured from the end of its range: unless phi grows faster than x, the density is
-normalisable for every a > 0 and may or may not be at a = 0.
-
-The overlap that a steady state of overlap Q gives back: S(Q) = E[xi x] - Q and its slope.
+normalisable for every a > 0 and may or may not be at a = 0. A steady state of overlap Q gives back
+the overlap E[xi x] = Q + S(Q). Averages are by quadrature on panels that fit a density exp(-V):
+where it lives, and no faster than it varies.
 """
 
 from __future__ import annotations
@@ -59,27 +57,6 @@ def _outermost(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Arr
         reach = np.where(growing, 4 * reach, reach)
 
 
-def _windows(
-    shape: Confinement, a: Array, k: Array, tilt: Array
-) -> tuple[Array, Array, Mask, Array]:
-    """Where each density exp(-V) is larger than 1e-20 of its maximum.
-
-    Low and high ends, whether it is normalisable with a second moment, shape (rows,), and points
-    that crowd towards narrow wells, shape (rows, points).
-    """
-    if shape.l1 is not None:
-        # Convex: one well, which uniform samples find.
-        reach, confined = _outermost(shape, a, k, tilt)
-        low, high = _shrunk(shape, (a, k, tilt), -reach, reach, confined)
-        return low, high, confined, np.empty((a.size, 0))
-    regions = region(shape, a, k, tilt)
-    low, high, one = regions.low.copy(), regions.high.copy(), ~regions.many
-    if one.any():
-        row = (a[one], k[one], tilt[one])
-        low[one], high[one] = _shrunk(shape, row, low[one], high[one], regions.held[one])
-    return low, high, regions.held, regions.rungs
-
-
 def _shrunk(
     shape: Confinement, row: tuple[Array, ...], low: Array, high: Array, confined: Mask
 ) -> tuple[Array, Array]:
@@ -102,12 +79,25 @@ def _shrunk(
 def edges(
     shape: Confinement, a: Array, k: Array, tilt: Array, panels: int = PANELS
 ) -> tuple[Array, Mask]:
-    """Panel edges for each row, shape (rows, panels + 1), and which rows are normalisable.
+    """Panel edges for each row, shape (rows, panels + 1), and which rows have a second moment.
 
-    Panels share the variation of log-density, of distance and of its logarithm; every point
-    where phi is not a short polynomial is an edge.
+    They lie where the density is larger than 1e-20 of its maximum. Panels share the variation of
+    log-density, of distance and of its logarithm; every point where phi is not a short polynomial
+    is an edge, and more of them crowd towards narrow wells.
     """
-    low, high, confined, rungs = _windows(shape, a, k, tilt)
+    if shape.l1 is not None:
+        # Convex: one well, which uniform samples find.
+        reach, confined = _outermost(shape, a, k, tilt)
+        low, high = _shrunk(shape, (a, k, tilt), -reach, reach, confined)
+        rungs = np.empty((a.size, 0))
+    else:
+        regions = region(shape, a, k, tilt)
+        low, high, single = regions.low.copy(), regions.high.copy(), ~regions.many
+        confined, rungs = regions.held, regions.rungs
+        if single.any():
+            row = (a[single], k[single], tilt[single])
+            ends = _shrunk(shape, row, low[single], high[single], confined[single])
+            low[single], high[single] = ends
     t = np.linspace(0, 1, 4 * _SAMPLES)
     x = low[:, None] + (high - low)[:, None] * t
     v = potential(shape, a, k, tilt, x)
@@ -117,12 +107,12 @@ def edges(
     total = np.concatenate([np.zeros((a.size, 1)), np.cumsum(measure, axis=1)], axis=1)
     wanted = total[:, -1:] * np.linspace(0, 1, panels + 1)
     rows = [np.interp(w, m, p) for w, m, p in zip(wanted, total, x, strict=True)]
-    panels_of = np.stack(rows) if rows else np.empty((0, panels + 1))
+    even = np.stack(rows) if rows else np.empty((0, panels + 1))
     if a.size == 0 or not np.any(confined):
-        return panels_of, confined
+        return even, confined
     inner = shape.breaks(float(low[confined].min()), float(high[confined].max()))
     fixed = np.clip(inner, low[:, None], high[:, None])
-    return np.sort(np.concatenate([panels_of, fixed, rungs], axis=1), axis=1), confined
+    return np.sort(np.concatenate([even, fixed, rungs], axis=1), axis=1), confined
 
 
 _ORDER = 16
@@ -151,27 +141,21 @@ def moments(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool = F
     """
     check_deadline()
     a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
+    like, flat = a.shape, [np.ascontiguousarray(v).ravel() for v in (a, k, tilt)]
     if shape.l1 is not None:
-        return _closed(shape.l1, a, k, tilt)
-    flat = _by_quadrature(shape, a.ravel(), k.ravel(), tilt.ravel(), finer)
-    return Moments(
-        flat.powers.reshape(5, *a.shape),
-        flat.mixed.reshape(3, *a.shape),
-        flat.work.reshape(a.shape),
-    )
+        from hdica.limits.mean_field.steady.laplace_kernels import averages
+
+        powers, mixed = np.empty((5, a.size)), np.empty((3, a.size))
+        averages(shape.l1, *flat, powers, mixed)
+        work = mixed[0]
+    else:
+        powers, mixed, work = _by_quadrature(shape, *flat, finer)
+    return Moments(powers.reshape(5, *like), mixed.reshape(3, *like), work.reshape(like))
 
 
-def _closed(l1: float, a: Array, k: Array, tilt: Array) -> Moments:
-    from hdica.limits.mean_field.steady.laplace_kernels import averages
-
-    flat = [np.ascontiguousarray(v).ravel() for v in (a, k, tilt)]
-    powers, mixed = np.empty((5, a.size)), np.empty((3, a.size))
-    averages(l1, *flat, powers, mixed)
-    mixed = mixed.reshape(3, *a.shape)
-    return Moments(powers.reshape(5, *a.shape), mixed, mixed[0])
-
-
-def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool) -> Moments:
+def _by_quadrature(
+    shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool
+) -> tuple[Array, Array, Array]:
     ends, confined = edges(shape, a, k, tilt)
     x, w = panel_nodes(ends, 2 * _ORDER if finer else _ORDER)
     spend(x.size)
@@ -179,16 +163,15 @@ def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array, finer: b
     v = a[:, None] * x * x + k[:, None] * energy - tilt[:, None] * x
     p = w * np.exp(v.min(axis=1)[:, None] - v)
     with np.errstate(invalid="ignore"):
-        # A region that is not held may have no mass at its own points.
+        # A region that is not confined may have no mass at its own points.
         p = p / p.sum(axis=1)[:, None]
     towers = [p]
     for _ in range(4):
         towers.append(towers[-1] * x)
     powers = np.stack([t.sum(axis=1) for t in towers])
     mixed = np.stack([(t * energy).sum(axis=1) for t in towers[:3]])
-    work = (towers[1] * shape.psi(x)).sum(axis=1)
     powers[:, ~confined], mixed[:, ~confined] = np.inf, np.inf
-    return Moments(powers, mixed, work)
+    return powers, mixed, (towers[1] * shape.psi(x)).sum(axis=1)
 
 
 def density(
@@ -275,17 +258,14 @@ def _rise(coefficient: Callable[[float, float], float], tau: float) -> Function:
     return adaptive(lambda q: coefficient(q, tau))[0].deriv()
 
 
-def _second(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool) -> Moments:
-    return moments(shape, a[:, None], k[:, None], tilt, finer)
-
-
 def _end_moment(
     shape: Confinement, weights: Array, k: Array, tilt: Array, finer: bool = False
 ) -> Array:
     """E x^2 at a = 0, averaged over the atoms; infinite where any a is admissible."""
     if shape.superlinear:
         return np.full(k.size, np.inf)
-    return np.asarray(np.sum(weights * _second(shape, 0 * k, k, tilt, finer).powers[2], axis=-1))
+    powers = moments(shape, 0 * k[:, None], k[:, None], tilt, finer).powers
+    return np.asarray(np.sum(weights * powers[2], axis=-1))
 
 
 def multiplier(
@@ -299,7 +279,12 @@ def multiplier(
     and E x^2 at a = 0, both of shape (rows,).
     """
     if shape.l1 is not None:
-        return _compiled_multiplier(shape.l1, weights, k, tilt)
+        from hdica.limits.mean_field.steady.laplace_kernels import multipliers
+
+        a, at_end = np.empty(k.size), np.empty(k.size)
+        plain = [np.ascontiguousarray(v, dtype=float) for v in (weights, k, tilt)]
+        multipliers(shape.l1, *plain, a, at_end)
+        return a, at_end
     at_end = _end_moment(shape, weights, k, tilt, finer)
     low = np.where((k > 0) & shape.superlinear, -np.inf, 0.0)
     high = np.full(k.size, np.inf)
@@ -310,13 +295,14 @@ def multiplier(
     for _ in range(_STEPS):
         if active.size == 0:
             break
-        state = _second(shape, a[active], k[active], tilt[active], finer)
-        mean = np.sum(weights * state.powers[2], axis=-1)
+        row = (a[active, None], k[active, None], tilt[active])
+        powers = moments(shape, *row, finer).powers
+        mean = np.sum(weights * powers[2], axis=-1)
         above = mean > 1
         low[active] = np.where(above, a[active], low[active])
         high[active] = np.where(above, high[active], a[active])
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sum(weights * (state.powers[4] - state.powers[2] ** 2), axis=-1)
+            spread = np.sum(weights * (powers[4] - powers[2] ** 2), axis=-1)
             # Where x^2 of one well in two is far from 1, log E x^2 is linear instead.
             excess = np.where(spread > 8 * mean**2, np.log(mean), mean - 1)
             step = mean * excess / spread
@@ -328,15 +314,6 @@ def multiplier(
         settled |= high[active] - low[active] <= 4e-16 * np.abs(new)
         a[active] = new
         active = active[~settled]
-    return a, at_end
-
-
-def _compiled_multiplier(l1: float, weights: Array, k: Array, tilt: Array) -> tuple[Array, Array]:
-    from hdica.limits.mean_field.steady.laplace_kernels import multipliers
-
-    a, at_end = np.empty(k.size), np.empty(k.size)
-    plain = [np.ascontiguousarray(v, dtype=float) for v in (weights, k, tilt)]
-    multipliers(l1, *plain, a, at_end)
     return a, at_end
 
 

@@ -1,14 +1,13 @@
-"""The potential Phi of a regularizer and how it confines: phi(x) = slope * x + psi(x), Psi' = psi.
+"""The potential of a regularizer, how it confines, and where a density exp(-V) of it lives.
 
-A linear term of phi is inert, because it only shifts the multiplier h of E[x^2] = 1. Splitting
-it off measures h from the end of its range, where the density stops being normalisable, and
-leaves a Psi without the cancellation of two large quadratic terms.
+With phi(x) = slope * x + psi(x) and Psi' = psi a linear term is inert, because it only shifts the
+multiplier h of E[x^2] = 1. Splitting it off measures h from the end of its range, where the density
+stops being normalisable, and leaves a Psi without the cancellation of two large quadratic terms.
 
-Where a density exp(-V) lives if V = a x^2 + k Psi(x) - tilt x may have several wells.
-
-A regularizer that levels off leaves wells far out where x^2 and the tilt balance, whose widths
-have nothing to do with their distance. Points at which Psi is resolved find them all, and a bound
-on Psi beyond the last of these points says that there are no others.
+V = a x^2 + k Psi(x) - tilt x may have several wells: a regularizer that levels off leaves some far
+out where x^2 and the tilt balance, whose widths have nothing to do with their distance. Points at
+which Psi is resolved find them all, and a bound on Psi beyond the last of these points says that
+there are no others.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Confinement:
         """Psi(x), with Psi(0) = 0, any shape."""
         if self.l1 is not None:
             return np.asarray(self.l1 * np.abs(x))
-        return _table(self, _power_of_two(x))[0](np.asarray(x, dtype=float))
+        return _table(self, _reach_of(x))[0](np.asarray(x, dtype=float))
 
     def resolved(self, reach: float) -> Array:
         """Ends of panels of [-reach, reach], a power of two, on which psi is a short polynomial."""
@@ -80,7 +79,7 @@ class Confinement:
             points = np.zeros(1)
         else:
             # Quadrature is exact for twice the degree of the table, and in products with it.
-            fine = _table(self, _power_of_two(np.array([low, high])))[1]
+            fine = _table(self, _reach_of(np.array([low, high])))[1]
             points = np.unique(np.concatenate([fine[::3], self.kinks]))
         return points[(points > low) & (points < high)]
 
@@ -88,21 +87,19 @@ class Confinement:
 @lru_cache(maxsize=256)
 def confinement(phi: Formula) -> Confinement:
     """How a regularizer confines the estimate."""
-    net = phi.elastic_net
-    if net is not None:
-        return _split_off(phi, net[1], False, net[0])
-    slopes = [_slope_at_infinity(phi, side) for side in (-1.0, 1.0)]
-    if min(slopes) == -math.inf:
-        raise HdicaError(
-            f"regularizer {phi.text!r} has no steady state (it pushes large entries outwards "
-            "faster than the normalisation holds them; allowed is phi(x)/x bounded from below)"
-        )
-    if min(slopes) == math.inf:
-        return _split_off(phi, 0.0, True, None)
-    return _split_off(phi, min(slopes), False, None)
-
-
-def _split_off(phi: Formula, slope: float, superlinear: bool, l1: float | None) -> Confinement:
+    l1: float | None = None
+    superlinear = False
+    if phi.elastic_net is not None:
+        l1, slope = phi.elastic_net
+    else:
+        slopes = [_slope_at_infinity(phi, side) for side in (-1.0, 1.0)]
+        if min(slopes) == -math.inf:
+            raise HdicaError(
+                f"regularizer {phi.text!r} has no steady state (it pushes large entries outwards "
+                "faster than the normalisation holds them; allowed is phi(x)/x bounded from below)"
+            )
+        superlinear = min(slopes) == math.inf
+        slope = 0.0 if superlinear else min(slopes)
     # As a fraction, so that a linear term of phi cancels exactly also where x is large.
     rest = sp.expand(phi.expression - sp.Rational(repr(slope)) * phi.symbol)
     psi = Formula(f"{phi.text} - {slope:g}*{phi.symbol}", rest, phi.symbol)
@@ -127,7 +124,8 @@ def _slope_at_infinity(phi: Formula, side: float) -> float:
     return 0.0 if abs(limit) < 1e-9 * float(np.abs(ratio).max() + 1) else round(float(limit), 10)
 
 
-def _power_of_two(x: Array) -> float:
+def _reach_of(x: Array) -> float:
+    """A power of two that no size of x exceeds."""
     return 2.0 ** math.ceil(math.log2(max(8.0, float(np.max(np.abs(x))))))
 
 
@@ -143,27 +141,21 @@ def _table(shape: Confinement, reach: float) -> tuple[Callable[[Array], Array], 
     zero = int(np.searchsorted(left, 0.0))
     # Summed outwards from 0, where Psi is small and must be exact.
     below, above = np.cumsum(whole[:zero][::-1])[::-1], np.cumsum(whole[zero:])
-    local = np.einsum("ij,jp->ip", _to_powers(rising.shape[0]), rising)
+    # From Chebyshev coefficients in t to those of powers of t + 1.
+    size, shift = rising.shape[0], Polynomial([-1.0, 1.0])
+    columns = [Polynomial(cheb2poly(row))(shift).coef for row in np.eye(size)]
+    to_powers = np.stack([np.pad(c, (0, size - c.size)) for c in columns], axis=-1)
+    local = np.einsum("ij,jp->ip", to_powers, rising)
     local[0] = np.concatenate([-below, [0.0], above[:-1]])
     powers = half ** np.arange(local.shape[0])[:, None]
     return scipy.interpolate.PPoly((local / powers)[::-1], np.append(left, reach)), left
 
 
-def _to_powers(size: int) -> Array:
-    """Chebyshev coefficients in t to coefficients of powers of t + 1."""
-    shift = Polynomial([-1.0, 1.0])
-    columns = [cheb2poly(np.eye(size)[j]) for j in range(size)]
-    return np.stack(
-        [np.pad(p.coef, (0, size - p.coef.size)) for p in (Polynomial(c)(shift) for c in columns)],
-        axis=-1,
-    )
-
-
 def _resolved(shape: Confinement, edges: Array) -> tuple[Array, Array, Array]:
     """Panels on which psi is a short Chebyshev series: left and right ends, coefficients.
 
-    Panels are halved, all of a generation at once, until the last coefficients are rounding
-    errors; a regularizer that never stops oscillating is left unresolved far out.
+    Halved until the last coefficients are rounding errors; a regularizer that never stops
+    oscillating is left unresolved far out.
     """
     nodes = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
     transform = np.linalg.inv(chebvander(nodes, _DEGREE)).T
@@ -313,15 +305,11 @@ def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
         open_ = np.concatenate(left)
         if not open_.size:
             break
-    return Region(low, high, confined, _collected(rungs, low), many)
-
-
-def _collected(parts: list[tuple[NDArray[np.int64], Array]], low: Array) -> Array:
-    width = max((points.shape[1] for _, points in parts), default=0)
-    rungs = np.repeat(low[:, None], width, axis=1)
-    for rows, points in parts:
-        rungs[rows, : points.shape[1]] = np.where(np.isnan(points), low[rows, None], points)
-    return rungs
+    width = max((crowd.shape[1] for _, crowd in rungs), default=0)
+    collected = np.repeat(low[:, None], width, axis=1)
+    for rows, crowd in rungs:
+        collected[rows, : crowd.shape[1]] = np.where(np.isnan(crowd), low[rows, None], crowd)
+    return Region(low, high, confined, collected, many)
 
 
 def _hull(
@@ -398,9 +386,13 @@ def _on_plateaus(
     low, high = x[first], x[last]
     if not heavy.any():
         return low, high, np.empty((low.size, 0))
-    coefficients = [value[heavy] for value in row]
-    low[heavy], high[heavy] = _narrowed(shape, coefficients, x, v[heavy], first[heavy], last[heavy])
-    rungs = _scales(x, v[heavy], low[heavy], high[heavy])
+    own, v = [value[heavy] for value in row], v[heavy]
+    sides = _narrowed(shape, own, x, v, first[heavy], last[heavy])
+    low[heavy], high[heavy] = sides
+    # Points at every scale around the lowest point of V, for what lives on several at once.
+    bottom, shares = x[v.argmin(axis=1)][:, None], _APART ** -np.arange(1, _SCALES)
+    below, above = (bottom + (side[:, None] - bottom) * shares for side in sides)
+    rungs = np.concatenate([below, bottom, above], axis=1)
     spread = np.repeat(low[:, None], rungs.shape[1], axis=1)
     spread[heavy] = rungs
     return low, high, spread
@@ -429,14 +421,6 @@ def _narrowed(
     return ends[0], ends[1]
 
 
-def _scales(x: Array, v: Array, low: Array, high: Array) -> Array:
-    """Points at every scale around the lowest point of V, for what lives on several at once."""
-    bottom = x[v.argmin(axis=1)][:, None]
-    shares = _APART ** -np.arange(1, _SCALES)
-    sides = [bottom + (end[:, None] - bottom) * shares for end in (low, high)]
-    return np.concatenate([sides[0], bottom, sides[1]], axis=1)
-
-
 def _ends(inside: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First and last index inside, and one further out."""
     size = inside.shape[1]
@@ -459,10 +443,7 @@ def _bottom(shape: Confinement, a: Array, k: Array, tilt: Array, low: Array, hig
         middle = low + np.clip(share, 0.0, 1.0) * (high - low)
         value = slope(middle)
         rising = value >= 0
-        below, above = (
-            np.where(rising, below / 2, value),
-            np.where(rising, value, above / 2),
-        )
+        below, above = np.where(rising, below / 2, value), np.where(rising, value, above / 2)
         low, high = np.where(rising, low, middle), np.where(rising, middle, high)
     return middle
 
@@ -471,16 +452,10 @@ def _ladders(at: NDArray[np.int64], bottom: Array, start: Array, end: Array, v: 
     """Points that halve their distance to the bottom of each well, from both ends of its reach."""
     if not at.size:
         return np.empty((v.shape[0], 0))
-    shares = 2.0 ** -np.arange(_RUNGS)
-    one = np.concatenate(
-        [
-            bottom[:, None] + (start - bottom)[:, None] * shares,
-            bottom[:, None],
-            bottom[:, None] + (end - bottom)[:, None] * shares,
-        ],
-        axis=1,
-    )
+    middle, shares = bottom[:, None], 2.0 ** -np.arange(_RUNGS)
+    below, above = (middle + (side - bottom)[:, None] * shares for side in (start, end))
+    ladder = np.concatenate([below, middle, above], axis=1)
     place = np.arange(at.size) - np.searchsorted(at, at)
-    rungs = np.full((v.shape[0], int(place.max()) + 1, one.shape[1]), np.nan)
-    rungs[at, place] = one
+    rungs = np.full((v.shape[0], int(place.max()) + 1, ladder.shape[1]), np.nan)
+    rungs[at, place] = ladder
     return rungs.reshape(v.shape[0], -1)

@@ -1,26 +1,4 @@
-"""Relaxation modes of a density whose rates differ by more than a double holds.
-
-The generator L of :mod:`hdica.limits.mean_field.steady.stability` loses its slowest rates in the
-rounding of the fastest. Its inverse does not: with f' = u and the distribution function F of the
-density p,
-
-    f(x) = integral u(y) {F(y) - [y > x]} dy,
-
-and rates are the reciprocals of E f^2/E u^2. The kernel has one sign on either side of x, and F and
-1 - F are summed from their own ends, so that every entry of the matrix is as good as p, and the
-slowest rate, which belongs to its largest singular value, has all digits. Rates R times as fast
-have an error of about 1e-16 sqrt(R).
-
-Relaxation modes of one entry of the estimate in its steady effective potential.
-
-The generator of dx = -g V'(x) dt + sqrt(2 g) dB, for which exp(-V) is steady, is self-adjoint
-in L2(exp(-V)); its ground state is the constant. In psi = exp(-V/2) f it reads
-
-    -g exp(V) d/dx exp(-V) df/dx  ->  g A* A,    A = d/dx + V'/2,
-
-which spectral elements with a boundary at every kink resolve to rounding.
-
-Stability of a steady state against every small change of the density, not of Q alone.
+"""Stability of a steady state against every small change of the density, not of Q alone.
 
 A perturbation changes Q, hence drift and diffusion, and the multiplier that keeps E x^2 = 1.
 Changing the parameters of a generator L by a small amount acts on its steady density P as -L
@@ -38,7 +16,15 @@ where da, a change of h/g, follows from d/dt E x^2 = 0. Its eigenvalues are the 
 x^2 grows as exp(-4 dh t) and takes up what the bulk loses. F has no pole for Re z >= 0 and
 F -> 1 far away, so the number of growing modes is the winding of F along the imaginary axis.
 F(0) = -dS/dQ: where drift depends on Q alone all eigenvalues are real and its sign decides;
-where diffusion does too, growing oscillations are not excluded, and would be found.
+where diffusion does too, growing oscillations are not excluded, and would be counted.
+
+The modes are those of one entry in its steady effective potential. The generator of
+dx = -g V'(x) dt + sqrt(2 g) dB, for which exp(-V) is steady, is self-adjoint in L2(exp(-V)); its
+ground state is the constant. In psi = exp(-V/2) f it reads
+
+    -g exp(V) d/dx exp(-V) df/dx  ->  g A* A,    A = d/dx + V'/2,
+
+which spectral elements with a boundary at every kink resolve to rounding.
 """
 
 from __future__ import annotations
@@ -117,7 +103,19 @@ def _inverse_root(x: Array, mass: Array, half: Array) -> Array:
 def graded_modes(
     shape: Confinement, a: float, k: float, tilt: float, panels: int
 ) -> tuple[Array, Array]:
-    """Rates, increasing, and coefficients of x, x^2 and Psi, shape (3, modes)."""
+    """Modes of a density whose rates differ by more than a double holds.
+
+    Rates, increasing, and coefficients of x, x^2 and Psi, shape (3, modes). The generator loses its
+    slowest rates in the rounding of the fastest. Its inverse does not: with f' = u and the
+    distribution function F of the density p,
+
+        f(x) = integral u(y) {F(y) - [y > x]} dy,
+
+    and rates are the reciprocals of E f^2/E u^2. The kernel has one sign on either side of x, and F
+    and 1 - F are summed from their own ends, so that every entry of the matrix is as good as p, and
+    the slowest rate, which belongs to its largest singular value, has all digits. Rates R times as
+    fast have an error of about 1e-16 sqrt(R).
+    """
     row = (np.array([a]), np.array([k]), np.array([tilt]))
     ends = _graded_elements(shape, row, panels)
     points, weights, _ = _gauss()
@@ -128,11 +126,14 @@ def graded_modes(
     mass /= mass.sum()
     with one_thread():
         vectors, values, _ = np.linalg.svd(_inverse_root(x, mass, half))
-    p, flat = mass.ravel(), x.ravel()
-    columns = [flat, flat**2, shape.potential(flat)]
+    return 1 / values**2, _coefficients(shape, x.ravel(), mass.ravel(), vectors)
+
+
+def _coefficients(shape: Confinement, x: Array, p: Array, vectors: Array) -> Array:
+    """Coefficients <f, mode> of f = x, x^2 and Psi, of masses p at points x: (3, modes)."""
+    columns = [x, x**2, shape.potential(x)]
     centred = np.stack([f - np.sum(p * f) for f in columns]) * np.sqrt(p)
-    coefficients = np.einsum("fi,im->fm", centred, vectors)
-    return 1 / values**2, coefficients
+    return np.asarray(np.einsum("fi,im->fm", centred, vectors))
 
 
 DEGREE = 12
@@ -212,10 +213,7 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
     v = potential(shape, np.array([a]), np.array([k]), np.array([tilt]), points[None])[0]
     density = mass * np.exp(v.min() - v)
     density /= density.sum()
-    columns = [points, points**2, shape.potential(points)]
-    centred = np.stack([f - np.sum(density * f) for f in columns]) * np.sqrt(density)
-    coefficients = np.einsum("fi,im->fm", centred, vectors)
-    return Modes(rate[1:], *coefficients[:, 1:])
+    return Modes(rate[1:], *_coefficients(shape, points, density, vectors)[:, 1:])
 
 
 Complex = NDArray[np.complex128]
@@ -311,23 +309,18 @@ def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     q, g, a, k = (float(v[i]) for v in (state.q, state.g, state.a, state.k))
     pulls, widens = rates_of_change(field)
-    g_rate = float(widens(q)) / g
-    ratio = float(state.ratio[i])
+    g_rate, ratio = float(widens(q)) / g, float(state.ratio[i])
     ratio_rate, k_rate = float(pulls(q)) / g - ratio * g_rate, -k * g_rate
     shape = confinement(field.phi)
-    modes_by_tilt: dict[float, Modes] = {}
-    for tilt in ratio * xi:
-        if float(tilt) not in modes_by_tilt:
-            modes_by_tilt[float(tilt)] = relaxation_modes(shape, a, k, float(tilt))
-    atoms = [modes_by_tilt[float(t)] for t in ratio * xi]
+    modes = {t: relaxation_modes(shape, a, k, t) for t in dict.fromkeys((ratio * xi).tolist())}
+    atoms = [modes[float(t)] for t in ratio * xi]
     missing = max(0.0, 1.0 - float(state.bulk[i]))
+    drive = [ratio_rate * v * m.x - k_rate * m.energy for m, v in zip(atoms, xi, strict=True)]
     return Linearisation(
         rate=np.concatenate([g * m.rate for m in atoms]),
         readout=np.concatenate([w * v * m.x for m, v, w in zip(atoms, xi, weights, strict=True)]),
         energy=np.concatenate([w * m.square for m, w in zip(atoms, weights, strict=True)]),
-        drive=np.concatenate(
-            [ratio_rate * v * m.x - k_rate * m.energy for m, v in zip(atoms, xi, strict=True)]
-        ),
+        drive=np.concatenate(drive),
         square=np.concatenate([m.square for m in atoms]),
         condensate=g * missing,
     )

@@ -1,16 +1,15 @@
-"""Steady states without noise: x = xi or x = -xi, where the diffusion vanishes.
+"""All steady states of a limit of the mean-field family at one constant step size.
 
-A nonlinearity that is zero on all values of a source, such as x^3 - x on a source of +-1, moves
-nothing where the estimate is the feature itself. There is no Boltzmann density then: every entry
-stands at the bottom of its potential, and all of them do at Q = +-1 if phi(x) is proportional to x
-on the values of the feature. With V the variance of x at a given xi, to first order,
+Without noise they are x = xi or x = -xi, where the diffusion vanishes: a nonlinearity that is zero
+on all values of a source, such as x^3 - x on a source of +-1, moves nothing where the estimate is
+the feature itself. There is no Boltzmann density then: every entry stands at the bottom of its
+potential, and all of them do at Q = +-1 if phi(x) is proportional to x on the values of the
+feature. With V the variance of x at a given xi, to first order,
 
     dV/dt = -2 lambda V + 2 g,    lambda = b Q - B phi(x)/x + B phi'(x),    1 - |Q| = E[V]/2,
 
 and g = G (1 - |Q|) with G = |dg/dQ|, so that such a state is stable if all lambda > 0 and
 G E[1/lambda] < 2. A shift of the means of x at each xi decays as exp(-lambda t).
-
-All steady states of a limit of the mean-field family at one constant step size.
 """
 
 from __future__ import annotations
@@ -68,8 +67,7 @@ def vanishes(field: MeanField) -> list[float]:
 
 def noiseless(field: MeanField) -> list[Noiseless]:
     """Every steady state at which the diffusion vanishes."""
-    states = [_at(field, q) for q in vanishes(field)]
-    return [state for state in states if state is not None]
+    return [state for q in vanishes(field) if (state := _at(field, q)) is not None]
 
 
 def _at(field: MeanField, q: float) -> Noiseless | None:
@@ -173,9 +171,10 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
     return total
 
 
-def _finer(field: MeanField) -> MeanField:
-    """The same with more nodes of a continuous prior."""
-    return replace(field, prior=field.prior.with_nodes(_FINER))
+def _plus(
+    coefficient: Callable[[float, float], float], by: float
+) -> Callable[[float, float], float]:
+    return lambda q, tau: coefficient(q, tau) + by
 
 
 def _moved(field: MeanField, q: Array) -> Array:
@@ -185,7 +184,7 @@ def _moved(field: MeanField, q: Array) -> Array:
     """
     if field.prior.finer is None:
         return np.zeros(q.size)
-    fine, at = _finer(field), q.copy()
+    fine, at = replace(field, prior=field.prior.with_nodes(_FINER)), q.copy()
     for _ in range(_NEWTON):
         there = close(fine, at)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -200,17 +199,11 @@ def open_to_nodes(field: MeanField, q: Array) -> Array:
     base = close(field, q, slopes=False).excess
     with np.errstate(invalid="ignore"):
         if field.prior.finer is not None:
-            fine = close(_finer(field), q, slopes=False)
+            fine = close(replace(field, prior=field.prior.with_nodes(_FINER)), q, slopes=False)
             total += _NOT_EXACT * np.abs(fine.excess - base)
         if confinement(field.phi).l1 is None:
             total += np.abs(close(field, q, slopes=False, finer=True).excess - base)
     return np.where(np.isfinite(total), total, 0.0)
-
-
-def _plus(
-    coefficient: Callable[[float, float], float], by: float
-) -> Callable[[float, float], float]:
-    return lambda q, tau: coefficient(q, tau) + by
 
 
 def has_zero(field: MeanField) -> bool:
@@ -296,14 +289,11 @@ def steady_states(field: MeanField) -> SteadyStates:
     with np.errstate(divide="ignore"):
         error = np.where(q == 0.0, 0.0, residual / np.abs(state.slope))
     error = np.maximum(error, np.where(q == 0.0, 0.0, _moved(field, q)))
-    # Mirror images share their stability.
-    stability_by_overlap: dict[float, tuple[bool, float]] = {}
-    mirrored = is_mirrored(field)
-    for i, value in enumerate(q):
-        key = abs(float(value)) if mirrored else float(value)
-        if key not in stability_by_overlap:
-            stability_by_overlap[key] = stability(field, state, i)
-    judged = [stability_by_overlap[abs(float(v)) if mirrored else float(v)] for v in q]
+    # Mirror images share their stability, that of the first of them.
+    keys = (np.abs(q) if is_mirrored(field) else q).tolist()
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
+    by_key = {key: stability(field, state, first[key]) for key in dict.fromkeys(keys)}
+    judged = [by_key[key] for key in keys]
     return _with(
         noiseless(field),
         SteadyStates(

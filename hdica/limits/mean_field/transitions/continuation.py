@@ -1,8 +1,6 @@
-"""Every contour of steady states in a landscape, with the transitions along it.
+"""Branches of steady states as a parameter varies, and their transitions as a second one does.
 
-Branches of steady states as one parameter varies, and the transitions along them.
-
-One transition as a second parameter varies: critical lines in a plane of parameters.
+A curve is a contour of steady states in a landscape, with the transitions along it.
 """
 
 from __future__ import annotations
@@ -65,23 +63,16 @@ def at_zero(land: Landscape) -> tuple[list[Point], Array]:
     points = []
     for values, condition, name in checks:
         for i in np.flatnonzero(values[:-1] * values[1:] < 0):
-            point = _bisected(condition, land, float(grid[i]), float(grid[i + 1]), name)
+            # Bisection to its neighbourhood, then Newton.
+            low, high = float(grid[i]), float(grid[i + 1])
+            sign = np.sign(condition(land, 0.0, low)[1])
+            for _ in range(12):
+                middle = (low + high) / 2
+                below = np.sign(condition(land, 0.0, middle)[1]) == sign
+                low, high = (middle, high) if below else (low, middle)
+            point = solve(condition, land, 0.0, (low + high) / 2, name)
             points += [point] if point else []
     return points, grid
-
-
-def _bisected(
-    condition: Condition, land: Landscape, low: float, high: float, kind: str
-) -> Point | None:
-    """A transition of Q = 0 in an interval: bisection to its neighbourhood, then Newton."""
-    sign = np.sign(condition(land, 0.0, low)[1])
-    for _ in range(12):
-        middle = (low + high) / 2
-        if np.sign(condition(land, 0.0, middle)[1]) == sign:
-            low = middle
-        else:
-            high = middle
-    return solve(condition, land, 0.0, (low + high) / 2, kind)
 
 
 def _steepness(land: Landscape, q: float, slope: float) -> float:
@@ -246,25 +237,19 @@ def branches(family: Family, low: float, high: float) -> tuple[Branch, ...]:
     """
     land = landscape(family, low, high)
     zero, grid = at_zero(land)
-    all_branches = []
+    lines = []
     if land.zero:
         u = np.unique(np.concatenate([grid, [p.u for p in zero]]))
-        all_branches.append(_branch(land, np.zeros(u.size), u))
+        lines.append(_branch(land, np.zeros(u.size), u))
     for curve in curves(land, zero):
-        q, u = _with_events(curve)
-        all_branches.append(_branch(land, q, u))
-    return tuple(all_branches)
-
-
-def _with_events(curve: Curve) -> tuple[Array, Array]:
-    """Overlaps and positions along a curve, its transitions in their places."""
-    points: list[tuple[float, float]] = []
-    for i, spot in enumerate(curve.spots):
-        points.append((spot.q, spot.u))
-        events = [p for j, p in curve.events if j == i]
-        events.sort(key=lambda p: (p.q - spot.q) ** 2 + (p.u - spot.u) ** 2)
-        points += [(p.q, p.u) for p in events]
-    return np.array([q for q, _ in points]), np.array([u for _, u in points])
+        # Transitions in their places along the curve.
+        places: list[tuple[float, float]] = []
+        for i, spot in enumerate(curve.spots):
+            events = [p for j, p in curve.events if j == i]
+            events.sort(key=lambda p, at=spot: (p.q - at.q) ** 2 + (p.u - at.u) ** 2)
+            places += [(spot.q, spot.u), *((p.q, p.u) for p in events)]
+        lines.append(_branch(land, *np.array(places).T.copy()))
+    return tuple(lines)
 
 
 def _branch(land: Landscape, q: Array, u: Array) -> Branch:
@@ -286,24 +271,21 @@ def _stable_along(land: Landscape, u: Array, states: list[Closure]) -> NDArray[n
     Real eigenvalues change sign with dS/dQ alone, so that within a stretch of dS/dQ < 0 only a
     pair of complex ones could; where two samples differ, all states between them are examined.
     """
+
+    def settles(i: int) -> bool:
+        field = land.field(land.parameter(float(u[i])))
+        return linearise(field, states[i], 0).growing() == 0
+
     stable = np.array([float(s.slope[0]) < -_MARGINAL for s in states])
     edges = np.flatnonzero(np.diff(np.concatenate([[False], stable, [False]]).astype(int)))
     for first, last in zip(edges[::2], edges[1::2] - 1, strict=True):
         samples = np.unique(np.linspace(first, last, _SAMPLES).astype(int))
-        steady = [_no_growth(land, u, states, i) for i in samples]
+        steady = [settles(i) for i in samples]
         for (i, one), (j, two) in pairwise(zip(samples, steady, strict=True)):
-            between = range(i, j + 1)
-            stable[i : j + 1] = (
-                one if one == two else [_no_growth(land, u, states, k) for k in between]
-            )
+            stable[i : j + 1] = one if one == two else [settles(k) for k in range(i, j + 1)]
         if samples.size == 1:
             stable[first] = steady[0]
     return stable
-
-
-def _no_growth(land: Landscape, u: Array, states: list[Closure], i: int) -> bool:
-    field = land.field(land.parameter(float(u[i])))
-    return linearise(field, states[i], 0).growing() == 0
 
 
 Family2 = Callable[[float, float], MeanField]
@@ -329,17 +311,9 @@ class TransitionCurve:
     error: Array
 
 
-def _local(family: Family2, value: float, second: float) -> Landscape:
-    """The landscape in a neighbourhood of a critical value, which lies at its middle."""
-    if value > 0:
-        low, high = value / _WIDTH, value * _WIDTH
-    else:
-        low, high = value - 1.0, value + 1.0
-    return Landscape(lambda p: family(p, second), low, high, value > 0, False, False)
-
-
-def _condition(kind: str, q: float) -> Condition:
-    conditions = {
+def _search(family: Family2, kind: str, q: float) -> Search:
+    """A search at one second parameter for the transition near a critical value and overlap."""
+    conditions: dict[str, Condition] = {
         "fold": fold,
         "junction": onset if q == 0.0 else junction,
         "transcritical": crossing,
@@ -347,32 +321,21 @@ def _condition(kind: str, q: float) -> Condition:
     }
     if kind not in conditions:
         raise HdicaError(f"kind = {kind!r} is not known ({suggestion(kind, conditions)})")
-    return conditions[kind]
 
+    def search(second: float, near: Array) -> tuple[Point, Landscape] | None:
+        value, overlap = near.tolist()
+        low, high = (value / _WIDTH, value * _WIDTH) if value > 0 else (value - 1.0, value + 1.0)
+        land = Landscape(lambda p: family(p, second), low, high, value > 0, False, False)
+        point = solve(conditions[kind], land, overlap, 0.5, kind)
+        if kind == "fold" and (point is None or abs(point.q - overlap) > _NEAR):
+            # Two states that merge with a corner: one of them condenses there.
+            point = solve(junction, land, overlap, 0.5, "fold")
+            corner = None if point is None else land.state(point.q, point.u, condensed=True)
+            if corner is None or not corner.slope[0] * corner.free_slope[0] < 0:
+                return None
+        return None if point is None or abs(point.q - overlap) > _NEAR else (point, land)
 
-def _fold_at_junction(land: Landscape, q: float) -> Point | None:
-    """Two states that merge with a corner: one of them condenses there."""
-    point = solve(junction, land, q, 0.5, "fold")
-    if point is None:
-        return None
-    there = land.state(point.q, point.u, condensed=True)
-    return point if there.slope[0] * there.free_slope[0] < 0 else None
-
-
-def _search(family: Family2, kind: str, q: float) -> Search:
-    """How the transition near a critical value and overlap is found at one second parameter."""
-    condition = _condition(kind, q)
-
-    def found(second: float, near: Array) -> tuple[Point, Landscape] | None:
-        land = _local(family, float(near[0]), second)
-        point = solve(condition, land, float(near[1]), 0.5, kind)
-        if kind == "fold" and (point is None or abs(point.q - near[1]) > _NEAR):
-            point = _fold_at_junction(land, float(near[1]))
-        if point is None or abs(point.q - near[1]) > _NEAR:
-            return None
-        return point, land
-
-    return found
+    return search
 
 
 def _advanced(search: Search, before: float, at: Array, second: float, depth: int) -> Array | None:

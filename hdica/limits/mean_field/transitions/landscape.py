@@ -1,8 +1,7 @@
 """Steady states as the zero contour of a function of the overlap and one parameter.
 
-Transitions of steady states, each as the solution of equations in Q and a parameter.
-
-Pseudo-arclength continuation of one zero contour of a landscape, through folds and corners.
+Transitions are solutions of equations in both; the contour is followed by pseudo-arclength
+continuation, through folds and corners.
 """
 
 from __future__ import annotations
@@ -266,32 +265,33 @@ def _next(land: Landscape, at: Spot, step: float) -> tuple[Spot | None, float]:
         step = max(step / 2, SHORTEST)
 
 
+def _settled(
+    function: Callable[[float], tuple[float, float]], at: float, close: float
+) -> float | None:
+    """A zero by Newton's method from values and slopes; None if it does not lie nearby."""
+    for _ in range(20):
+        value, slope = function(at)
+        move = -value / slope
+        if not math.isfinite(move) or abs(move) > 0.1:
+            return None
+        at += move
+        if abs(move) < close:
+            break
+    return at
+
+
 def _on_edge(land: Landscape, at: Spot, beyond: Spot) -> Spot | None:
     """The end of a contour that leaves the range of the parameter, or meets Q = 0 there."""
     if land.mirrored and beyond.q < 0:
-        share = at.q / (at.q - beyond.q)
-        u = at.u + share * (beyond.u - at.u)
-        for _ in range(20):
-            value, _, along_u = land.gradient(0.0, u)
-            move = -value / along_u
-            if not math.isfinite(move) or abs(move) > 0.1:
-                return None
-            u += move
-            if abs(move) < 1e-14:
-                break
-        return Spot(0.0, u, beyond.tangent, beyond.condensed, math.nan)
-    u = 0.0 if beyond.u < 0 else 1.0
-    share = (u - at.u) / (beyond.u - at.u)
-    q = at.q + share * (beyond.q - at.q)
-    for _ in range(20):
-        value, along_q, _ = land.gradient(q, u)
-        move = -value / along_q
-        if not math.isfinite(move) or abs(move) > 0.1:
+        u = at.u + at.q / (at.q - beyond.q) * (beyond.u - at.u)
+        end = _settled(lambda v: land.gradient(0.0, v)[::2], u, 1e-14)
+        if end is None:
             return None
-        q += move
-        if abs(move) < 1e-13:
-            break
-    return _there(land, q, u, beyond.tangent)
+        return Spot(0.0, end, beyond.tangent, beyond.condensed, math.nan)
+    u = 0.0 if beyond.u < 0 else 1.0
+    q = at.q + (u - at.u) / (beyond.u - at.u) * (beyond.q - at.q)
+    end = _settled(lambda v: land.gradient(v, u)[:2], q, 1e-13)
+    return None if end is None else _there(land, end, u, beyond.tangent)
 
 
 def _beyond_corner(land: Landscape, at: Spot) -> list[Spot]:
