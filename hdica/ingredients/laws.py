@@ -312,22 +312,6 @@ def _columns(spec: Any) -> tuple[Array, Array, Array]:
     return w / w.sum(), means, sds
 
 
-def _is_even(w: Array, means: Array, sds: Array) -> bool:
-    """Whether the mirror image has the same components, some of which may be given in parts."""
-    table = np.round(np.stack([means, sds], axis=1), 12) + 0.0
-    both = np.concatenate([table, table * [-1.0, 1.0] + 0.0])
-    _, place = np.unique(both, axis=0, return_inverse=True)
-    balance = np.bincount(np.ravel(place), np.concatenate([w, -w]))
-    return bool(np.all(np.abs(balance) < _EVEN))
-
-
-def _parts_of(w: Array, means: Array, sds: Array) -> Law:
-    wide = sds > 0
-    rows = zip(means[wide].tolist(), sds[wide].tolist(), w[wide].tolist(), strict=True)
-    atoms = None if wide.all() else Nodes(means[~wide], w[~wide])
-    return Law(tuple(normal_part(*row) for row in rows), atoms)
-
-
 def _rule(w: Array, means: Array, sds: Array) -> Nodes:
     """Gauss-Hermite nodes of every component."""
     normal, wide = gaussian_nodes(128), sds > 0
@@ -366,7 +350,12 @@ def _mixture(*columns: tuple[float, ...]) -> Source:
             "(it needs a positive variance, and sds that are 0 or no tiny part of it)"
         )
     z, s = away / width, sds / width
-    even = _is_even(w, z, s)
+    # Even if the mirror image has the same components, some of which may be in parts.
+    table = np.round(np.stack([z, s], axis=1), 12) + 0.0
+    both = np.concatenate([table, table * [-1.0, 1.0] + 0.0])
+    _, place = np.unique(both, axis=0, return_inverse=True)
+    balance = np.bincount(np.ravel(place), np.concatenate([w, -w]))
+    even = bool(np.all(np.abs(balance) < _EVEN))
 
     def moment(k: int) -> float:
         if k <= 2:
@@ -385,7 +374,11 @@ def _mixture(*columns: tuple[float, ...]) -> Source:
         component = np.searchsorted(edges, rng.random(size), side="right")
         return np.asarray(z[component] + s[component] * rng.standard_normal(size))
 
+    def law() -> Law:
+        wide = s > 0
+        rows = zip(z[wide].tolist(), s[wide].tolist(), w[wide].tolist(), strict=True)
+        atoms = None if wide.all() else Nodes(z[~wide], w[~wide])
+        return Law(tuple(normal_part(*row) for row in rows), atoms)
+
     label = f"mixture of {w.size}"
-    return Source(
-        label, sample, _rule(w, z, s), moment, even, lambda: _parts_of(w, z, s), first / width
-    )
+    return Source(label, sample, _rule(w, z, s), moment, even, law, first / width)

@@ -10,6 +10,9 @@ from scipy.integrate import quad
 
 from hdica.ingredients.formula import parse_formula
 from hdica.limits.mean_field.density.grid import (
+    GAP,
+    GAP_MIDDLE,
+    GAP_PHI,
     PUSH,
     Windows,
     carried,
@@ -208,7 +211,9 @@ def test_mean_of_phi_between_centres():
     for f in (5, 20, 33):
         low, high = mesh.x[f - 1], mesh.x[f]
         exact = quad(lambda x: float(phi.value(x)), low, high, points=[mesh.faces[f]])[0]
-        assert mesh.phi[f] == pytest.approx(exact / (high - low), abs=1e-9)
+        assert mesh.table[GAP_PHI, f] / mesh.table[GAP, f] == pytest.approx(
+            exact / (high - low), abs=1e-9
+        )
 
 
 def test_masses_move_to_other_windows_without_loss():
@@ -269,11 +274,12 @@ def test_rates_beyond_the_series_are_those_of_the_bernoulli_function(drift):
     right, left = np.empty(60), np.empty(60)
     cells = (mesh.table, mesh.offsets, mesh.lows, np.ones(1))
     rates(right, left, np.empty(60), *cells, drift, 0.7, 0.3, 0.25, 0.1)
-    w = (drift - 0.7 * mesh.phi - 0.3 * mesh.middle) * mesh.gap / 0.25
+    gap, phi, middle = mesh.table[GAP], mesh.table[GAP_PHI], mesh.table[GAP_MIDDLE]
+    w = (drift * gap - 0.7 * phi - 0.3 * middle) / 0.25
     assert np.abs(w[1:-1]).max() > 1 > np.abs(w[1:-1]).min()
     for i in range(1, 60):
         back, forth = bernoulli(w[i])
-        k = 0.1 * 0.25 / mesh.gap[i]
+        k = 0.1 * 0.25 / gap[i]
         assert right[i] == pytest.approx(k * forth / mesh.dx[i - 1], rel=1e-11, abs=1e-300)
         assert left[i] == pytest.approx(k * back / mesh.dx[i], rel=1e-11, abs=1e-300)
 

@@ -181,17 +181,6 @@ class _Setting:
         return value, size, np.sum(mass, axis=1), np.array(points)
 
 
-def _cuts(features: Features, q: float, s: float) -> Array:
-    """Values of c at which c Q meets what f does abruptly, no finer than e blurs it."""
-    if q == 0.0:
-        return np.empty(0)
-    edges = features.edges
-    cells = np.floor(edges / max(s, 1e-12))
-    thinned = edges[np.unique(cells, return_index=True)[1]]
-    windows = [kink + s * _WINDOWS for kink in features.kinks]
-    return np.concatenate([thinned, *windows]) / q
-
-
 class _Tally:
     """Running sums of what has been accepted."""
 
@@ -258,7 +247,12 @@ def double_average(
         value, size, _ = at_atoms.rows(c, FINE)
         other, _, _ = at_atoms.rows(c, COARSE)
         tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
-    cuts = _cuts(features, q, s)
+    # Values of c at which c Q meets what f does abruptly, no finer than e blurs it.
+    cuts = np.empty(0)
+    if q != 0.0:
+        cells = np.floor(features.edges / max(s, 1e-12))
+        thinned = features.edges[np.unique(cells, return_index=True)[1]]
+        cuts = np.concatenate([thinned, *(kink + s * _WINDOWS for kink in features.kinks)]) / q
     for part in law.parts:
         _over_part(setting, part, cuts, tally)
     size = np.asarray(tally.size)

@@ -1,10 +1,4 @@
-"""Derivatives in x of functions on cells, piece by piece between the kinks of a regularizer.
-
-Across a kink the density, and the second derivative of what a sweep carries, have slopes or values
-that jump. A product with a derivative of either is by parts, where a jump counts with the mean of
-the other factor's two sides: the noise of a step is even, and sees both sides alike.
-
-What one step does to the mean of a function of the entries at order 1/n^2.
+"""What one step does to the mean of a function of the entries at order 1/n^2.
 
 With F = tau G the push, y = xi c/sqrt(n) + a, psi = - B phi and s_1 = -(F u + F^2/2 + <x psi>), a
 step x' = N (x + F y/sqrt(n) + psi/n) back to |x|^2 = n moves x by
@@ -26,10 +20,14 @@ acts on what the sample has moved already, psi stands at x + F y/sqrt(n), which 
     < (psi' h') E[F b] + (psi'' h' + 2 psi' h'') E F^2/2 >
 
 and puts (x psi)' for psi in B_psi, and <(x psi)''> E F^2 beside it. Derivatives beyond h'' are by
-parts (:mod:`.pieces`).
+parts (:class:`Pieces`).
 
 A step with the mean over m samples has the sums over them of F y, F u, F^2, ... in these averages,
 F of the size tau/m, and in s_2 also F_a F_b (c_a c_b + e_a e_b) of every two of them.
+
+Across a kink of a regularizer the density, and the second derivative of what a sweep carries, have
+slopes or values that jump. A product with a derivative of either is by parts, where a jump counts
+with the mean of the other factor's two sides: the noise of a step is even, and sees both alike.
 """
 
 from __future__ import annotations
@@ -70,9 +68,8 @@ class Pieces:
             [self._continued(values, run, edge, at) for run, edge in (left, right)]
             for left, right, at in self.joints
         ]
-        shape = (len(ends), *values.shape[1:])
         both = np.array(ends).reshape(len(ends), 2, *values.shape[1:])
-        return both[:, 0].reshape(shape), both[:, 1].reshape(shape)
+        return both[:, 0], both[:, 1]
 
     def _continued(self, values: Array, run: int, edge: int, at: float) -> Array:
         """A parabola through the three cells next to an end of a run, at the kink there."""
@@ -240,12 +237,6 @@ class _Density:
         return -self.total(slope[:, None] * values) - self.jumps(product, values)
 
 
-def _density(at: Place) -> _Density:
-    value = at.mass / (at.cells.high - at.cells.low)
-    rise = at.pieces.slope(value)
-    return _Density(at, value, rise, at.pieces.slope(rise))
-
-
 def _longer(at: Place, p: _Density, m: _Moments) -> float:
     """E s_2."""
     xi, x, psi = at.cells.xi, at.cells.x, at.psi
@@ -263,7 +254,10 @@ def _longer(at: Place, p: _Density, m: _Moments) -> float:
 
 def step_bias(at: Place, values: Array) -> Array:
     """D1 of columns of functions on the cells, shape (functions,)."""
-    m, p, x, psi = _moments(at), _density(at), at.cells.x, at.psi
+    value = at.mass / (at.cells.high - at.cells.low)
+    rise = at.pieces.slope(value)
+    p = _Density(at, value, rise, at.pieces.slope(rise))
+    m, x, psi = _moments(at), at.cells.x, at.psi
     first = at.pieces.slope(values)
     second = at.pieces.slope(first)
     pulled = m.along + x * _longer(at, p, m) + psi * m.first

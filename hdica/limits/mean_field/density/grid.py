@@ -95,13 +95,11 @@ class Mesh:
 
     Each cell is cut into ``refine`` parts, and ``first`` is the number (of a part) of face 0. The
     faces hold the union of all windows; ``x`` and ``dx`` are centres (half-way in number) and
-    widths. For each face, ``gap``, ``middle`` and ``phi`` are distance, midpoint and mean of phi
-    between the centres on its two sides (zero-flux ends repeat their neighbour).
-
-    ``table`` is what the compiled lines need, shape (7, cells + 1): x and x phi(x) at the centres,
-    and for each face gap, gap times phi and times middle, and the inverse of gap times the width of
-    the cell to its left and to its right. ``offsets`` and ``lows`` say where each atom lies in flat
-    arrays (shape (atoms + 1,)) and its first cell.
+    widths. ``table`` is what the compiled lines need, shape (7, cells + 1): x and x phi(x) at the
+    centres; for each face the distance of the centres on its two sides (gap), this times the mean
+    of phi and times the midpoint between them (zero-flux ends repeat their neighbour), and the
+    inverse of gap times the width of the cell to its left and to its right. ``offsets`` and
+    ``lows`` say where each atom lies in flat arrays (shape (atoms + 1,)) and its first cell.
     """
 
     lattice: Lattice
@@ -110,9 +108,6 @@ class Mesh:
     faces: Array
     x: Array
     dx: Array
-    gap: Array
-    middle: Array
-    phi: Array
     table: Array
     offsets: Indices
     lows: Indices
@@ -174,7 +169,7 @@ def make_mesh(
     check_deadline()
     offsets = np.concatenate([[0], np.cumsum((windows.high - windows.low) * refine)])
     places = offsets, (windows.low - low) * refine
-    return Mesh(lattice, refine, low * refine, faces, x, dx, gap, middle, mean, table, *places)
+    return Mesh(lattice, refine, low * refine, faces, x, dx, table, *places)
 
 
 def carried(values: Array, old: Windows, new: Windows, refine: int) -> Array:
