@@ -18,7 +18,7 @@ VECTOR = "vector"
 ARRAY = "array"
 """Key of samples that are given row by row."""
 _PLACE = re.compile(r'"(vector|array)":\{"file":"(?:[^"\\]|\\.)*",')
-_HELD: dict[str, Array] = {}
+_VECTORS: dict[str, Array] = {}
 
 
 def is_vector(spec: Any) -> bool:
@@ -31,14 +31,14 @@ def digest_of(values: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest()
 
 
-def hold(values: Array) -> str:
+def remember_vector(values: Array) -> str:
     """Keep an array for as long as the process lives, by the digest that is returned."""
     sha256 = digest_of(values)
-    _HELD.setdefault(sha256, values)
+    _VECTORS.setdefault(sha256, values)
     return sha256
 
 
-def held(spec: Mapping[str, Any]) -> Array:
+def vector_of(spec: Mapping[str, Any]) -> Array:
     """The numbers that a normal form stands for, shape (n,), not to be written to.
 
     Raises
@@ -49,13 +49,13 @@ def held(spec: Mapping[str, Any]) -> Array:
     content = spec[VECTOR]
     if not isinstance(content, Mapping):
         return np.asarray(content, dtype=float)
-    if content["sha256"] not in _HELD:
+    if content["sha256"] not in _VECTORS:
         raise DataGone(
             f"vector with sha256 {content['sha256']} is not known to this process (a long array is "
             "known where it was given alone: save it below data/ by numpy.save, and name the file)",
             [VECTOR],
         )
-    return _HELD[content["sha256"]]
+    return _VECTORS[content["sha256"]]
 
 
 def without_place(text: str) -> str:

@@ -14,7 +14,7 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
-from hdica.ingredients.plain import held, is_vector
+from hdica.ingredients.plain import is_vector, vector_of
 from hdica.ingredients.priors import Prior, make_prior, vector_prior, wrong_length
 from hdica.ingredients.schedules import Motion, Schedule, make_motion, make_schedule
 from hdica.ingredients.sources import Source, make_source
@@ -83,12 +83,12 @@ def _start_of(spec: Any) -> Start:
 
 @lru_cache(maxsize=16)
 def _vector_prior(text: str) -> Prior:
-    return vector_prior(held(json.loads(text)))
+    return vector_prior(vector_of(json.loads(text)))
 
 
 @lru_cache(maxsize=16)
 def _vector_start(text: str) -> Start:
-    return vector_start(held(json.loads(text)))
+    return vector_start(vector_of(json.loads(text)))
 
 
 def canonical(spec: Any) -> str:

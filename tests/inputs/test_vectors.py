@@ -8,7 +8,7 @@ import hdica
 from hdica import OnlineICA, SparsePCA
 from hdica.errors import DataGone, HdicaError
 from hdica.ingredients import prior as prior_module
-from hdica.ingredients.plain import held
+from hdica.ingredients.plain import vector_of
 from hdica.inputs.vectors import LONGEST, vector_input
 from hdica.systems.trials import content_of
 
@@ -81,7 +81,7 @@ def test_short_vectors_are_written_out_and_long_ones_are_not(data):
     assert short == {"vector": [1.0] * 5}
     named = vector_input({"vector": long}, "prior")
     assert set(named["vector"]) == {"n", "sha256"}
-    assert np.array_equal(held(named), long)
+    assert np.array_equal(vector_of(named), long)
     assert vector_input(named, "prior") == named
     assert vector_input({"sparse": 0.1}, "prior") == {"sparse": 0.1}
 

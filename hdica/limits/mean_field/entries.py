@@ -104,8 +104,8 @@ def order_of(field: MeanField, last: float, knots: int = KNOTS) -> Order:
         path = solve_density(field, times, tolerance=TOLERANCE)
     reached = np.isfinite(path.q) & np.isfinite(path.r)
     times, q, r = times[reached], path.q[reached], path.r[reached]
-    curves = (scipy.interpolate.PchipInterpolator(times, values) for values in (q, r))
-    return Order(*curves, float(times[-1]), path.stopped)
+    q_at, r_at = (scipy.interpolate.PchipInterpolator(times, values) for values in (q, r))
+    return Order(q_at, r_at, float(times[-1]), path.stopped)
 
 
 _KEPT = 32

@@ -26,7 +26,8 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
     """The series without trailing coefficients that are rounding errors of its largest."""
-    return Chebyshev(trimmed_tail(series.coef, relative * np.abs(series.coef).max()))
+    coefficients = np.asarray(series.coef, dtype=float)
+    return Chebyshev(trimmed_tail(coefficients, relative * np.abs(coefficients).max()))
 
 
 def trimmed_tail(series: Array, level: float) -> Array:

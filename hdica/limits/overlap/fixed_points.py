@@ -124,7 +124,7 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
             if tail <= 1e-12 * size or degree >= _MOST:
                 break
             degree *= 2
-        slope = np.asarray(cheb.chebder(trimmed_tail(series, 1e-13 * size)))
+        slope: Array = np.asarray(cheb.chebder(trimmed_tail(series, 1e-13 * size)))
 
         def rise(x: Array, slope: Array = slope) -> Array:
             return np.asarray(cheb.chebval(x, slope))
@@ -224,7 +224,8 @@ def find_folds(drift: Drift) -> Folds:
     else:
         b, _ = cheb.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
         # D1 = Q^2 top and D2 = Q b, so T = -Q top/b.
-        a = cheb.chebmulx(cheb.chebdiv(drift.learning.coef, np.array([0.5, 0.0, 0.5]))[0])
+        top, _ = cheb.chebdiv(drift.learning.coef, np.array([0.5, 0.0, 0.5]))
+        a = np.asarray(cheb.chebmulx(top), dtype=float)
         rise = cheb.chebsub(cheb.chebmul(cheb.chebder(a), b), cheb.chebmul(a, cheb.chebder(b)))
         q = real_roots(Chebyshev(rise))
         q = _distinct(q[(np.abs(q) > _NEAR_ZERO) & (np.abs(q) < 1 - 1e-12)])

@@ -93,7 +93,7 @@ def edges(
     else:
         regions = region(shape, a, k, tilt)
         low, high, single = regions.low.copy(), regions.high.copy(), ~regions.many
-        confined, rungs = regions.held, regions.rungs
+        confined, rungs = regions.confined, regions.rungs
         if single.any():
             row = (a[single], k[single], tilt[single])
             ends = _shrunk(shape, row, low[single], high[single], confined[single])
@@ -141,15 +141,15 @@ def moments(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool = F
     """
     check_deadline()
     a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
-    like, flat = a.shape, [np.ascontiguousarray(v).ravel() for v in (a, k, tilt)]
+    like, (flat_a, flat_k, flat_tilt) = a.shape, (v.ravel() for v in (a, k, tilt))
     if shape.l1 is not None:
         from hdica.limits.mean_field.steady.laplace_kernels import averages
 
         powers, mixed = np.empty((5, a.size)), np.empty((3, a.size))
-        averages(shape.l1, *flat, powers, mixed)
+        averages(shape.l1, flat_a, flat_k, flat_tilt, powers, mixed)
         work = mixed[0]
     else:
-        powers, mixed, work = _by_quadrature(shape, *flat, finer)
+        powers, mixed, work = _by_quadrature(shape, flat_a, flat_k, flat_tilt, finer)
     return Moments(powers.reshape(5, *like), mixed.reshape(3, *like), work.reshape(like))
 
 

@@ -143,7 +143,7 @@ def _table(shape: Confinement, reach: float) -> tuple[Callable[[Array], Array], 
     below, above = np.cumsum(whole[:zero][::-1])[::-1], np.cumsum(whole[zero:])
     # From Chebyshev coefficients in t to those of powers of t + 1.
     size, shift = rising.shape[0], Polynomial([-1.0, 1.0])
-    columns = [Polynomial(cheb2poly(row))(shift).coef for row in np.eye(size)]
+    columns = [np.asarray(Polynomial(cheb2poly(row))(shift).coef, float) for row in np.eye(size)]
     to_powers = np.stack([np.pad(c, (0, size - c.size)) for c in columns], axis=-1)
     local = np.einsum("ij,jp->ip", to_powers, rising)
     local[0] = np.concatenate([-below, [0.0], above[:-1]])
@@ -189,7 +189,7 @@ Mask = NDArray[np.bool_]
 DEPTH = 46.0
 """The density is followed down to exp(-46) = 1e-20 of its maximum."""
 _REACHES = (8.0, 2.0**6, 2.0**12, 2.0**24, 2.0**39, 2.0**52)
-_HELD, _FARTHEST = _REACHES[-2:]
+_CONFINED, _FARTHEST = _REACHES[-2:]
 """Where the search ends if nothing but Psi confines, and where it ends at all."""
 _SPLIT, _SECANTS, _RUNGS = 4, 12, 13
 _STEEP = 0.5
@@ -206,14 +206,14 @@ _AT_ONCE = 4_000_000
 class Region:
     """Where densities are larger than 1e-20 of their maximum: from ``low`` to ``high``, each row.
 
-    ``held``: whether it is normalisable with a second moment; ``many``: whether there may be more
-    than one well; ``rungs``, shape (rows, points): points that crowd towards narrow wells, ``low``
-    where none is needed.
+    ``confined``: whether it is normalisable with a second moment; ``many``: whether there may be
+    more than one well; ``rungs``, shape (rows, points): points that crowd towards narrow wells,
+    ``low`` where none is needed.
     """
 
     low: Array
     high: Array
-    held: Mask
+    confined: Mask
     rungs: Array
     many: Mask
 
@@ -291,7 +291,7 @@ def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
             ends = v[:, [0, -1]] - 3 * np.log(reach) - v.min(axis=1)[:, None]
             fallen = np.all(ends > DEPTH, axis=1)
             clear = np.all(ends + _least_beyond(shape, *row, reach) > DEPTH, axis=1)
-            last = reach >= np.where(row[0] > 0, _FARTHEST, _HELD)
+            last = reach >= np.where(row[0] > 0, _FARTHEST, _CONFINED)
             done = clear | last
             left.append(part[~done])
             if not done.any():

@@ -245,9 +245,10 @@ def branches(family: Family, low: float, high: float) -> tuple[Branch, ...]:
         # Transitions in their places along the curve.
         places: list[tuple[float, float]] = []
         for i, spot in enumerate(curve.spots):
-            events = [p for j, p in curve.events if j == i]
-            events.sort(key=lambda p, at=spot: (p.q - at.q) ** 2 + (p.u - at.u) ** 2)
-            places += [(spot.q, spot.u), *((p.q, p.u) for p in events)]
+            events = [(p.q, p.u) for j, p in curve.events if j == i]
+            away = [(q - spot.q) ** 2 + (u - spot.u) ** 2 for q, u in events]
+            order = np.argsort(away, kind="stable")
+            places += [(spot.q, spot.u), *(events[k] for k in order)]
         lines.append(_branch(land, *np.array(places).T.copy()))
     return tuple(lines)
 
