@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, Part, cut
 from hdica.ingredients.quadrature import gauss_legendre, resolving_edges
-from hdica.limits.numerics.series import width_of
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
@@ -102,6 +101,11 @@ _REMOTE, _FEW = 1e-30, 4
 """Density in t below which a panel matters to infinite averages alone, and its points."""
 _GENERATIONS, _ROWS = 40, 4096
 _NORM = 1 / math.sqrt(2 * math.pi)
+
+
+def width_of(q: float) -> float:
+    """Sqrt(1 - Q^2), without cancellation near 1."""
+    return math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
 
 
 @dataclass(frozen=True)
@@ -239,7 +243,7 @@ def double_average(
     abruptly with u, ``law`` is that of c. Panels are halved no more beyond ``most`` points, of both
     rules.
     """
-    s = float(width_of(q))
+    s = width_of(q)
     setting, tally = _Setting(integrand, features, q, s, most), _Tally()
     if law.atoms is not None:
         c, mass = law.atoms.points, law.atoms.weights

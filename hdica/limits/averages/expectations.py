@@ -23,8 +23,14 @@ from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.double_average import Average, double_average, features, outline
-from hdica.limits.numerics.series import Fit, Function, Halves, joined, scaled, trimmed, width_of
+from hdica.limits.averages.double_average import (
+    Average,
+    double_average,
+    features,
+    outline,
+    width_of,
+)
+from hdica.limits.numerics.series import Fit, Function, Halves, joined, scaled, trimmed, widths_of
 from hdica.process.machine import one_thread
 from hdica.process.progress import tell
 
@@ -138,7 +144,7 @@ def polynomial_averages(
 def _slopes(f: Formula, q: float) -> Integrand:
     """The integrands c f(u) - Q f'(u) and f(u)^2; where f is steep, (s c - Q e) f(u), by Stein."""
     if outline(f).steep:
-        s = float(width_of(q))
+        s = width_of(q)
 
         def steep(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
             value = f.value(u)
@@ -164,7 +170,7 @@ def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     result = averaged(_slopes(f, q), f, source, q)
     if not features(f).steep:
         return float(result.value[0]), float(result.error[0])
-    s = float(width_of(q))
+    s = width_of(q)
     if s == 0.0:
         return math.nan, math.inf
     return float(result.value[0]) / s, float(result.error[0]) / s
@@ -303,7 +309,7 @@ def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
     points = cheb.chebpts1(degree + 1)
 
     def each(q: float) -> Array:
-        s = float(width_of(q))
+        s = width_of(q)
 
         def integrands(c: Array, u: Array) -> list[Array]:
             return _integrands(-f.value(u), c, (u - q * c) / s, u)
@@ -333,7 +339,7 @@ def products_of(push: Formula | Push, source: Source) -> ProductsAt:
 
         def closed(q: Array) -> Products:
             products = Products(*(np.asarray(one(q), dtype=float) for one in functions))
-            return products._replace(e=products.e * width_of(q))
+            return products._replace(e=products.e * widths_of(q))
 
         return closed
 

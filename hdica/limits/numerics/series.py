@@ -114,7 +114,7 @@ def overlap_of(x: ArrayLike) -> Array:
     return np.asarray(np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1)))
 
 
-def width_of(q: Array | float) -> Array:
+def widths_of(q: Array) -> Array:
     """Sqrt(1 - Q^2), without cancellation near 1, at overlaps of any shape."""
     return np.asarray(np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0)))
 
@@ -143,7 +143,7 @@ class Halves:
         if self.zero:
             value = value * place**self.zero
         if self.over:
-            value = value / np.maximum(width_of(at), _NEAREST) ** self.over
+            value = value / np.maximum(widths_of(at), _NEAREST) ** self.over
         return np.asarray(value)
 
     def deriv(self) -> Halves:
