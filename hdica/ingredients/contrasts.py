@@ -1,4 +1,9 @@
-"""Contrast functions G(s) that independent component analysis makes extreme."""
+"""What rules are made of: contrasts G(s) that ICA makes extreme, and pushes G(u, c).
+
+A push is how far an estimate moves along a sample: a projected rule is
+x <- x + n^-1/2 F(u, c) y + n^-1 psi(x) with |x|^2 = n and F = tau G, where u = x.y/sqrt(n) is what
+the estimate sees of the sample y, and c is the sample's component along the feature.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+import sympy as sp
+from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.formula import Formula, Pair, compiled_pair, parse_formula
+from hdica.ingredients.grammar import read_expression
 from hdica.ingredients.quadrature import dot, panel_nodes
+from hdica.ingredients.switches import SWITCHES, vectorised
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -66,15 +74,12 @@ class Contrast:
 
     def hermite(self, k: int) -> float:
         """Hermite coefficient c_k = E G(s) He_k(s) for a standard normal s."""
-        points, weights = panel_nodes(_edges(self.formula.kinks), _NODES)
+        kinks = (k for k in self.formula.kinks if abs(k) < _END)
+        edges = np.unique([*np.linspace(-_END, _END, 57), *kinks])
+        points, weights = panel_nodes(edges, _NODES)
         polynomial = np.polynomial.hermite_e.hermeval(points, [0.0] * k + [1.0])
         law = weights * np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
         return dot(law * polynomial, self.value(points))
-
-
-def _edges(kinks: tuple[float, ...]) -> Array:
-    """Panels between which G may have a kink."""
-    return np.unique([*np.linspace(-_END, _END, 57), *(k for k in kinks if abs(k) < _END)])
 
 
 def _log_cosh(s: Any) -> Array:
@@ -149,3 +154,35 @@ def make_contrast(spec: str, constants: Mapping[str, float] | None = None) -> Co
     except HdicaError as exc:
         raise HdicaError(f"contrast: {exc}", exc.fields) from exc
     return _contrast(name if name in NAMED else "", formula)
+
+
+class Push(Pair):
+    """G(u, c) of a rule, smooth in u and c."""
+
+    coefficients: ClassVar[None] = None
+
+    @cached_property
+    def slope(self) -> Callable[[ArrayLike, ArrayLike], Array]:
+        """Its derivative with respect to u."""
+        return vectorised(sp.diff(self.expression, self.symbols[0]), *self.symbols)
+
+    @cached_property
+    def compiled_pair(self) -> Any:
+        """The function, compiled by numba: a C function ``double G(double u, double c)``."""
+        return compiled_pair(self.expression, *self.symbols)
+
+
+@lru_cache(maxsize=512)
+def _parse_push(text: str, constants: tuple[tuple[str, float], ...]) -> Push:
+    expression, symbols = read_expression(text, ("u", "c"), dict(constants))
+    if expression.atoms(*SWITCHES):
+        raise HdicaError(
+            f"push = {text!r} is not allowed (a smooth function: no sign, abs, max, min, clip, "
+            "relu, where or comparison)"
+        )
+    return Push(text, expression, symbols)
+
+
+def parse_push(text: str, constants: Mapping[str, float] | None = None) -> Push:
+    """Read a formula in ``u`` and ``c``, such as ``"tanh(c - u)"``; numbers for other names."""
+    return _parse_push(str(text), tuple(sorted((constants or {}).items())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,16 +12,26 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.functions import is_word, known
+from hdica.ingredients.functions import Opaque, is_word, opaque_of
 from hdica.ingredients.grammar import MAX_POWER, read_expression
-from hdica.ingredients.opaque import Opaque
-from hdica.ingredients.pieces import kinks_of, pieces, vanishes
-from hdica.ingredients.singular import singular_at
-from hdica.ingredients.switches import SWITCHES, has_branches, on_arrays, on_numbers
+from hdica.ingredients.switches import (
+    SWITCHES,
+    Choice,
+    has_branches,
+    is_exact,
+    kinks_of,
+    on_numbers,
+    pieces,
+    real_zeros,
+    vanishes,
+    vectorised,
+)
 
+Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
 _PLAIN = 1e-20
-"""A value of this size, found to twenty digits, is not 0."""
+"""A value of this size, computed to twenty digits, is not 0."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,11 @@ class Formula:
     @cached_property
     def derivative(self) -> Formula:
         """Its derivative away from kinks (there the mean of both sides, as sign(0) = 0)."""
-        slope = _without_deltas(sp.diff(self.expression, self.symbol))
+        slope = sp.diff(self.expression, self.symbol)
+        # Without the point masses that sympy writes for the derivative of a jump.
+        slope = slope.replace(
+            lambda e: isinstance(e, sp.DiracDelta), lambda e: sp.Integer(0)
+        ).doit()
         return Formula(f"d/d{self.symbol}({self.text})", slope, self.symbol)
 
     @cached_property
@@ -100,12 +114,12 @@ class Formula:
     def undefined_at(self) -> float | None:
         """A real number where the function is infinite or no number, or None."""
         try:
-            found = singular_at(self.expression, self.symbol)
+            point = singular_at(self.expression, self.symbol)
         except HdicaError as exc:
             raise HdicaError(f"formula {self.text!r}: {exc}") from None
-        if found is not None or self.elastic_net is not None:
+        if point is not None or self.elastic_net is not None:
             # A search in a coefficient asks thousands of these: none is compiled to be looked at.
-            return found
+            return point
         x = np.linspace(-8, 8, 129)
         bad = x[~np.isfinite(self.value(x)) if self.is_called else np.isnan(self.value(x))]
         return float(bad[0]) if bad.size else None
@@ -189,12 +203,6 @@ def _differs(expression: sp.Expr, symbol: sp.Symbol) -> bool:
     return any(value.is_finite and bool(abs(value) > _PLAIN) for value in values)
 
 
-def _without_deltas(expression: sp.Expr) -> sp.Expr:
-    """Drop the point masses that sympy writes for the derivative of a jump."""
-    zero = expression.replace(lambda e: isinstance(e, sp.DiracDelta), lambda e: sp.Integer(0))
-    return zero.doit()
-
-
 def _options(expression: sp.Expr) -> dict[str, Any]:
     """Of a switch both branches are computed, and 1/0 in one of them is no error."""
     return {"error_model": "numpy"} if has_branches(expression) else {}
@@ -209,19 +217,6 @@ def _c_function(signature: str, expression: sp.Expr, *symbols: sp.Symbol) -> Any
 def compiled_pair(expression: sp.Expr, u: sp.Symbol, c: sp.Symbol) -> Any:
     """A function of two variables, compiled by numba: a C function ``double f(double, double)``."""
     return _c_function("float64(float64, float64)", expression, u, c)
-
-
-def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., NDArray[np.float64]]:
-    """The function of an expression: one array for each symbol, broadcast against each other."""
-    function = on_arrays(expression, *symbols)
-
-    def value(*arguments: Any) -> NDArray[np.float64]:
-        arrays = [np.asarray(a, dtype=float) for a in arguments]
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return np.broadcast_to(np.asarray(function(*arrays), dtype=float), shape)
-
-    return value
 
 
 @dataclass(frozen=True)
@@ -242,7 +237,7 @@ class Pair:
 def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
     if is_word(text):
         symbol = sp.Symbol(variable, real=True)
-        return Formula(text, known(text)(symbol), symbol)
+        return Formula(text, opaque_of(text)(symbol), symbol)
     expression, (symbol,) = read_expression(text, (variable,), dict(constants))
     return Formula(text, expression, symbol)
 
@@ -255,3 +250,173 @@ def parse_formula(
     The word for a function of Python, see :mod:`hdica.ingredients.functions`, is read, too.
     """
     return _parse(str(text), variable, tuple(sorted((constants or {}).items())))
+
+
+class Functional(Pair):
+    """A real function of one entry xi of the feature and the same entry x of the estimate.
+
+    Its mean over the entries is the integral against the empirical measure of (xi, x), eq. (2)
+    of Wang and Lu 2016.
+    """
+
+    def mean(self, xi: Array, x: Array) -> float:
+        """Mean over the entries, both of shape (n,); NaN where it is no real number."""
+        return float(np.mean(self.value(xi, x)))
+
+    def cuts(self, xi: Array) -> tuple[float, ...]:
+        """Where it or its slope may jump in x at any of these entries of the feature."""
+        own, x = self.symbols
+        if not self.expression.has(*SWITCHES):
+            return ()
+        values = xi.tolist() if self.expression.has(own) else xi.tolist()[:1]
+        points: set[float] = set()
+        for value in values:
+            section = sp.sympify(self.expression.subs(own, sp.Rational(repr(float(value)))))
+            if section.has(x):
+                points |= set(kinks_of(section, x))
+        return tuple(sorted(points))
+
+
+@lru_cache(maxsize=512)
+def _parse_functional(text: str, constants: tuple[tuple[str, float], ...]) -> Functional:
+    return Functional(text, *read_expression(text, ("xi", "x"), dict(constants)))
+
+
+def parse_functional(text: str, constants: Mapping[str, float] | None = None) -> Functional:
+    """Read a formula in ``x`` and ``xi``, such as ``"(x - xi)**2"``; numbers for other names."""
+    return _parse_functional(str(text), tuple(sorted((constants or {}).items())))
+
+
+Guards = tuple[tuple[sp.Expr, int], ...]
+"""Conditions of branches: an expression, and the sign that it has where the branch is taken."""
+_FAR = np.geomspace(8.0, 1e3, 225)[1:]
+GRID = np.concatenate([-_FAR[::-1], np.linspace(-8, 8, 1025), _FAR])
+"""Where functions that are no polynomials are looked at; it holds 0 and the half-integers."""
+_ROUNDED = 1e-12
+"""Smaller values have no sign that could be trusted: 1 + tanh(x) far to the left."""
+_TOUCHES = 1e-13
+"""A minimum this small, relative to what is around it, is a zero."""
+_BESIDE = 1e-9
+"""How far from a zero, relative to its size, a branch counts as taken there."""
+MANY = 16
+"""Places at which a zero is looked for more closely."""
+_SPLIT = (sp.Abs, sp.sign, sp.tanh, sp.sinh, sp.atan, sp.erf)
+"""Functions that vanish exactly where their argument does."""
+
+
+def singular_at(expression: sp.Expr, symbol: sp.Symbol) -> float | None:
+    """A real number at which an expression is infinite or no real number, nearest to 0; or None.
+
+    What would cancel is not cancelled: sin(x)/x is no number at 0 as it is computed.
+    """
+    points: list[float] = []
+    for inner, strict, positive, guards in _conditions(expression):
+        is_open = _is_open(guards, symbol)
+        zeros = _zeros(inner, symbol)
+        points += [zero for zero in zeros if is_open(zero, _BESIDE)] if strict else []
+        if positive and inner.is_nonnegative is not True:
+            points += [x for x in _negative(inner, symbol, zeros) if is_open(x, 0.0)]
+    return min(points, key=lambda x: (abs(x), x)) if points else None
+
+
+def _is_open(guards: Guards, symbol: sp.Symbol) -> Callable[[float, float], bool]:
+    """Whether the branches that hold an expression are taken at a number, or just beside it."""
+    sides = [(vectorised(decided, symbol), side) for decided, side in guards]
+
+    def is_open(x: float, width: float) -> bool:
+        near = x + width * max(1.0, abs(x)) * np.array([-1.0, 0.0, 1.0])
+        rows = [np.ones(3, dtype=bool), *(side * decided(near) >= 0 for decided, side in sides)]
+        return bool(np.all(rows, axis=0).any())
+
+    return is_open
+
+
+def _conditions(node: sp.Expr, guards: Guards = ()) -> Iterator[tuple[sp.Expr, bool, bool, Guards]]:
+    """What must not vanish (second), and what must not be negative (third), where it is taken."""
+    if isinstance(node, sp.log):
+        yield node.args[0], True, True, guards
+    elif isinstance(node, sp.Pow) and node.base.free_symbols and node.exp.is_number:
+        whole, divided = bool(node.exp.is_integer), bool(node.exp.is_negative)
+        if divided or not whole:
+            yield node.base, divided, not whole, guards
+    if isinstance(node, Choice):
+        decided, above, below, _ = node.args
+        yield from _conditions(decided, guards)
+        yield from _conditions(above, (*guards, (decided, 1)))
+        yield from _conditions(below, (*guards, (decided, -1)))
+        return
+    for argument in node.args:
+        yield from _conditions(argument, guards)
+
+
+def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
+    """Real zeros of an expression that is itself finite."""
+    if not expression.free_symbols:
+        return [0.0] if expression == 0 else []
+    if expression.is_nonzero or isinstance(expression, sp.exp | sp.cosh):
+        return []
+    if has_branches(expression) and not isinstance(expression, sp.Mul):
+        zeros: list[float] = []
+        for piece in pieces(expression, symbol):
+            inside = [min(max(0.0, piece.low), piece.high)]
+            if piece.expression != 0:
+                inside = _zeros(piece.expression, symbol)
+            zeros += [zero for zero in inside if piece.low <= zero <= piece.high]
+        return zeros
+    if isinstance(expression, sp.Mul):
+        return [zero for part in expression.args for zero in _zeros(part, symbol)]
+    if expression.is_polynomial(symbol):
+        # Rounding takes multiple roots away or parts them, and pi is rounded all the same.
+        rounded = not is_exact(sp.Poly(expression, symbol))
+        return real_zeros(expression, symbol) + (_scanned(expression, symbol) if rounded else [])
+    if isinstance(expression, _SPLIT) or (
+        isinstance(expression, sp.Pow) and expression.exp.is_positive
+    ):
+        return _zeros(expression.args[0], symbol)
+    return _scanned(expression, symbol)
+
+
+def _scanned(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
+    """Zeros seen on the grid: exact ones, changes of sign and minima that touch 0."""
+    function = vectorised(expression, symbol)
+    y = function(GRID)
+    exact = _inner(np.flatnonzero(y == 0))
+    zeros = []
+    for x in GRID[exact].tolist():
+        # 1 + tanh(5 x) is 0 at -8 by rounding alone.
+        value = expression.subs(symbol, sp.Rational(x)).evalf(30, maxn=400)
+        zeros += [x] if abs(value) < 1e-100 else []
+    with np.errstate(all="ignore"):
+        size = np.abs(y)
+        real = np.isfinite(size[1:] + size[:-1]) & (np.minimum(size[1:], size[:-1]) > _ROUNDED)
+        crosses = np.flatnonzero(real & (y[1:] * y[:-1] < 0))
+        low = np.flatnonzero((size[1:-1] <= size[:-2]) & (size[1:-1] < size[2:]) & (size[1:-1] > 0))
+    zeros += [_narrowed(function, GRID[k], GRID[k + 1])[0] for k in _inner(crosses)]
+    for k in _inner(low + 1):
+        at, least = _narrowed(function, GRID[k - 1], GRID[k + 1])
+        if least <= _TOUCHES * float(size[k - 1 : k + 2].max()):
+            zeros.append(at)
+    return zeros
+
+
+def _inner(places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The places of the grid that are nearest to 0: few are enough to refuse a formula."""
+    return places[np.argsort(np.abs(GRID[places]), kind="stable")][:MANY]
+
+
+def _narrowed(function: Function, low: float, high: float) -> tuple[float, float]:
+    """Where the size of a function is least between two points, and how small it is there."""
+    for _ in range(12):
+        x = np.linspace(low, high, 33)
+        size = np.abs(function(x))
+        k = int(np.argmin(np.where(np.isfinite(size), size, np.inf)))
+        low, high = float(x[max(k - 1, 0)]), float(x[min(k + 1, 32)])
+    return float(x[k]), float(size[k])
+
+
+def _negative(expression: sp.Expr, symbol: sp.Symbol, zeros: list[float]) -> list[float]:
+    """Points at which an expression is negative: of the grid, and between its zeros."""
+    ends = np.array([-1e3, *sorted(zeros), 1e3])
+    beyond = [ends.min() - 1, ends.max() + 1]
+    x = np.unique(np.concatenate([GRID, (ends[1:] + ends[:-1]) / 2, beyond]))
+    return [float(v) for v in x[vectorised(expression, symbol)(x) < 0]]

@@ -1,5 +1,7 @@
 """Functions of Python in place of formulas: by name, and keyed by what they compute.
 
+Sympy knows the name of such a function, and nothing else of it.
+
 A system holds a function as a word such as ``shrink@1f0c9d3a5b7e2468``: its name, and a digest of
 its source text and of the constants and functions that it uses, with theirs. So results are keyed
 by what is computed: two functions with one source and the same constants are one, and another
@@ -19,16 +21,144 @@ import re
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.opaque import Opaque, opaque
+from hdica.ingredients.quadrature import resolving_edges
+
+Array = NDArray[np.float64]
+_REACH = 64.0
+_MOST = 64
+_NARROW, _SIDE, _APART = 1e-6, 1e-9, 3e-3
+_EPS = float(np.finfo(float).eps)
+
+
+class Opaque(sp.Function):
+    """A real function of one variable; a class for each, made by :func:`opaque`."""
+
+    nargs = 1
+    is_extended_real = True
+    scalar: ClassVar[Any]
+    """Compiled by Numba, of a number."""
+    array: ClassVar[Any]
+    """The same of arrays."""
+    order: ClassVar[int] = 0
+    """Of the derivative that it is."""
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        """Its slope by a central difference, which is exact to some ten digits."""
+        return _slope(type(self))(self.args[0])  # type: ignore[arg-type]
+
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        at = self.args[0]
+        return sp.Float(float(type(self).scalar(float(at)))) if at.is_number else None
+
+    @classmethod
+    def breaks(cls) -> tuple[float, ...]:
+        """Where it or its slope jumps, as far as its values tell."""
+        return _breaks(cls)  # type: ignore[arg-type]
+
+
+def opaque(name: str, scalar: Any, order: int = 0) -> type[Opaque]:
+    """The class of a compiled function."""
+    import numba
+
+    array = numba.vectorize(["float64(float64)"])(lambda x: scalar(x))
+    content = {"scalar": staticmethod(scalar), "array": staticmethod(array), "order": order}
+    return type(name, (Opaque,), content)
+
+
+@cache
+def _slope(of: type[Opaque]) -> type[Opaque]:
+    import numba
+
+    inner, order = of.scalar, of.order + 1
+    width = _EPS ** (1 / (2 + order))
+
+    @numba.njit("float64(float64)", error_model="numpy")
+    def slope(x):  # type: ignore[no-untyped-def]
+        h = width * (1 + abs(x))
+        return (inner(x + h) - inner(x - h)) / ((x + h) - (x - h))
+
+    return opaque(f"slope_of_{of.__name__}", slope, order)
+
+
+@cache
+def _breaks(of: type[Opaque]) -> tuple[float, ...]:
+    if of.order:
+        return ()
+
+    def values(x: Array) -> Array:
+        return np.asarray(of.array(x))[None]
+
+    powers = 2.0 ** np.arange(1, 7)
+    edges = resolving_edges(values, np.concatenate([-powers[::-1], [0.0], powers]))
+    narrow = np.diff(edges) < _NARROW * (1 + np.abs(edges[1:]))
+    bounds = np.flatnonzero(np.diff(np.concatenate([[0], narrow.astype(int), [0]])))
+    runs = zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True)
+    points = []
+    for a, b in runs:
+        # Halving went to the narrowest panel, and one on either side of it.
+        k = a + int(np.argmin(np.diff(edges[a : b + 1])))
+        points.append(_within(of, float(edges[max(k - 1, a)]), float(edges[min(k + 2, b)])))
+    crowded = np.concatenate([narrow, [False]]) | np.concatenate([[False], narrow])
+    apart = np.min(np.abs(edges[:, None] - np.array([*points, np.inf])), axis=1)
+    crowded |= apart < _APART * (1 + np.abs(edges))
+    points += [float(x) for x in edges[~crowded] if _bends(of, float(x))]
+    if len(points) > _MOST:
+        name = of.__name__.rpartition("_")[0]
+        raise HdicaError(f"the function {name} has more than {_MOST} kinks within |x| < {_REACH:g}")
+    return tuple(sorted(set(points)))
+
+
+def _within(of: type[Opaque], low: float, high: float) -> float:
+    """A jump between two numbers to the last bit, else the roundest number between them."""
+    below, above = (float(of.scalar(x)) for x in (low, high))
+    if not abs(above - below) > _NARROW * (1 + abs(above)):
+        middle = (low + high) / 2
+        near = (round(middle, digits) for digits in range(16))
+        return next((x for x in near if low <= x <= high), middle)
+    while np.nextafter(low, high) < high:
+        middle = low + (high - low) / 2
+        at = float(of.scalar(middle))
+        if abs(at - below) > abs(above - at):
+            high, above = middle, at
+        else:
+            low, below = middle, at
+    return min((low, high), key=lambda x: len(repr(x)))
+
+
+def _bends(of: type[Opaque], x: float) -> bool:
+    """Whether it, its slope or its curvature jumps at a number beside which it is smooth."""
+    size = max(1.0, abs(x))
+    below, above = (float(of.scalar(x + size * d)) for d in (-_SIDE, _SIDE))
+    if abs(above - below) > _NARROW * (1 + abs(above)):
+        return True
+
+    def side(h: float) -> tuple[float, float]:
+        """Slope and curvature on one side, by differences."""
+        near, middle, far = (float(of.scalar(x + size * h * d)) for d in (1e-3, 0.5, 1.0))
+        rises = (middle - near) / (0.499 * h), (far - middle) / (0.5 * h)
+        return rises[1], (rises[1] - rises[0]) / (0.4995 * h)
+
+    def gaps(h: float) -> list[tuple[float, float]]:
+        pairs = zip(side(-h), side(h), strict=True)
+        return [(abs(right - left), 1 + abs(left) + abs(right)) for left, right in pairs]
+
+    both = list(zip(gaps(1e-3), gaps(1e-4), (1e-5, 1e-3), strict=True))
+    return any(
+        near > 0.5 * wide and near > least * scale for (wide, _), (near, scale), least in both
+    )
+
 
 _WORD = re.compile(r"[A-Za-z_]\w*@[0-9a-f]{16}")
-_KNOWN: dict[str, type[Opaque]] = {}
+_COMPILED: dict[str, type[Opaque]] = {}
 _LOCK = threading.Lock()
 _MODULES = ("math", "numpy")
 _MOST_NUMBERS = 100_000
@@ -62,20 +192,20 @@ def word_for(function: Callable[..., Any]) -> str:
     content = json.dumps(_content(plain, []), sort_keys=True)
     word = f"{plain.__name__}@{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     with _LOCK:
-        if word not in _KNOWN:
+        if word not in _COMPILED:
             # At once: its constants are read now, and what cannot be compiled is refused.
-            _KNOWN[word] = opaque(word.replace("@", "_"), _compiled(plain))
+            _COMPILED[word] = opaque(word.replace("@", "_"), _compiled(plain))
     return word
 
 
-def known(word: str) -> type[Opaque]:
+def opaque_of(word: str) -> type[Opaque]:
     """The function of a word, for formulas."""
-    if word not in _KNOWN:
+    if word not in _COMPILED:
         raise HdicaError(
             f"{word!r} is a Python function that is not known here (a function is given as itself, "
             "to hdica.simulate, hdica.limit and their like; elsewhere write a formula)"
         )
-    return _KNOWN[word]
+    return _COMPILED[word]
 
 
 def refuse_in_files(where: str, value: Any) -> None:
@@ -106,10 +236,9 @@ def _plain(function: Any) -> FunctionType:
         raise _refused(name, f"it is not written in Python: write the formula '{name}(x)'")
     if name == "<lambda>":
         raise _refused("lambda", "a lambda has no name and no source of its own")
-    taken = [
-        one for one in inspect.signature(plain).parameters.values() if one.default is one.empty
-    ]
-    if len(taken) != 1 or taken[0].kind not in (0, 1):
+    parameters = inspect.signature(plain).parameters.values()
+    required = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    if len(required) != 1 or required[0].kind not in (0, 1):
         raise _refused(name, "it does not take one number")
     return plain
 
@@ -127,8 +256,8 @@ def _content(function: FunctionType, within: list[str]) -> list[Any]:
         raise _refused(name, "its file has changed since it was defined")
     named = dict(_named(function))
     used = {key: _constant(name, key, value, [*within, source]) for key, value in named.items()}
-    given = [_constant(name, "a default", one, within) for one in function.__defaults__ or ()]
-    return [source, used, given]
+    defaults = [_constant(name, "a default", one, within) for one in function.__defaults__ or ()]
+    return [source, used, defaults]
 
 
 def _is_source_of(source: str, code: CodeType) -> bool:
@@ -142,22 +271,20 @@ def _is_source_of(source: str, code: CodeType) -> bool:
     flags = code.co_flags & __future__.annotations.compiler_flag
     whole = compile(ast.fix_missing_locations(outer), "<source>", "exec", flags, dont_inherit=True)
     made = next(one for one in whole.co_consts if isinstance(one, CodeType))
-    again = [
-        one for one in made.co_consts if isinstance(one, CodeType) and one.co_name == code.co_name
-    ]
-    return any(_steps(one) == _steps(code) for one in again)
+    again = (inner for inner in made.co_consts if isinstance(inner, CodeType))
+    return any(_steps(inner) == _steps(code) for inner in again if inner.co_name == code.co_name)
 
 
 def _steps(code: CodeType) -> list[Any]:
     """What code does, apart from how a module is looked up, which its imports decide, and jumps."""
-    found: list[Any] = [repr(one) for one in code.co_consts if not isinstance(one, CodeType)]
-    for one in dis.get_instructions(code):
-        if one.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
-            jumps = one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
-            inner = isinstance(one.argval, CodeType)
-            what = None if jumps or inner else repr(one.argval)
-            found.append((one.opname.replace("LOAD_METHOD", "LOAD_ATTR"), what))
-    return found
+    steps: list[Any] = [repr(one) for one in code.co_consts if not isinstance(one, CodeType)]
+    for step in dis.get_instructions(code):
+        if step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
+            jumps = step.opcode in dis.hasjrel or step.opcode in dis.hasjabs
+            inner = isinstance(step.argval, CodeType)
+            what = None if jumps or inner else repr(step.argval)
+            steps.append((step.opname.replace("LOAD_METHOD", "LOAD_ATTR"), what))
+    return steps
 
 
 def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -176,26 +303,21 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _global_names(code: CodeType) -> set[str]:
-    found = {
-        one.argval
-        for one in dis.get_instructions(code)
-        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
+    steps = dis.get_instructions(code)
+    names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            found |= _global_names(inner)
+            names |= _global_names(inner)
     if "random" in code.co_names:
         raise _refused(code.co_name, "it draws random numbers: its value must depend on x alone")
-    return found
+    return names
 
 
 def _constant(name: str, key: str, value: Any, within: list[str]) -> Any:
     """What a name stands for, as plain data that is the same in every process."""
     if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
-        return [
-            type(value).__name__,
-            repr(value.item() if isinstance(value, np.generic) else value),
-        ]
+        plain = value.item() if isinstance(value, np.generic) else value
+        return [type(value).__name__, repr(plain)]
     if isinstance(value, tuple):
         return [_constant(name, key, one, within) for one in value]
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.size <= _MOST_NUMBERS:

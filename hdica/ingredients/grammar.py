@@ -10,16 +10,38 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import sympy as sp
 
 from hdica.errors import HdicaError, closest
-from hdica.ingredients.conditions import MAX_COMPARISONS, Condition, condition_of
 from hdica.ingredients.functions import is_word
-from hdica.ingredients.switches import Largest
+from hdica.ingredients.switches import Choice, Largest
+
+Condition = Callable[[sp.Expr, sp.Expr], sp.Expr]
+"""The first of two values where the condition holds, else the second."""
+MAX_COMPARISONS = 12
+"""Each may double what is computed."""
+
+
+def _choice(s: sp.Expr, weight: sp.Integer) -> Condition:
+    return lambda yes, no: Choice(s, yes, no, weight)
+
+
+def _both(one: Condition, other: Condition) -> Condition:
+    return lambda yes, no: one(other(yes, no), no)
+
+
+def _either(one: Condition, other: Condition) -> Condition:
+    return lambda yes, no: one(yes, other(yes, no))
+
+
+def _opposite(condition: Condition) -> Condition:
+    return lambda yes, no: condition(no, yes)
+
 
 MAX_LENGTH = 300
 MAX_DEPTH = 40
@@ -48,7 +70,7 @@ MORE: dict[str, Any] = {
     # Without exp(-x), which overflows, and its slope with it.
     "sigmoid": lambda x: (1 + sp.tanh(x / 2)) / 2,
     "max": lambda *several: _largest(several),
-    "min": lambda *several: -_largest([-one for one in several]),
+    "min": lambda *several: -_largest([-x for x in several]),
     "clip": lambda x, low, high: -Largest(-Largest(x, low), -high),
 }
 """Functions that are made of others."""
@@ -119,12 +141,12 @@ class _Reader:
     def read(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         if depth > MAX_DEPTH:
             raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
-        found = self.translated(node, depth, power)
+        expression = self.translated(node, depth, power)
         # Numbers stay small step by step: sympy would work on exp(exp(exp(9))) for ever.
-        computed = not isinstance(node, ast.Constant) and not found.free_symbols
-        if computed and abs(self.value(found)) > MAX_NUMBER:
+        computed = not isinstance(node, ast.Constant) and not expression.free_symbols
+        if computed and abs(self.value(expression)) > MAX_NUMBER:
             raise self.refuse(f"a number in it is larger than {MAX_NUMBER:g}")
-        return found
+        return expression
 
     def value(self, number: sp.Expr) -> float:
         try:
@@ -164,10 +186,10 @@ class _Reader:
         raise self.refuse(f"{self.written(node)} is not part of the grammar{hint}")
 
     def called(self, name: str, arguments: list[ast.expr], depth: int, power: float) -> sp.Expr:
-        known = FUNCTIONS.get(name) or MORE.get(name)
+        function = FUNCTIONS.get(name) or MORE.get(name)
         if name == "where":
             raise self.refuse("'where' takes a condition and two values")
-        if known is None:
+        if function is None:
             number = name in self.symbols or name in self.constants
             raise self.refuse(
                 f"{name!r} is not a function{_product(self.text)}"
@@ -178,7 +200,7 @@ class _Reader:
         if not least <= len(arguments) <= most:
             wanted = f"{least} or more" if most > least else str(least)
             raise self.refuse(f"{name!r} takes {wanted} arguments, not {len(arguments)}")
-        return known(*(self.read(one, depth + 1, power) for one in arguments))
+        return function(*(self.read(argument, depth + 1, power) for argument in arguments))
 
     def as_value(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         """1 where a condition holds, else 0."""
@@ -193,14 +215,40 @@ class _Reader:
         return holds(self.read(above, depth + 1, power), self.read(below, depth + 1, power))
 
     def condition(self, node: ast.expr, depth: int, power: float) -> Condition | None:
-        """A condition as a choice between two values; None of what is none."""
+        """A condition as a choice between two values; None of what is none.
 
-        def side(one: ast.expr) -> sp.Expr:
-            return self.read(one, depth + 1, power)
-
+        Comparisons are joined by ``and``, ``or`` and ``not``, or as NumPy joins them, by ``&``,
+        ``|`` and ``~``.
+        """
         if depth > MAX_DEPTH:
             raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
-        return condition_of(node, side, lambda one: self.condition(one, depth + 1, power))
+        match node:
+            case ast.Compare():
+                return self.compared(node, depth, power)
+            case ast.UnaryOp(op=ast.Not() | ast.Invert()):
+                condition = self.condition(node.operand, depth + 1, power)
+                return None if condition is None else _opposite(condition)
+            case ast.BoolOp(op=op, values=parts):
+                join = _both if isinstance(op, ast.And) else _either
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() as sign):
+                parts = [node.left, node.right]
+                join = _both if isinstance(sign, ast.BitAnd) else _either
+            case _:
+                return None
+        joined = [self.condition(part, depth + 1, power) for part in parts]
+        conditions = [condition for condition in joined if condition is not None]
+        return reduce(join, conditions) if len(conditions) == len(joined) else None
+
+    def compared(self, node: ast.Compare, depth: int, power: float) -> Condition | None:
+        if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops):
+            return None
+        values = [self.read(part, depth + 1, power) for part in (node.left, *node.comparators)]
+        conditions = []
+        for op, (left, right) in zip(node.ops, pairwise(values), strict=True):
+            above = right - left if isinstance(op, ast.Lt | ast.LtE) else left - right
+            weight = sp.Integer(int(isinstance(op, ast.LtE | ast.GtE)))
+            conditions.append(_choice(above, weight))
+        return reduce(_both, conditions)
 
     def written(self, node: ast.expr) -> str:
         """The part of the text that a node stands for."""
@@ -224,11 +272,11 @@ class _Reader:
             return sp.pi
         if name.lower() in NO_NUMBERS:
             raise self.refuse(f"{name!r} is no finite number")
-        known = [*self.symbols, "pi", *self.constants]
-        close = closest(name, known)
+        names = [*self.symbols, "pi", *self.constants]
+        close = closest(name, names)
         hint = f": did you mean {close!r}?" if close else _hint(name)
         hint = hint or f": give it a number in constants, such as {{{name}: 0.2}}"
-        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {known}){hint}")
+        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {names}){hint}")
 
     def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
         exponent = self.read(node.right, depth + 1, power)
@@ -284,8 +332,8 @@ def _tree(text: str) -> ast.Expression | None:
 def _product(text: str) -> str:
     """What to write where a sign of a product is missing; empty if that is not what is missing."""
     signed = _FACTOR.sub(r"\1*", re.sub(r"\)\s*\(", ")*(", text.strip()))
-    known = "|".join([*FUNCTIONS, *MORE, "where"])
-    called = rf"(?<![\w.])(?!(?:{known})\b)([A-Za-z_]\w*)\s*\("
+    functions = "|".join([*FUNCTIONS, *MORE, "where"])
+    called = rf"(?<![\w.])(?!(?:{functions})\b)([A-Za-z_]\w*)\s*\("
     signed = re.sub(called, r"\1*(", signed)
     return f": write {signed}" if signed != text.strip() and _tree(signed) is not None else ""
 
@@ -302,10 +350,8 @@ def read_expression(
         if re.search(r"(?<![=<>!])=(?!=)", text):
             raise reader.refuse("a constant gets its number in constants, such as {beta: 0.2}")
         raise reader.refuse(f"it is not a formula{_product(text)}")
-    if (
-        sum(len(one.ops) for one in ast.walk(tree) if isinstance(one, ast.Compare))
-        > MAX_COMPARISONS
-    ):
+    comparisons = (node.ops for node in ast.walk(tree) if isinstance(node, ast.Compare))
+    if sum(map(len, comparisons)) > MAX_COMPARISONS:
         raise reader.refuse(f"more than {MAX_COMPARISONS} comparisons are not accepted")
     expression = reader.read(tree.body, 0, 1.0)
     if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:

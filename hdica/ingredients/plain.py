@@ -1,14 +1,67 @@
-"""What NumPy makes of numbers and lists, as Python has them."""
+"""What callers pass in, as plain Python content; their long vectors are kept by digest."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hdica.ingredients.held import ARRAY, VECTOR
+from hdica.errors import DataGone
+
+Array = NDArray[np.float64]
+VECTOR = "vector"
+"""Key of a feature or an estimate that is given entry by entry."""
+ARRAY = "array"
+"""Key of samples that are given row by row."""
+_PLACE = re.compile(r'"(vector|array)":\{"file":"(?:[^"\\]|\\.)*",')
+_VECTORS: dict[str, Array] = {}
+
+
+def is_vector(spec: Any) -> bool:
+    """Whether a specification names a vector."""
+    return isinstance(spec, Mapping) and set(spec) == {VECTOR}
+
+
+def digest_of(values: Array) -> str:
+    """SHA-256 of numbers as float64, in hexadecimal."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest()
+
+
+def remember_vector(values: Array) -> str:
+    """Keep an array for as long as the process lives, by the digest that is returned."""
+    sha256 = digest_of(values)
+    _VECTORS.setdefault(sha256, values)
+    return sha256
+
+
+def vector_of(spec: Mapping[str, Any]) -> Array:
+    """The numbers that a normal form stands for, shape (n,), not to be written to.
+
+    Raises
+    ------
+    HdicaError
+        If they are named by a digest, and nobody gave them to this process.
+    """
+    content = spec[VECTOR]
+    if not isinstance(content, Mapping):
+        return np.asarray(content, dtype=float)
+    if content["sha256"] not in _VECTORS:
+        raise DataGone(
+            f"vector with sha256 {content['sha256']} is not known to this process (a long array is "
+            "known where it was given alone: save it below data/ by numpy.save, and name the file)",
+            [VECTOR],
+        )
+    return _VECTORS[content["sha256"]]
+
+
+def without_place(text: str) -> str:
+    """Canonical JSON without where vectors and samples lie: it says what they are."""
+    return _PLACE.sub(r'"\1":{', text) if '":{"file"' in text else text
+
 
 DEEPEST = 64
 """Nesting beyond which nothing is looked at: no field of ours is nested so deep."""
@@ -33,15 +86,15 @@ def as_number(value: Any) -> Any:
 
 def with_numbers(value: Any) -> Any:
     """The same plain content with texts of numbers as numbers, except paths, digests."""
+
+    def is_name(key: str, value: Any) -> bool:
+        return key in (ARRAY, VECTOR, "file", "path", "sha256") and isinstance(value, str)
+
     if isinstance(value, dict):
-        return {k: v if _is_name(k, v) else with_numbers(v) for k, v in value.items()}
+        return {k: v if is_name(k, v) else with_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [with_numbers(one) for one in value]
+        return [with_numbers(item) for item in value]
     return as_number(value)
-
-
-def _is_name(key: str, value: Any) -> bool:
-    return key in (ARRAY, VECTOR, "file", "path", "sha256") and isinstance(value, str)
 
 
 def plain(value: Any, deepest: int = DEEPEST) -> Any:
@@ -53,8 +106,7 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(value, np.ma.MaskedArray):  # what is masked is no number: None
         return plain(value.tolist(), deepest)
     if isinstance(value, np.generic):
-        made = next((make for kind, make in _NUMBERS if isinstance(value, kind)), None)
-        return value if made is None else made(value)
+        return next((make(value) for kind, make in _NUMBERS if isinstance(value, kind)), value)
     if deepest == 0:
         return value
     if hasattr(value, "__array__"):  # of NumPy, and what others have made of it
@@ -63,9 +115,9 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
         except TypeError:  # an xarray.Dataset, which has the method and is no array
             return value
     if isinstance(value, Mapping):
-        return {plain(key, 0): plain(one, deepest - 1) for key, one in value.items()}
+        return {plain(key, 0): plain(item, deepest - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one, deepest - 1) for one in value]
+        return [plain(item, deepest - 1) for item in value]
     return value
 
 

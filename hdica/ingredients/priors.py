@@ -11,12 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import VECTOR, plain
 from hdica.ingredients.prior import Prior as Prior
-from hdica.ingredients.prior import normalised, spread_of_mean
-from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
-from hdica.ingredients.slabs import slab_prior, until_not_zero
-from hdica.ingredients.sources import Source, make_source
+from hdica.ingredients.prior import (
+    by_sign,
+    by_value,
+    normalised,
+    sided,
+    slab_prior,
+    spread_of_mean,
+    until_not_zero,
+)
+from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, is_number, numbers
+from hdica.ingredients.sources import make_source
 
 Array = NDArray[np.float64]
 HALF_NORMAL = 24
@@ -49,45 +56,31 @@ def _atoms(values: Array, weights: Array, label: str, iid: bool = False) -> Prio
         return normalised(xi)
 
     def drawn(rng: np.random.Generator, n: int) -> Array:
-        edges = np.cumsum(weights)[:-1]
-        return normalised(
-            until_not_zero(
-                lambda: values[np.searchsorted(edges, rng.random(n), side="right")], label, n
-            )
-        )
+        def once() -> Array:
+            return values[np.searchsorted(edges, rng.random(n), side="right")]
+
+        return normalised(until_not_zero(once, label, n))
 
     values, weights = values[weights > 0], weights[weights > 0]
-    # Groups go by increasing xi, whatever the order in which the atoms were given.
-    distinct, groups = np.unique(values, return_inverse=True)
-    middle = (distinct[1:] + distinct[:-1]) / 2
-
-    def classify(xi: Array) -> NDArray[np.int64]:
-        return np.asarray(np.searchsorted(middle, xi))
-
-    nodes = Nodes(values, weights)
+    edges, nodes = np.cumsum(weights)[:-1], Nodes(values, weights)
+    groups, classify = by_value(values)
     if iid:
         return Prior(label, drawn, nodes, groups, classify, True, spread_of_mean(nodes), iid=True)
     return Prior(label, feature, nodes, groups, classify)
 
 
-def _fraction(name: str, rho: Any) -> float:
-    if isinstance(rho, bool) or not isinstance(rho, int | float) or not 0 < rho <= 1:
-        raise HdicaError(f"prior: {name} = {rho!r} is not allowed (0 < rho <= 1)")
-    return float(rho)
-
-
-def _sparse(rho: float, iid: bool = False) -> Prior:
+def _sparse(rho: float, iid: bool) -> Prior:
     values = np.array([0.0, 1 / math.sqrt(rho)])
     return _atoms(values, np.array([1 - rho, rho]), f"sparse({rho:g})", iid)
 
 
-def _sparse_sign(rho: float, iid: bool = False) -> Prior:
+def _sparse_sign(rho: float, iid: bool) -> Prior:
     a = 1 / math.sqrt(rho)
     weights = np.array([rho / 2, 1 - rho, rho / 2])
     return _atoms(np.array([-a, 0.0, a]), weights, f"sparse_sign({rho:g})", iid)
 
 
-def _bernoulli_gaussian(rho: float, iid: bool = False) -> Prior:
+def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
     def feature(rng: np.random.Generator, n: int) -> Array:
         active = max(1, round(rho * n))
         return normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
@@ -104,15 +97,12 @@ def _bernoulli_gaussian(rho: float, iid: bool = False) -> Prior:
         points = np.concatenate([-sides[::-1], [0.0], sides])
         return Nodes(points, np.concatenate([share[::-1], [1 - rho], share]))
 
-    nodes = rule(HALF_NORMAL)
-    groups = 1 + np.sign(nodes.points).astype(np.int64)
-
     def classify(xi: Array) -> NDArray[np.int64]:
         return 1 + np.sign(xi).astype(np.int64)
 
-    label = f"bernoulli_gaussian({rho:g})"
-    how = drawn if iid else feature
-    return Prior(label, how, nodes, groups, classify, True, 1.0, iid=iid, finer=rule)
+    nodes, draw = rule(HALF_NORMAL), drawn if iid else feature
+    label, groups = f"bernoulli_gaussian({rho:g})", classify(nodes.points)
+    return Prior(label, draw, nodes, groups, classify, True, 1.0, iid=iid, finer=rule)
 
 
 def _gaussian() -> Prior:
@@ -166,57 +156,112 @@ def make_prior(spec: str | dict[str, Any]) -> Prior:
     try:
         return _remembered(json.dumps(spec, sort_keys=True))
     except TypeError:  # something else that JSON does not know, to be refused by name
-        return _made(spec)
+        raise unknown_word("prior", spec, NAMES, ALLOWED) from None
+
+
+_FRACTIONS = {
+    "sparse": _sparse,
+    "sparse_sign": _sparse_sign,
+    "bernoulli_gaussian": _bernoulli_gaussian,
+}
 
 
 @lru_cache(maxsize=64)
 def _remembered(text: str) -> Prior:
-    return _made(json.loads(text))
-
-
-def _made(spec: str | dict[str, Any]) -> Prior:
+    spec = json.loads(text)
     if spec == "dense":
         return _atoms(np.array([1.0]), np.array([1.0]), "dense")
     if spec == "gaussian":
         return _gaussian()
-    if isinstance(spec, dict):
-        found = _from_mapping({key: one for key, one in spec.items() if key != "iid"}, _iid(spec))
-        if found is not None:
-            return found
+    if not isinstance(spec, dict):
+        raise unknown_word("prior", spec, NAMES, ALLOWED)
+    iid, law = spec.get("iid", False), {key: spec[key] for key in spec if key != "iid"}
+    if not isinstance(iid, bool):
+        raise HdicaError(f"prior: iid = {iid!r} is not allowed (true or false)")
+    if law == {"bernoulli_gaussian": 1}:
+        return _gaussian()
+    if len(law) == 1 and (name := next(iter(law))) in _FRACTIONS:
+        return _FRACTIONS[name](_fraction(name, law[name]), iid)
+    if set(law) == {"atoms", "weights"}:
+        return _custom(law["atoms"], law["weights"], iid)
+    if set(law) == {"slab", "rho"}:
+        rho = _fraction("rho", law["rho"])
+        return _slab(law["slab"], rho, iid)
+    if "scipy" in law or set(law) == {"mixture"}:
+        return _slab(law, 1.0, iid)
     raise unknown_word("prior", spec, NAMES, ALLOWED)
 
 
-def _iid(spec: dict[str, Any]) -> bool:
-    found = spec.get("iid", False)
-    if not isinstance(found, bool):
-        raise HdicaError(f"prior: iid = {found!r} is not allowed (true or false)")
-    return found
+def _fraction(name: str, rho: Any) -> float:
+    if not is_number(rho) or not 0 < rho <= 1:
+        raise HdicaError(f"prior: {name} = {rho!r} is not allowed (0 < rho <= 1)")
+    return float(rho)
 
 
-def _from_mapping(spec: dict[str, Any], iid: bool) -> Prior | None:
-    fractions = {
-        "sparse": _sparse,
-        "sparse_sign": _sparse_sign,
-        "bernoulli_gaussian": _bernoulli_gaussian,
-    }
-    if spec == {"bernoulli_gaussian": 1}:
-        return _gaussian()
-    if len(spec) == 1:
-        ((name, rho),) = spec.items()
-        if name in fractions:
-            return fractions[name](_fraction(name, rho), iid)
-    if set(spec) == {"atoms", "weights"}:
-        return _custom(spec["atoms"], spec["weights"], iid)
-    if set(spec) == {"slab", "rho"}:
-        return slab_prior(_slab(spec["slab"]), _fraction("rho", spec["rho"]), iid)
-    if "scipy" in spec or set(spec) == {"mixture"}:
-        return slab_prior(_slab(spec), 1.0, iid)
-    return None
-
-
-def _slab(spec: Any) -> Source:
-    """The law of a slab; its sentences say that it is one."""
+def _slab(spec: Any, rho: float, iid: bool) -> Prior:
     try:
-        return make_source(spec)
+        source = make_source(spec)
     except HdicaError as exc:
         raise HdicaError(str(exc).replace("source:", "prior: slab", 1)) from None
+    return slab_prior(source, rho, iid)
+
+
+FEW = 8
+"""Distinct values up to which each is a group of entries of its own, and the law exact."""
+MOST = 2**20
+"""Distinct values of a vector of which the limit's rules are made: more would take minutes, and
+neighbours of so many are alike to far below the 1e-6 to which the rules hold."""
+
+
+def wrong_length(what: str, length: int, n: int) -> str:
+    """Empty if n is the length of a vector, else the sentence that refuses it."""
+    if n == length:
+        return ""
+    return f"n = {n} is not allowed ({what} is a vector of {length} entries, so n = {length})"
+
+
+def of_length(values: Array, what: str, n: int) -> Array:
+    """A copy of a vector; refused at any n but its own."""
+    refusal = wrong_length(what, values.size, n)
+    if refusal:
+        raise HdicaError(refusal)
+    return values.copy()
+
+
+def vector_prior(values: Array) -> Prior:
+    """The feature with these entries, shape (n,), times the factor that makes |xi|^2 = n.
+
+    The limit knows their empirical law: as atoms if they have few distinct values, else by Gauss
+    rules for the negative and the positive ones, which average functions with a kink at zero as
+    the entries do to 1e-6 or better (:func:`hdica.ingredients.prior.sided`).
+    """
+    xi = normalised(values)
+    distinct, counts = np.unique(xi, return_counts=True)
+
+    def feature(rng: np.random.Generator, n: int) -> Array:
+        return of_length(xi, "prior", n)
+
+    def spread_out(rng: np.random.Generator, count: int) -> Array:
+        """As many entries by their quantiles, for what stands for the limit at any count."""
+        places = (np.arange(count) + 0.5) * xi.size / count
+        return normalised(np.sort(xi)[places.astype(np.int64)])
+
+    if distinct.size <= FEW:
+        nodes = Nodes(distinct, counts / xi.size)
+        groups, classify = by_value(distinct)
+    else:
+        zero = distinct == 0
+        rest, atoms = (Nodes(distinct[part], counts[part] / xi.size) for part in (~zero, zero))
+        nodes = sided(_joined(rest), atoms, "that is a vector")
+        groups, classify = by_sign(nodes.points)
+    return Prior(VECTOR, feature, nodes, groups, classify, length=xi.size, entries=spread_out)
+
+
+def _joined(nodes: Nodes) -> Nodes:
+    """Neighbours of a law in one, in ascending order, so that no more than MOST are left."""
+    count = -(-nodes.points.size // MOST)
+    if count <= 1:
+        return nodes
+    first = np.arange(0, nodes.points.size, count)
+    weights = np.add.reduceat(nodes.weights, first)
+    return Nodes(np.add.reduceat(nodes.weights * nodes.points, first) / weights, weights)

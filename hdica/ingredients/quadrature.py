@@ -1,4 +1,4 @@
-"""Nodes and weights for the laws that sources, priors and noises follow."""
+"""Quadrature: nodes and weights of laws, and panels on which functions are short polynomials."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 # SciPy is imported where it is called: that takes longer than a cheap sweep, which needs no nodes.
@@ -27,16 +28,19 @@ def dot(a: Array, b: Array) -> float:
     return float(np.sum(a * b))
 
 
-def numbers(given: Any) -> Array | None:
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number of Python, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def numbers(values: Any) -> Array | None:
     """A list of numbers as an array of shape (numbers,), None if it is anything else."""
-    listed = isinstance(given, list | tuple | np.ndarray)
-    plain = listed and all(
-        isinstance(one, int | float | np.number) and not isinstance(one, bool) for one in given
-    )
-    if not plain:
+    if not isinstance(values, list | tuple | np.ndarray):
+        return None
+    if not all(is_number(value) or isinstance(value, np.number) for value in values):
         return None
     try:
-        return np.array([float(one) for one in given])
+        return np.array([float(value) for value in values])
     except OverflowError:
         return None
 
@@ -69,32 +73,27 @@ def gaussian_nodes(order: int) -> Nodes:
 
 @lru_cache(maxsize=32)
 def half_normal_nodes(order: int) -> Nodes:
-    """Gauss nodes of the law of |z|, z standard normal: for averages with a break at zero.
-
-    From the three-term recurrence of a fine discrete measure (Lanczos with full
-    orthogonalisation), then the eigenvalues of its Jacobi matrix (Golub and Welsch 1969).
-    """
+    """Gauss nodes of the law of |z|, z standard normal: for averages with a break at zero."""
     points, weights = panel_nodes(np.linspace(0.0, 12.0, 25), 24)
     weights = weights * np.exp(-points * points / 2)
-    found = _jacobi(points, weights / weights.sum(), order)
-    return Nodes(found.points, found.weights / float(np.sum(found.weights)))
+    nodes = _jacobi(points, weights / weights.sum(), order)
+    return Nodes(nodes.points, nodes.weights / float(np.sum(nodes.weights)))
 
 
 def gauss(nodes: Nodes, order: int) -> Nodes:
     """Gauss rule of a discrete measure: exact for polynomials of degree below 2 ``order``.
 
-    Lanczos with full orthogonalisation, then the eigenvalues of the Jacobi matrix (Golub and
-    Welsch 1969). A measure of no more than ``order`` points is returned as it is.
+    A measure of no more than ``order`` points is returned as it is.
     """
     if nodes.points.size <= order:
         return nodes
     mass = float(nodes.weights.sum())
-    found = _jacobi(nodes.points, nodes.weights / mass, order)
-    return Nodes(found.points, mass * found.weights / float(found.weights.sum()))
+    rule = _jacobi(nodes.points, nodes.weights / mass, order)
+    return Nodes(rule.points, mass * rule.weights / float(rule.weights.sum()))
 
 
 def _jacobi(points: Array, weights: Array, order: int) -> Nodes:
-    """The Gauss rule of a discrete law."""
+    """The Gauss rule of a discrete law, by Lanczos' method with full orthogonalisation."""
     basis = [np.sqrt(weights)]
     diagonal: list[float] = []
     off: list[float] = []
@@ -102,21 +101,21 @@ def _jacobi(points: Array, weights: Array, order: int) -> Nodes:
         moved = points * basis[-1]
         diagonal.append(dot(moved, basis[-1]))
         for _ in range(2):
-            for one in basis:
-                moved = moved - dot(moved, one) * one
+            for vector in basis:
+                moved = moved - dot(moved, vector) * vector
         off.append(float(np.sqrt(dot(moved, moved))))
         basis.append(moved / off[-1])
     return from_recurrence(np.array(diagonal), np.array(off[:-1]))
 
 
-def from_recurrence(diagonal: Array, beside: Array) -> Nodes:
+def from_recurrence(diagonal: Array, off_diagonal: Array) -> Nodes:
     """The Gauss rule of the law whose Jacobi matrix has these entries (Golub and Welsch 1969).
 
-    ``diagonal`` has shape (points,), ``beside`` (points - 1,).
+    ``diagonal`` has shape (points,), ``off_diagonal`` (points - 1,).
     """
     from scipy.linalg import eigh_tridiagonal
 
-    points, vectors = eigh_tridiagonal(diagonal, beside)
+    points, vectors = eigh_tridiagonal(diagonal, off_diagonal)
     return Nodes(points, vectors[0] ** 2)
 
 
@@ -163,8 +162,8 @@ def density_nodes(
     with np.errstate(all="ignore"):
         weights = np.concatenate([w for _, w in pieces]) * density(points)
     # Far nodes of a heavy tail would overflow in a moment to which they add nothing.
-    kept = np.isfinite(weights) & (weights > 1e-80)
-    points, weights = points[kept], weights[kept]
+    matters = np.isfinite(weights) & (weights > 1e-80)
+    points, weights = points[matters], weights[matters]
     return Nodes(points, weights / weights.sum())
 
 
@@ -179,8 +178,8 @@ def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Arr
         warnings.simplefilter("ignore")  # some laws complain at u = 1e-300, where nothing is lost
         points = np.concatenate([lower(u), upper(u)])
     weights = np.concatenate([weights, weights])
-    kept = np.isfinite(points) & (weights > 1e-80)
-    return Nodes(points[kept], weights[kept] / weights[kept].sum())
+    matters = np.isfinite(points) & (weights > 1e-80)
+    return Nodes(points[matters], weights[matters] / weights[matters].sum())
 
 
 def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
@@ -198,5 +197,65 @@ def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
             x = a + (b - a) / (1 + np.exp(-2 * s))
             dx = (b - a) * ds / (2 * np.cosh(s) ** 2)
     # A node that rounds onto an end of the support has no weight in double precision.
-    kept = np.isfinite(x) & np.isfinite(dx) & (dx > 0) & (x != a) & (x != b)
-    return x[kept], dx[kept] * step
+    inside = np.isfinite(x) & np.isfinite(dx) & (dx > 0) & (x != a) & (x != b)
+    return x[inside], dx[inside] * step
+
+
+Function = Callable[[Array], Array]
+ORDER = 16
+RESOLVED = 1e-11
+_GENERATIONS, _MOST = 52, 4096
+
+
+@lru_cache(maxsize=8)
+def gauss_legendre(order: int) -> tuple[Array, Array]:
+    """Gauss-Legendre points of [-1, 1] and their weights."""
+    return legendre.leggauss(order)
+
+
+@lru_cache(maxsize=1)
+def _highest() -> Array:
+    """Rows that give the two highest Legendre coefficients of values at the Gauss points."""
+    x, w = gauss_legendre(ORDER)
+    orders = np.arange(ORDER - 2, ORDER)
+    return np.asarray((orders[:, None] + 0.5) * legendre.legvander(x, ORDER - 1).T[orders] * w)
+
+
+def resolving_edges(
+    functions: Function,
+    first: Array,
+    resolved: float = RESOLVED,
+    floor: float = 1e-3,
+    narrowest: float = 1e-11,
+) -> Array:
+    """Increasing edges, ``first`` among them, between which functions are short polynomials.
+
+    ``functions`` takes points of any shape and returns shape (functions, *points.shape); what is
+    not finite counts as zero. Halving ends where the highest Legendre coefficients are ``resolved``
+    relative to the largest value of that function on the panel (or to ``floor`` times that on all
+    first panels), and at a width ``narrowest`` relative to 1 + |position|.
+    """
+    x, _ = gauss_legendre(ORDER)
+    edges = [np.asarray(first, dtype=float)]
+    low, high = edges[0][:-1], edges[0][1:]
+    everywhere: Array | None = None
+    before = np.full(low.size, np.inf)
+    for _ in range(_GENERATIONS):
+        t = low[:, None] + (high - low)[:, None] * (x + 1) / 2
+        with np.errstate(all="ignore"):
+            values = np.nan_to_num(functions(t), nan=0.0, posinf=0.0, neginf=0.0)
+        size = np.abs(values).max(axis=-1)
+        if everywhere is None:
+            everywhere = floor * size.max(axis=-1, keepdims=True)
+        highest = np.abs(np.sum(values[..., None, :] * _highest(), axis=-1)).max(axis=-1)
+        share = (highest / np.maximum(size, np.maximum(everywhere, 1e-300))).max(axis=0)
+        rough = (share > resolved) & (high - low > narrowest * (1 + np.abs(low + high) / 2))
+        # What halving does not make smaller is rounding.
+        rough &= (share > 1e3 * resolved) | (share < before / 4)
+        if not rough.any() or sum(f.size for f in edges) > _MOST:
+            break
+        middle = (low[rough] + high[rough]) / 2
+        edges.append(middle)
+        low, high = np.concatenate([low[rough], middle]), np.concatenate([middle, high[rough]])
+        before = np.tile(share[rough], 2)
+    return np.unique(np.concatenate(edges))

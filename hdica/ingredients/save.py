@@ -46,14 +46,14 @@ class Save:
         """Edges of the bins around ``x``, shape (len(x) + 1,), in 12 digits as coordinates are."""
         x = np.asarray(self.x, dtype=float)
         middle = (x[:-1] + x[1:]) / 2
-        found = np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
-        return np.array([float(f"{edge:.12g}") for edge in found])
+        edges = np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+        return np.array([float(f"{edge:.12g}") for edge in edges])
 
     @property
     def anything(self) -> bool:
         """Whether anything beyond the order parameters is kept."""
-        asked = self.snapshots, self.functionals, self.extra, self.bands, self.bias
-        return any(bool(one) for one in asked)
+        wishes = self.snapshots, self.functionals, self.extra, self.bands, self.bias
+        return any(bool(one) for one in wishes)
 
 
 NOTHING = Save()

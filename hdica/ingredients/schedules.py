@@ -1,4 +1,4 @@
-"""Step sizes: a number, or a function of the time t = k/n."""
+"""What varies with the time t = k/n: step sizes, signals, and features whose entries move."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.grammar import NO_NUMBERS
 from hdica.ingredients.plain import plain
-from hdica.ingredients.quadrature import increasing, numbers
+from hdica.ingredients.quadrature import increasing, is_number, numbers
 
 Array = NDArray[np.float64]
 ALLOWED = (
@@ -31,10 +31,6 @@ PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
 _HALVINGS = 60
 
 
-def _always(last: float) -> str:
-    return ""
-
-
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """A step size as a function of time.
@@ -48,7 +44,7 @@ class Schedule:
     value: Callable[[Array], Array]
     constant: float | None
     breaks: tuple[float, ...] = ()
-    refuses: Callable[[float], str] = _always
+    refuses: Callable[[float], str] = lambda last: ""
 
 
 def _check_largest(values: Any, name: str) -> None:
@@ -57,17 +53,16 @@ def _check_largest(values: Any, name: str) -> None:
         raise HdicaError(f"{name} = {most:g} is not allowed (at most {LARGEST:g})")
 
 
-def _number(tau: float, name: str) -> Schedule:
-    if not (math.isfinite(tau) and tau > 0):
+def _number(tau: float, name: str, zero: bool = False) -> Schedule:
+    if not zero and not (math.isfinite(tau) and tau > 0):
         raise HdicaError(f"{name} = {tau} is not allowed (a step size is a finite number > 0)")
     _check_largest(tau, name)
     return Schedule(lambda t: np.full(np.shape(t), tau), tau)
 
 
 def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
-    if not isinstance(spec, Mapping) or set(spec) != {"times", "values"}:
-        raise HdicaError(f"{name} = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
-    times, values = (numbers(spec[key]) for key in ("times", "values"))
+    fits = isinstance(spec, Mapping) and set(spec) == {"times", "values"}
+    times, values = (numbers(spec[key]) if fits else None for key in ("times", "values"))
     if times is None or values is None:
         raise HdicaError(f"{name} = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
     if values.size != times.size + 1 or not increasing(times):
@@ -77,8 +72,12 @@ def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
         )
     least = ">= 0" if zero else "> 0"
     if np.any(values < 0 if zero else values <= 0) or not np.all(np.isfinite(values)):
-        known = not zero and np.all(np.isfinite(values)) and values[0] > 0
-        floor = f"; for one that ends take a small one, such as {_floor(values):g}" if known else ""
+        falls_to_zero = not zero and np.all(np.isfinite(values)) and values[0] > 0
+        floor = (
+            f"; for one that ends take a small one, such as {_floor(values):g}"
+            if falls_to_zero
+            else ""
+        )
         raise HdicaError(
             f"{name}: step values {values.tolist()} are not allowed (all {least}{floor})"
         )
@@ -94,11 +93,8 @@ def _floor(tau: Array) -> float:
 
 
 def _not_allowed(name: str, spec: Any, zero: bool) -> HdicaError:
-    return HdicaError(
-        f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})"
-        if zero
-        else f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})"
-    )
+    allowed = ALLOWED_SIGNAL if zero else ALLOWED
+    return HdicaError(f"{name} = {spec!r} is not allowed (allowed: {allowed})")
 
 
 def _of_formula(
@@ -136,12 +132,15 @@ def _of_formula(
             middle = (low + high) / 2
             low, high = (middle, high) if allowed(np.array(middle)) else (low, middle)
         far = float(t[~fine][-1])
-        value = float(formula.value(np.array(far)))
+        value, floor = float(formula.value(np.array(far))), ""
+        # At a step size of zero the noise of the limit vanishes, and its density has no width.
+        if not zero and np.all(np.isfinite(tau)):
+            floor = f"; a step size that falls to zero needs a floor: max({spec}, {_floor(tau):g})"
         return (
             f"{name} = {spec!r} is not allowed with times up to {last:.6g} (it stops being {what} "
             f"at t = {high:.6g} and is {'no number' if math.isnan(value) else f'{value:.4g}'} at "
             f"t = {far:.6g}"
-            f"{'' if zero else _with_floor(spec, tau)})"
+            f"{floor})"
         )
 
     if formula.coefficients is not None and formula.coefficients.size == 1 and not zero:
@@ -155,58 +154,112 @@ def _of_formula(
     return Schedule(formula.value, None, formula.kinks, refuses)
 
 
-def _with_floor(spec: str, tau: Array) -> str:
-    """What to write instead of a step size that falls to zero; empty for one that is undefined.
-
-    At a step size of zero the noise g of the limit vanishes, and its density has no width that
-    cells could resolve: it is not followed to there, but as near to it as one likes.
-    """
-    if not np.all(np.isfinite(tau)):
-        return ""
-    return f"; a step size that falls to zero needs a floor: max({spec}, {_floor(tau):g})"
-
-
-def make_signal(
-    spec: Any, constants: Mapping[str, float] | None = None, name: str = "omega"
-) -> Schedule:
-    """A signal strength as a function of time: as :func:`make_schedule`, but 0 is allowed."""
-    spec = plain(spec)
-    if isinstance(spec, int | float) and not isinstance(spec, bool):
-        if not 0 <= spec < math.inf:
-            raise HdicaError(f"{name} = {spec!r} is not allowed (a finite number >= 0)")
-        fixed = float(spec)
-        _check_largest(fixed, name)
-        return Schedule(lambda t: np.full(np.shape(t), fixed), fixed)
-    if isinstance(spec, Mapping) and set(spec) == {"steps"}:
-        return _steps(spec["steps"], name, zero=True)
-    if not isinstance(spec, str):
-        raise _not_allowed(name, spec, zero=True)
-    return _of_formula(spec, constants, name, zero=True)
-
-
 def clock_of(*schedules: Schedule) -> Schedule:
     """The time 1 + t itself, which jumps of any of the schedules interrupt.
 
     In place of a step size in limits whose coefficients depend on more than one schedule. It is
     positive, as step sizes are.
     """
-    breaks = sorted({b for one in schedules for b in one.breaks})
+    breaks = sorted({b for schedule in schedules for b in schedule.breaks})
     return Schedule(lambda t: 1.0 + np.asarray(t, dtype=float), None, tuple(breaks))
 
 
 def make_schedule(
-    spec: Any, constants: Mapping[str, float] | None = None, name: str = "tau"
+    spec: Any, constants: Mapping[str, float] | None = None, name: str = "tau", zero: bool = False
 ) -> Schedule:
     """The schedule that a study names: a number, a formula in ``t``, or ``{"steps": ...}``.
 
     ``constants`` are numbers for names in the formula, ``name`` is what the system calls its step
-    size.
+    size; values must be > 0, or >= 0 with ``zero``.
     """
     spec = plain(spec)
-    if isinstance(spec, int | float) and not isinstance(spec, bool):
-        return _number(float(spec), name)
+    if is_number(spec):
+        if zero and not 0 <= spec < math.inf:
+            raise HdicaError(f"{name} = {spec!r} is not allowed (a finite number >= 0)")
+        return _number(float(spec), name, zero)
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:
-        return _steps(spec["steps"], name)
+        return _steps(spec["steps"], name, zero)
     if not isinstance(spec, str):
-        raise _not_allowed(name, spec, zero=False)
-    return _of_formula(spec, constants, name, zero=False)
+        raise _not_allowed(name, spec, zero)
+    return _of_formula(spec, constants, name, zero)
+
+
+def make_signal(
+    spec: Any, constants: Mapping[str, float] | None = None, name: str = "omega"
+) -> Schedule:
+    """A signal strength as a function of time: as :func:`make_schedule`, but 0 is allowed."""
+    return make_schedule(spec, constants, name, zero=True)
+
+
+ALLOWED_MOTIONS = (
+    "{exchange: rate}, {jumps: {times: [t1, ...], share: s}}, or both; or null for a feature that "
+    "stays"
+)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How the entries of a feature change places, which keeps them all, and |xi|^2, as they are.
+
+    Parameters
+    ----------
+    rate
+        delta: how often an entry changes places with another, per unit of time t = k/n. Pairs are
+        exchanged at random times, delta/2 of them a step on average.
+    jumps
+        Times at which a share of the entries is permuted at random.
+    share
+        That share.
+    """
+
+    rate: float = 0.0
+    jumps: tuple[float, ...] = ()
+    share: float = 0.0
+
+    @property
+    def moves(self) -> bool:
+        """Whether anything moves."""
+        return self.rate > 0 or bool(self.jumps)
+
+
+STILL = Motion()
+
+
+def _jump_times(spec: Any) -> tuple[tuple[float, ...], float]:
+    if not isinstance(spec, Mapping) or set(spec) != {"times", "share"}:
+        raise HdicaError(
+            f"motion: jumps = {spec!r} is not allowed (allowed: {{times: [t1, ...], share: s}})",
+            ["motion"],
+        )
+    times, share = numbers(spec["times"]), spec["share"]
+    if times is None or not times.size or not increasing(times):
+        raise HdicaError(
+            f"motion: times = {spec['times']!r} is not allowed (increasing times > 0)", ["motion"]
+        )
+    if not is_number(share) or not 0 < share <= 1:
+        raise HdicaError(f"motion: share = {share!r} is not allowed (0 < share <= 1)", ["motion"])
+    return tuple(times.tolist()), float(share)
+
+
+def make_motion(spec: Any) -> Motion:
+    """The motion that a study names.
+
+    None: the feature stays. ``{"exchange": delta}``: pairs of entries change places at random
+    times, each entry at the rate delta per unit of time. ``{"jumps": {"times", "share"}}``: at each
+    of the times a share of the entries, drawn anew, is permuted at random. Both can be given.
+    """
+    spec = plain(spec)
+    if spec is None:
+        return STILL
+    if not isinstance(spec, Mapping) or not spec or not set(spec) <= {"exchange", "jumps"}:
+        near = suggestion(spec, ("exchange", "jumps"), ALLOWED_MOTIONS)
+        raise HdicaError(f"motion = {spec!r} is not allowed ({near})", ["motion"])
+    jumps, share = _jump_times(spec["jumps"]) if "jumps" in spec else ((), 0.0)
+    rate = spec.get("exchange", 0.0)
+    if not is_number(rate) or not 0 <= rate < math.inf:
+        raise HdicaError(
+            f"motion: exchange = {rate!r} is not allowed (a finite number >= 0, exchanges of an "
+            "entry per unit of time)",
+            ["motion"],
+        )
+    return Motion(float(rate), jumps, share)

@@ -11,16 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.held import VECTOR
-from hdica.ingredients.plain import plain
-from hdica.ingredients.priors import Prior
-from hdica.ingredients.quadrature import dot
+from hdica.ingredients.plain import VECTOR, plain
+from hdica.ingredients.prior import Prior, normalised
+from hdica.ingredients.priors import of_length
+from hdica.ingredients.quadrature import dot, is_number
 
 Array = NDArray[np.float64]
 NAMES = ("overlap", "normal", VECTOR)
 ALLOWED = (
     "{overlap: Q0} with -1 <= Q0 <= 1, {overlap: Q0, exact: true}, or "
     "{normal: {mean: m, var: v}} with v >= 0"
+)
+NOT_NORMAL = (
+    "is a vector, whose entries follow no normal law given those of the feature, as the densities "
+    "of this method do at t = 0 (the methods 'vector', 'chain' and 'ode' take any start)"
 )
 
 
@@ -49,20 +53,16 @@ class Start:
     bias: Callable[[Prior], float] = lambda prior: 0.0
 
 
-def _on_sphere(x: Array) -> Array:
-    return np.asarray(x * math.sqrt(x.size / dot(x, x)))
-
-
 def _overlap(q0: float, exact: bool) -> Start:
     rest = math.sqrt(1 - q0 * q0)
 
     def sampled(rng: np.random.Generator, xi: Array) -> Array:
-        return _on_sphere(q0 * xi + rest * rng.standard_normal(xi.size))
+        return normalised(q0 * xi + rest * rng.standard_normal(xi.size))
 
     def rotated(rng: np.random.Generator, xi: Array) -> Array:
         z = rng.standard_normal(xi.size)
         z -= xi * (dot(xi, z) / xi.size)
-        return q0 * xi + rest * _on_sphere(z)
+        return q0 * xi + rest * normalised(z)
 
     def drawn(rng: np.random.Generator, n: int) -> float:
         # The component of q0 xi + rest z along xi, and the squared length of the rest.
@@ -87,7 +87,7 @@ def _normal(mean: float, var: float) -> Start:
     norm = mean**2 + var
 
     def estimate(rng: np.random.Generator, xi: Array) -> Array:
-        return _on_sphere(mean + math.sqrt(var) * rng.standard_normal(xi.size))
+        return normalised(mean + math.sqrt(var) * rng.standard_normal(xi.size))
 
     def overlap(prior: Prior) -> float:
         return mean * float(prior.nodes.mean(prior.nodes.points)) / math.sqrt(norm)
@@ -116,12 +116,6 @@ def _normal(mean: float, var: float) -> Start:
     )
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) < 1e300
-
-
 def make_start(spec: Mapping[str, Any]) -> Start:
     """The start that a study names.
 
@@ -132,7 +126,7 @@ def make_start(spec: Mapping[str, Any]) -> Start:
     spec = plain(spec)
     if isinstance(spec, Mapping) and "overlap" in spec and set(spec) <= {"overlap", "exact"}:
         q0, exact = spec["overlap"], spec.get("exact", False)
-        if not _is_number(q0) or abs(q0) > 1:
+        if not is_number(q0) or not abs(q0) <= 1:
             raise HdicaError(f"start: overlap = {q0!r} is not allowed (-1 <= Q0 <= 1)")
         if not isinstance(exact, bool):
             raise HdicaError(f"start: exact = {exact!r} is not allowed (true or false)")
@@ -141,7 +135,24 @@ def make_start(spec: Mapping[str, Any]) -> Start:
         law = spec["normal"]
         if isinstance(law, Mapping) and set(law) == {"mean", "var"}:
             mean, var = law["mean"], law["var"]
-            finite = _is_number(mean) and _is_number(var) and var >= 0
-            if finite and 0 < float(mean) * float(mean) + var < math.inf:
+            fits = all(is_number(v) and abs(v) < 1e300 for v in (mean, var)) and var >= 0
+            if fits and 0 < float(mean) * float(mean) + var < math.inf:
                 return _normal(float(mean), float(var))
     raise unknown_word("start", spec, NAMES, ALLOWED)
+
+
+def vector_start(values: Array) -> Start:
+    """The estimate that begins with these entries, shape (n,), times what makes |x|^2 = n."""
+    x = normalised(values)
+
+    def estimate(rng: np.random.Generator, xi: Array) -> Array:
+        return of_length(x, "start", xi.size)
+
+    def overlap(prior: Prior) -> float:
+        # Of a feature that is not drawn: its entries are known, and so is the joint law.
+        return dot(prior.feature(np.random.default_rng(0), x.size), x) / x.size
+
+    def conditional(xi: Array) -> tuple[Array, float]:
+        raise HdicaError(f"start {NOT_NORMAL}")
+
+    return Start(VECTOR, estimate, overlap, lambda prior: 0.0, conditional, length=x.size)

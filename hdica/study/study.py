@@ -289,7 +289,7 @@ def _check_save(study: StudySchema) -> None:
 
 def _check_functionals(study: StudySchema) -> None:
     """Read every functional with the constants of the systems."""
-    from hdica.ingredients.functionals import parse_functional
+    from hdica.ingredients.formula import parse_functional
 
     constants = getattr(study.space.at(), "constants", {})
     for name, formula in study.save_spec().functionals.items():

@@ -20,8 +20,7 @@ from hdica.ingredients.plain import is_number
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
-from hdica.ingredients.starts import Start, make_start
-from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wrong_length
+from hdica.ingredients.starts import NOT_NORMAL, Start, make_start, vector_start
 from hdica.inputs.data_input import Reads
 from hdica.inputs.samples import SAMPLES, samples_input, vector_input
 from hdica.systems.parameters import constants_of
@@ -143,12 +142,12 @@ def _start_of(spec: Mapping[str, Any]) -> Start:
 
 @lru_cache(maxsize=16)
 def _vector_prior(text: str) -> Prior:
-    return vector_prior(held(json.loads(text)))
+    return vector_prior(vector_of(json.loads(text)))
 
 
 @lru_cache(maxsize=16)
 def _vector_start(text: str) -> Start:
-    return vector_start(held(json.loads(text)))
+    return vector_start(vector_of(json.loads(text)))
 
 
 def canonical(spec: object) -> str:

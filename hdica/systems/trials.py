@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
-from hdica.ingredients.held import ARRAY, VECTOR
+from hdica.ingredients.plain import ARRAY, VECTOR
 from hdica.ingredients.save import Save
 from hdica.systems.method import P, Run, RunAll, Simulation, Together, Trial
 from hdica.systems.outputs import Array, PointResult

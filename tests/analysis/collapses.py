@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.limits.collapse.laws import LAWS
+from hdica.limits.collapse import LAWS
 from tests.analysis import toy
 from tests.analysis.escapes import group
 

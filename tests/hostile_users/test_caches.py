@@ -36,7 +36,7 @@ class Bait:
 
 def compiled(package: Path, cache: Path, umask: int = 0o022, **variables: str) -> str:
     """Load one compiled function in a fresh process; what is said."""
-    code = "import hdica.limits.mean_field.density.interpolation as d; print(d.__file__)"
+    code = "import hdica.limits.mean_field.density.kernels as d; print(d.__file__)"
     given = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(cache)}
     given |= {"NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "", **variables}
     done = subprocess.run(

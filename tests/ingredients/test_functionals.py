@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.formula import parse_formula, parse_functional
 from tests.ingredients.test_formula import HOSTILE
 
 CASES = {

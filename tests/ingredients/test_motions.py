@@ -3,7 +3,7 @@
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.ingredients.motions import STILL, Motion, make_motion
+from hdica.ingredients.schedules import STILL, Motion, make_motion
 
 
 def test_motions():

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.formula import parse_formula, parse_functional
 from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.schedules import make_schedule
 

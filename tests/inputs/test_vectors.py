@@ -59,19 +59,19 @@ def test_the_same_vector_gives_the_same_bits(data):
 
 
 def test_of_very_many_distinct_entries_neighbours_are_taken_together(monkeypatch):
-    from hdica.ingredients import vectors
+    from hdica.ingredients import priors
 
     values = np.random.default_rng(0).normal(size=2**14)
-    every = vectors.vector_prior(values).nodes
+    every = priors.vector_prior(values).nodes
     counted = []
 
     def sided(nodes, atoms, label):
         counted.append(nodes.points.size)
-        return slabs.sided(nodes, atoms, label)
+        return prior_module.sided(nodes, atoms, label)
 
-    monkeypatch.setattr(vectors, "MOST", 2**11)
-    monkeypatch.setattr(vectors, "sided", sided)
-    few = vectors.vector_prior(values).nodes
+    monkeypatch.setattr(priors, "MOST", 2**11)
+    monkeypatch.setattr(priors, "sided", sided)
+    few = priors.vector_prior(values).nodes
     assert counted == [2**11]
     assert few.mean(np.abs(few.points)) == pytest.approx(every.mean(np.abs(every.points)), abs=1e-4)
 
@@ -81,7 +81,7 @@ def test_short_vectors_are_written_out_and_long_ones_are_not(data):
     assert short == {"vector": [1.0] * 5}
     named = vector_input({"vector": long}, "prior")
     assert set(named["vector"]) == {"n", "sha256"}
-    assert np.array_equal(held(named), long)
+    assert np.array_equal(vector_of(named), long)
     assert vector_input(named, "prior") == named
     assert vector_input({"sparse": 0.1}, "prior") == {"sparse": 0.1}
 

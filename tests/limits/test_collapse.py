@@ -11,10 +11,19 @@ import pytest
 from scipy import special
 
 from hdica.errors import HdicaError
-from hdica.limits.collapse import at_n
-from hdica.limits.collapse.at_n import fall_time, steady_square, success_odds
-from hdica.limits.collapse.forms import fold_of, pitchfork_of, separatrix_of
-from hdica.limits.collapse.laws import fold, law, pitchfork, separatrix
+from hdica.limits import collapse
+from hdica.limits.collapse import (
+    fall_time,
+    fold,
+    fold_of,
+    law,
+    pitchfork,
+    pitchfork_of,
+    separatrix,
+    separatrix_of,
+    steady_square,
+    success_odds,
+)
 from hdica.systems.online_ica import system as ica
 from hdica.systems.sparse_pca import system as pca
 
@@ -188,6 +197,6 @@ def test_odds_have_an_error_that_holds(spread: float, monkeypatch: pytest.Monkey
     assert edge is not None
     asked = (drift, second, EDGE["tau"], 1000, edge, (edge.q + edge.width(1000), spread / 1000))
     odds, error = success_odds(*asked)
-    monkeypatch.setattr(at_n, "_PANELS", 9600)
+    monkeypatch.setattr(collapse, "_PANELS", 9600)
     assert abs(success_odds(*asked)[0] - odds) <= error + 1e-12
     assert error < 1e-7

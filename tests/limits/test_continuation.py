@@ -6,8 +6,7 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.limits.mean_field.steady.states import overlaps, steady_states
-from hdica.limits.mean_field.transitions.continuation import branches, transitions
-from hdica.limits.mean_field.transitions.critical_curves import transition_curve
+from hdica.limits.mean_field.transitions.continuation import branches, transition_curve, transitions
 from tests.limits.families import ica, oist
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/steady_states.json").read_text())

@@ -9,9 +9,7 @@ from scipy.integrate import solve_ivp
 
 import hdica
 from hdica.finite.random.streams import normal_numbers
-from hdica.limits.mean_field.entries.coefficients import Coefficients
-from hdica.limits.mean_field.entries.order import order_of
-from hdica.limits.mean_field.entries.walk import Walk, first_entries
+from hdica.limits.mean_field.entries import Coefficients, Walk, first_entries, order_of
 from hdica.systems.online_ica.system import mean_field
 
 TAU, M4, M6 = 0.04, 1.8, 27 / 7
@@ -39,8 +37,8 @@ def walked(system, last, count, n, *, seed=0, sign=1.0, noise=1.0):
     first = first_entries(field, xi, rng)
     if sign < 0:
         object.__setattr__(field, "pull", field.pull.times(-1.0))
-    told = Coefficients(field, order, n)
-    walk = Walk(told, xi, first.copy(), lambda size: noise * rng.standard_normal(size))
+    coefficients = Coefficients(field, order, n)
+    walk = Walk(coefficients, xi, first.copy(), lambda size: noise * rng.standard_normal(size))
     assert walk.advance(0, round(n * last)) == round(n * last)
     return xi, first, walk.z
 

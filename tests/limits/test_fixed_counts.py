@@ -20,7 +20,7 @@ from scipy.special import roots_legendre
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.ingredients import mixtures, quadrature, sources
+from hdica.ingredients import laws, quadrature, sources
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
@@ -29,12 +29,11 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.limits.diffusion import densities
-from hdica.limits.mean_field.entries import order
+from hdica.limits.mean_field import entries
 from hdica.limits.mean_field.steady import laplace_kernels, states
 from hdica.limits.mean_field.steady.closure import close
 from hdica.limits.mean_field.steady.confinement import confinement
-from hdica.limits.mean_field.steady.graded import graded_modes
-from hdica.limits.mean_field.steady.modes import relaxation_modes
+from hdica.limits.mean_field.steady.stability import graded_modes, relaxation_modes
 from hdica.limits.mean_field.transitions import landscape
 from hdica.limits.passage import chain as exact
 from hdica.limits.passage.step import Points, step_of
@@ -133,7 +132,7 @@ def test_the_table_of_the_manual_is_that_list():
 
 def test_every_doubled_count_is_listed_as_such():
     doubled = {file for kind, file, *_ in listed() if kind == "twice"}
-    rules = {f"ingredients/{name}" for name in ("sources", "mixtures", "quadrature")}
+    rules = {f"ingredients/{name}" for name in ("sources", "laws", "quadrature")}
     assert doubled - rules == {module.replace(".", "/") for module, *_ in COUNTS}
 
 
@@ -207,7 +206,7 @@ def path():
         omega=1.0, prior="dense", tau=0.5, regularizer="0.1*x", start={"overlap": 0.1}
     )
     field, last = mean_field(system), 40.0
-    return order.order_of(field, last, order.KNOTS).at(np.linspace(0.0, last, 331))[0]
+    return entries.order_of(field, last, entries.KNOTS).at(np.linspace(0.0, last, 331))[0]
 
 
 STEEP = "0.5*sign(x) + tanh(20*x)"
@@ -250,7 +249,7 @@ COUNTS = [  # the number of so few is wrong, twice as many change the result by 
         *("systems.tensorial_ica.fluctuation", "NODES", 4),
         *(partial(levels, "0.001/(1 + t/100)"), 1e-9),
     ),
-    ("limits.mean_field.entries.order", "KNOTS", 20, path, 1e-6),
+    ("limits.mean_field.entries", "KNOTS", 20, path, 1e-6),
     ("ingredients.contrasts", "_NODES", 2, partial(hermite, "log(cosh(3*s))"), 1e-12),
     ("ingredients.contrasts", "_NODES", 2, partial(hermite, "s**2/(1 + 9*s**2)"), 1e-12),
 ]
@@ -400,7 +399,7 @@ def test_a_random_start_that_reaches_the_threshold_is_in_the_error(monkeypatch):
 
 def twice_nodes(monkeypatch):
     """Rules of sources with twice their nodes."""
-    for room in (sources, mixtures):
+    for room in (sources, laws):
         rule = room.gaussian_nodes
         monkeypatch.setattr(room, "gaussian_nodes", lambda order, r=rule: r(2 * order))
     even = sources.uniform_nodes
@@ -416,7 +415,7 @@ def twice_nodes(monkeypatch):
         partial(sources._student, 5.0),
         partial(sources._bernoulli_gaussian, 0.1),
         lambda: SimpleNamespace(
-            nodes=mixtures._rule(*np.array([[0.4, 0.6], [-1.2, 0.8], [0.05, 0.3]]))
+            nodes=laws._rule(*np.array([[0.4, 0.6], [-1.2, 0.8], [0.05, 0.3]]))
         ),
     ],
 )

@@ -17,9 +17,9 @@ from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
 from hdica.limits.mean_field.density import march as density_march
-from hdica.limits.mean_field.density import problem as density_problem
-from hdica.limits.mean_field.density.problem import posed
+from hdica.limits.mean_field.density import state as density_state
 from hdica.limits.mean_field.density.solve import solve
+from hdica.limits.mean_field.density.state import posed
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.overlap import drift as overlap
 
@@ -292,7 +292,7 @@ def test_mirror_images_among_the_nodes_are_solved_once(monkeypatch, prior):
         "tolerance": 1e-4,
     }
     half = solve(field, times, **asked)
-    monkeypatch.setattr(density_problem, "_symmetric", lambda *_: False)
+    monkeypatch.setattr(density_state, "_symmetric", lambda *_: False)
     whole = solve(field, times, **asked)
     assert half.cells < 0.7 * whole.cells
     assert half.q == pytest.approx(whole.q, abs=1e-11)

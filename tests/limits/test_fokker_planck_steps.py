@@ -9,17 +9,23 @@ import pytest
 from scipy.integrate import quad
 
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.mean_field.density.grid import Windows, carried, make_lattice, make_mesh
+from hdica.limits.mean_field.density.grid import (
+    GAP,
+    GAP_MIDDLE,
+    GAP_PHI,
+    PUSH,
+    Windows,
+    carried,
+    interpolated,
+    make_lattice,
+    make_mesh,
+)
 from hdica.limits.mean_field.density.kernels import bernoulli, push, rates, resolve
-from hdica.limits.mean_field.density.law_of_x import interpolated
-from hdica.limits.mean_field.density.layout import PUSH
-from hdica.limits.mean_field.density.march import Piece, advance, cut
-from hdica.limits.mean_field.density.problem import Problem
-from hdica.limits.mean_field.density.record import Record
-from hdica.limits.mean_field.density.scales import lengths
-from hdica.limits.mean_field.density.state import begin
-from hdica.limits.mean_field.density.walk import fit
-from hdica.limits.numerics.romberg import romberg
+from hdica.limits.mean_field.density.loop import fit
+from hdica.limits.mean_field.density.march import Piece, Record, advance, cut
+from hdica.limits.mean_field.density.solve import lengths
+from hdica.limits.mean_field.density.state import Problem, begin
+from hdica.limits.numerics.solvers import romberg
 from tests.limits.test_fokker_planck import sparse_pca
 
 # Q(1) without a regularizer: dQ/dt = Q (1 - Q^2)/2 - Q (1 + Q^2)/8 at tau = 1/2, omega = 1.
@@ -205,7 +211,9 @@ def test_mean_of_phi_between_centres():
     for f in (5, 20, 33):
         low, high = mesh.x[f - 1], mesh.x[f]
         exact = quad(lambda x: float(phi.value(x)), low, high, points=[mesh.faces[f]])[0]
-        assert mesh.phi[f] == pytest.approx(exact / (high - low), abs=1e-9)
+        assert mesh.table[GAP_PHI, f] / mesh.table[GAP, f] == pytest.approx(
+            exact / (high - low), abs=1e-9
+        )
 
 
 def test_masses_move_to_other_windows_without_loss():
@@ -266,11 +274,12 @@ def test_rates_beyond_the_series_are_those_of_the_bernoulli_function(drift):
     right, left = np.empty(60), np.empty(60)
     cells = (mesh.table, mesh.offsets, mesh.lows, np.ones(1))
     rates(right, left, np.empty(60), *cells, drift, 0.7, 0.3, 0.25, 0.1)
-    w = (drift - 0.7 * mesh.phi - 0.3 * mesh.middle) * mesh.gap / 0.25
+    gap, phi, middle = mesh.table[GAP], mesh.table[GAP_PHI], mesh.table[GAP_MIDDLE]
+    w = (drift * gap - 0.7 * phi - 0.3 * middle) / 0.25
     assert np.abs(w[1:-1]).max() > 1 > np.abs(w[1:-1]).min()
     for i in range(1, 60):
         back, forth = bernoulli(w[i])
-        k = 0.1 * 0.25 / mesh.gap[i]
+        k = 0.1 * 0.25 / gap[i]
         assert right[i] == pytest.approx(k * forth / mesh.dx[i - 1], rel=1e-11, abs=1e-300)
         assert left[i] == pytest.approx(k * back / mesh.dx[i], rel=1e-11, abs=1e-300)
 

@@ -6,11 +6,10 @@ import pytest
 
 import hdica
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.mean_field.steady import modes as module
+from hdica.limits.mean_field.steady import stability as module
 from hdica.limits.mean_field.steady.closure import close
 from hdica.limits.mean_field.steady.confinement import confinement
-from hdica.limits.mean_field.steady.graded import graded_modes
-from hdica.limits.mean_field.steady.modes import PANELS, relaxation_modes
+from hdica.limits.mean_field.steady.stability import PANELS, graded_modes, relaxation_modes
 from hdica.limits.mean_field.steady.states import steady_states
 from hdica.systems.registry import record_of
 

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 import hdica
-from hdica.limits.overlap.fixed_points import find_folds
-from hdica.limits.overlap.holds import repelling
+from hdica.limits.overlap.fixed_points import find_folds, repelling
 from hdica.systems.online_ica.system import drift
 
 RUNS = 1000

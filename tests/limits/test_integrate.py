@@ -8,7 +8,7 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import make_schedule
-from hdica.limits.numerics.integrate import LOOSEST, integrate
+from hdica.limits.numerics.solvers import LOOSEST, integrate
 
 ONE = make_schedule("1")
 TIMES = np.array([0.0, 0.5, 10.0])
@@ -39,8 +39,8 @@ def test_both_methods_agree_where_both_can_be_afforded(monkeypatch):
     flow, _ = pulled(1e3)
     begin = (flow, ONE, np.array([2.0, 0.0]), TIMES)
     explicit = integrate(*begin, 1e-11)
-    monkeypatch.setattr("hdica.limits.numerics.integrate.MOST", 2000)
-    monkeypatch.setattr("hdica.limits.numerics.integrate.LOOKS", 100)
+    monkeypatch.setattr("hdica.limits.numerics.solvers.MOST", 2000)
+    monkeypatch.setattr("hdica.limits.numerics.solvers.LOOKS", 100)
     implicit = integrate(*begin, 1e-11)
     assert not np.array_equal(implicit.states, explicit.states)
     assert np.abs(implicit.states - explicit.states).max() < 1e-8

@@ -14,9 +14,8 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
+from hdica.limits.mean_field import particles
 from hdica.limits.mean_field.family import OVERLAP, PENALTY, MeanField
-from hdica.limits.mean_field.particles import run as particles
-from hdica.limits.mean_field.particles import step as particle_step
 from hdica.limits.overlap.drift import Drift, solve
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/particles.json").read_text())
@@ -190,7 +189,7 @@ def test_matching_takes_most_of_the_noise_and_of_the_bias_away(monkeypatch):
     golden, count, seeds = GOLDEN["ica_l1"], 200, range(300)
     times, exact = [40.0], golden["Q"][golden["t"].index(40.0)]
     matched = paths(cubic(), times, count, seeds, step=0.1)[:, 0]
-    monkeypatch.setattr(particle_step, "matched", lambda w, xi, z: w)
+    monkeypatch.setattr(particles, "matched", lambda w, xi, z: w)
     monkeypatch.setattr(particles, "matched", lambda w, xi, z: w)
     independent = paths(cubic(), times, count, seeds, step=0.1)[:, 0]
     assert matched.std() < independent.std() / 10
@@ -273,12 +272,12 @@ def test_the_velocity_is_gamma_of_equation_15_word_by_word():
     """Wang and Lu 2017, with phi = 0.27 sign(x), tau = 0.5 and Lambda = 2 g."""
     limit, rng = sparse_pca(), np.random.default_rng(5)
     xi, z = limit.prior.feature(rng, 200), rng.standard_normal(200)
-    now = particle_step.cloud(limit, xi, z)
+    now = particles.cloud(limit, xi, z)
     assert (now.q, now.r) == pytest.approx((np.mean(xi * z), 0.27 * np.mean(np.abs(z))), rel=1e-12)
     for q, r in ((now.q, now.r), (0.6, 0.2)):
         spread = 0.25 * (1 + q * q)
         gamma = 0.5 * q * xi - 0.27 * np.sign(z) - z * (0.5 * q * q - r + spread / 2)
-        found = particle_step.velocity(limit, xi, now, (q, r), 0.5)
+        found = particles.velocity(limit, xi, now, (q, r), 0.5)
         assert found == pytest.approx(gamma, rel=1e-12)
         assert 2 * limit.diffusion(q, 0.5) == pytest.approx(spread, rel=1e-12)
 
@@ -286,8 +285,8 @@ def test_the_velocity_is_gamma_of_equation_15_word_by_word():
 def test_steps_end_at_jumps_and_do_not_creep_up_to_them():
     limit = cubic("0", {"steps": {"times": [7.3, 21.0], "values": [0.03, 0.08, 0.05]}})
     xi = np.ones(50)
-    z = particle_step.on_sphere(0.7 * xi + np.random.default_rng(0).standard_normal(50))
-    path = particle_step.steps(limit, xi, z, np.random.default_rng(1), 0.1)
+    z = particles.normalised(0.7 * xi + np.random.default_rng(0).standard_normal(50))
+    path = particles.steps(limit, xi, z, np.random.default_rng(1), 0.1)
     taken = list(itertools.takewhile(lambda step: step.t < 30.0, path))
     ends, lengths = [s.end for s in taken], np.array([s.end - s.t for s in taken])
     assert {7.3, 21.0} <= set(ends)

@@ -8,10 +8,10 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.parts import composite_rule, part_edges
+from hdica.ingredients.laws import composite_rule, part_edges
 from hdica.ingredients.sources import make_source
 from hdica.limits.averages.expectations import averages, gain_at, power_at
-from hdica.limits.numerics.halves import Halves, fitted, joined
+from hdica.limits.numerics.series import Halves, fitted, joined
 from tests.limits.independent_averages import FUNCTIONS, gain_and_power
 
 SPARSE = {"bernoulli_gaussian": 0.05}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.formula import parse_functional
 from hdica.limits.mean_field.density.solve import solve
 from hdica.systems.registry import record_of
 

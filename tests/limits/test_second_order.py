@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import hdica
+from hdica.ingredients.contrasts import parse_push
 from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.pushes import parse_push
 from hdica.ingredients.sources import make_source
-from hdica.limits.averages.products import normal_products, products_of
-from hdica.limits.overlap.second_order import second_order
+from hdica.limits.averages.expectations import normal_products, products_of
+from hdica.limits.overlap.drift import second_order
 
 CUBE = parse_formula("x**3")
 EXACT = {"overlap": 0.8, "exact": True}

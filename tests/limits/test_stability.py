@@ -2,11 +2,14 @@ import numpy as np
 import pytest
 
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.mean_field.steady.boltzmann import moments
-from hdica.limits.mean_field.steady.closure import close
+from hdica.limits.mean_field.steady.closure import close, moments
 from hdica.limits.mean_field.steady.confinement import confinement
-from hdica.limits.mean_field.steady.modes import relaxation_modes
-from hdica.limits.mean_field.steady.stability import Linearisation, linearise, stability
+from hdica.limits.mean_field.steady.stability import (
+    Linearisation,
+    linearise,
+    relaxation_modes,
+    stability,
+)
 from hdica.limits.mean_field.steady.states import steady_states
 from tests.limits.families import density, ica, oist
 

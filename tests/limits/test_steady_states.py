@@ -10,14 +10,13 @@ from scipy.special import erfcx
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.motions import make_motion
 from hdica.ingredients.quadrature import panel_nodes
-from hdica.limits.mean_field.steady.boltzmann import moments
-from hdica.limits.mean_field.steady.closure import close, multiplier
+from hdica.ingredients.schedules import make_motion
+from hdica.limits.mean_field.steady.closure import close, moments, multiplier
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.laplace_kernels import half_line
 from hdica.limits.mean_field.steady.states import densities, steady_states
-from hdica.limits.numerics.zeros import find_zeros
+from hdica.limits.numerics.solvers import find_zeros
 from tests.limits.families import MOMENTS, density, ica, oist
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/steady_states.json").read_text())

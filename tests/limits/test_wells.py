@@ -6,11 +6,9 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.mean_field.steady.boltzmann import moments
-from hdica.limits.mean_field.steady.closure import close
+from hdica.limits.mean_field.steady.closure import close, edges, moments
 from hdica.limits.mean_field.steady.confinement import confinement
-from hdica.limits.mean_field.steady.panels import edges
-from hdica.limits.numerics import work
+from hdica.limits.numerics import solvers
 from hdica.systems.online_ica.system import mean_field
 
 LEVELLING = hdica.OnlineICA(
@@ -82,13 +80,13 @@ def test_transitions_of_a_regularizer_that_levels_off():
 def test_a_search_ends_with_a_sentence_where_it_takes_too_much(
     monkeypatch, call, what, regularizer
 ):
-    monkeypatch.setattr(work, "MOST", 20_000)
+    monkeypatch.setattr(solvers, "MOST_POINTS", 20_000)
     with pytest.raises(HdicaError, match=f"^{what} were not found within the work .* narrower"):
         call(LEVELLING.model_copy(update={"regularizer": regularizer, "tau": 0.02}))
 
 
 def test_the_work_of_one_call_is_not_that_of_the_next():
     for _ in range(2):
-        with work.bounded("these"):
-            work.spend(work.MOST // 2)
-    work.spend(2 * work.MOST)
+        with solvers.bounded("these"):
+            solvers.spend(solvers.MOST_POINTS // 2)
+    solvers.spend(2 * solvers.MOST_POINTS)

@@ -7,6 +7,7 @@ import dis
 import functools
 import importlib
 import inspect
+import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +20,12 @@ PACKAGE = Path(importlib.import_module("hdica").__file__).parent
 
 @functools.cache
 def folders() -> tuple[str, ...]:
-    """Packages with a version of their own."""
+    """Packages and modules with a version of their own."""
     found = []
-    for path in PACKAGE.rglob("__init__.py"):
-        name = ".".join(("hdica", *path.parent.relative_to(PACKAGE).parts))
-        if hasattr(importlib.import_module(name), "VERSION") and name != "hdica":
-            found.append(name)
+    for path in PACKAGE.rglob("*.py"):
+        if re.search(r"^VERSION = \d+$", path.read_text(), re.MULTILINE):
+            parts = path.relative_to(PACKAGE).with_suffix("").parts
+            found.append(".".join(("hdica", *parts)).removesuffix(".__init__"))
     return tuple(sorted(found))
 
 

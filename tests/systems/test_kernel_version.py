@@ -42,7 +42,7 @@ def sources(folder: str) -> list[Path]:
     """Files of a folder at any depth, without those of folders inside it that have a version."""
     root, known = PACKAGE.joinpath(*folder.split(".")[1:]), folders()
     found = []
-    for path in root.rglob("*.py"):
+    for path in (*root.rglob("*.py"), *root.parent.glob(f"{root.name}.py")):
         module = ".".join(("hdica", *path.relative_to(PACKAGE).with_suffix("").parts))
         if folder_of(module, known) == folder and path.name != "__init__.py":
             found.append(path)

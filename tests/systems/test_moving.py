@@ -7,9 +7,9 @@ from scipy import stats
 import hdica
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
-from hdica.limits.mean_field.density.problem import posed
-from hdica.limits.mean_field.density.record import Record
+from hdica.limits.mean_field.density.march import Record
 from hdica.limits.mean_field.density.solve import _explored, follow
+from hdica.limits.mean_field.density.state import posed
 from hdica.systems.online_ica.system import rule as ica_rule
 from hdica.systems.sparse_pca.system import mean_field
 from hdica.systems.sparse_pca.system import rule as pca_rule

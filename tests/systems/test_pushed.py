@@ -11,15 +11,15 @@ from scipy import stats
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
+from hdica.ingredients.contrasts import parse_push
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
-from hdica.ingredients.pushes import parse_push
 from hdica.ingredients.save import NOTHING
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
 from hdica.limits.overlap.drift import solve
-from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
+from hdica.limits.overlap.nonlinear import pushed_averages, pushed_drift
 from hdica.systems.projected.rule import ProjectedRule
 from tests.finite.runs import run_chain, run_vector
 

@@ -18,7 +18,7 @@ from hdica.analysis.collapse import RIGHT, Collapse, Powers
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group
 from hdica.errors import HdicaError
-from hdica.limits.collapse.laws import law
+from hdica.limits.collapse import law
 from hdica.show.choose import points
 from hdica.show.finding import Finding
 from hdica.show.words import Text, number, p_value, symbol, words

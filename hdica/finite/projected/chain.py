@@ -27,7 +27,6 @@ from hdica.finite.record import (
 )
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.pushes import Push
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start

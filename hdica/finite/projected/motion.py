@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream, run_length
 from hdica.finite.record import Advance
-from hdica.ingredients.motions import Motion
 from hdica.ingredients.quadrature import dot
+from hdica.ingredients.schedules import Motion
 
 Array = NDArray[np.float64]
 XI_Z, X_XI = 1, 3

@@ -32,12 +32,11 @@ from hdica.finite.record import (
     record,
 )
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.pushes import Push
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save
-from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]

@@ -12,16 +12,81 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.ingredients.adaptive import gauss_legendre
-from hdica.ingredients.parts import Law, Part, cut
-from hdica.limits.averages.features import Features
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.laws import Law, Part, cut
+from hdica.ingredients.quadrature import gauss_legendre, resolving_edges
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+_REACH = 6
+"""Logarithm, base 2, of how far a nonlinearity is looked at."""
+_GROWTH = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Abrupt changes of f.
+
+    Between two of the edges f and, if it is bounded, its slope are polynomials of low degree; at
+    the kinks f or its slope jumps. It is steep if f jumps or its slope is unbounded: then <f'> is
+    taken as <e f>/s (Stein); explosive if it grows faster than any power that a normal law tames by
+    itself.
+    """
+
+    edges: Array
+    kinks: tuple[float, ...]
+    steep: bool
+    explosive: bool
+
+    def met(self, width: float) -> Array:
+        """Kinks, and edges beside which f is resolved on less than a width alone."""
+        narrow = np.diff(self.edges) < width
+        at_narrow = np.concatenate([narrow, [False]]) | np.concatenate([[False], narrow])
+        return self.edges[at_narrow | np.isin(self.edges, self.kinks)]
+
+
+def _is_steep(f: Formula, kink: float) -> bool:
+    """Whether f jumps at a kink, or its slope grows without bound towards it."""
+    size = max(1.0, abs(kink))
+    near = kink + size * np.array([-1e-9, 1e-9])
+    below, above = f.value(near)
+    if abs(above - below) > 1e-6 * (1 + abs(above)):
+        return True
+    far, close = (
+        np.abs(f.derivative.value(kink + size * d * np.array([-1.0, 1.0]))) for d in (1e-5, 1e-10)
+    )
+    return bool(np.any(~(close <= 2 * far + 1e-3)))
+
+
+@lru_cache(maxsize=128)
+def outline(f: Formula) -> Features:
+    """Kinks of a nonlinearity, and edges that do not resolve it between them."""
+    # Of a function of Python the slope is not known, nor whether it jumps.
+    steep = f.is_called or any(_is_steep(f, kink) for kink in f.kinks)
+    powers = 2.0 ** np.arange(1, _REACH + 1)
+    first = np.unique(np.concatenate([-powers, [0.0], powers, f.kinks]))
+    with np.errstate(all="ignore"):
+        far = np.abs(f.value(np.array([-40.0, 40.0])))
+    explosive = bool(np.any(~(far < _GROWTH)))
+    return Features(first[np.abs(first) <= powers[-1]], f.kinks, steep, explosive)
+
+
+@lru_cache(maxsize=128)
+def features(f: Formula) -> Features:
+    """Kinks of a nonlinearity and edges between which it is smooth."""
+    rough, slope = outline(f), f.derivative
+
+    def functions(x: Array) -> Array:
+        return np.stack([f.value(x)] if rough.steep else [f.value(x), slope.value(x)])
+
+    return replace(rough, edges=resolving_edges(functions, rough.edges))
+
+
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
 FINE, COARSE = 16, 12
 TOLERANCE = 1e-12
@@ -36,6 +101,11 @@ _REMOTE, _FEW = 1e-30, 4
 """Density in t below which a panel matters to infinite averages alone, and its points."""
 _GENERATIONS, _ROWS = 40, 4096
 _NORM = 1 / math.sqrt(2 * math.pi)
+
+
+def width_of(q: float) -> float:
+    """Sqrt(1 - Q^2), without cancellation near 1."""
+    return math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
 
 
 @dataclass(frozen=True)
@@ -88,25 +158,21 @@ class _Setting:
         half = (high - low)[:, None] / 2
         e = low[:, None] + half * (x + 1)
         weights = _NORM * half * w * np.exp(-e * e / 2)
-        given = c[row][:, None]
+        source = c[row][:, None]
         # At |Q| = 1 an atom on a jump of f is still seen from both sides.
-        s = np.maximum(1e-13 * np.abs(given), 1e-200) if self.blurred else self.s
-        with np.errstate(all="ignore"):
-            parts = self.integrand(given, e, given * self.q + e * s)
-            sums = [np.einsum("ij,ij->i", one, weights) for one in parts]
-            sizes = [np.einsum("ij,ij->i", np.abs(one), weights) for one in parts]
+        s = np.maximum(1e-13 * np.abs(source), 1e-200) if self.blurred else self.s
+        parts = self.integrand(source, e, source * self.q + e * s)
+        sums = [np.einsum("ij,ij->i", part, weights) for part in parts]
+        sizes = [np.einsum("ij,ij->i", np.abs(part), weights) for part in parts]
         first = np.flatnonzero(np.concatenate([[True], np.diff(row) > 0]))
         by_row = [np.array([np.add.reduceat(v, first) for v in w]) for w in (sums, sizes)]
         return by_row[0], by_row[1], e.size
 
     def rows(self, c: Array, order: int) -> tuple[Array, Array, int]:
         """The same, some rows at a time."""
-        found = [
-            self.inner(c[i : i + _ROWS], order) for i in range(0, max(c.size, 1), _ROWS) if c.size
-        ]
-        points = sum(n for _, _, n in found)
-        sums, sizes = (np.concatenate([one[k] for one in found], axis=1) for k in (0, 1))
-        return sums, sizes, points
+        blocks = [self.inner(c[i : i + _ROWS], order) for i in range(0, c.size, _ROWS)]
+        sums, sizes, points = zip(*blocks, strict=True)
+        return np.concatenate(sums, axis=1), np.concatenate(sizes, axis=1), sum(points)
 
     def panels(self, part: Part, low: Array, high: Array, order: int) -> tuple[Array, ...]:
         """Sums over panels of t and over e: values, sizes (functions, panels), masses, points."""
@@ -115,20 +181,8 @@ class _Setting:
         t = low[:, None] + half * (x + 1)
         mass = part.mass(t) * half * w
         sums, sizes, points = self.rows(part.point(t).ravel(), order)
-        with np.errstate(all="ignore"):
-            value, size = (np.sum(v.reshape(-1, *t.shape) * mass, axis=2) for v in (sums, sizes))
+        value, size = (np.sum(v.reshape(-1, *t.shape) * mass, axis=2) for v in (sums, sizes))
         return value, size, np.sum(mass, axis=1), np.array(points)
-
-
-def _cuts(features: Features, q: float, s: float) -> Array:
-    """Values of c at which c Q meets what f does abruptly, no finer than e blurs it."""
-    if q == 0.0:
-        return np.empty(0)
-    edges = features.edges
-    cells = np.floor(edges / max(s, 1e-12))
-    thinned = edges[np.unique(cells, return_index=True)[1]]
-    windows = [kink + s * _WINDOWS for kink in features.kinks]
-    return np.concatenate([thinned, *windows]) / q
 
 
 class _Tally:
@@ -164,9 +218,8 @@ def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> Non
         spent += int(points + more)
         tally.points += int(points + more)
         error = np.abs(value - other)
-        known = tally.size + np.sum(size, axis=1)
-        with np.errstate(all="ignore"):
-            share = np.where(known[:, None] > 0, error / known[:, None], 0.0).max(axis=0)
+        total = tally.size + np.sum(size, axis=1)
+        share = np.where(total[:, None] > 0, error / total[:, None], 0.0).max(axis=0)
         rough = share > TOLERANCE
         # What halving does not make smaller is rounding; what is far out decides nothing.
         rough &= (share > _NOISE) | (share < before / 4)
@@ -180,18 +233,7 @@ def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> Non
         before = np.tile(share[rough], 2)
 
 
-def _over_atoms(setting: _Setting, law: Law, tally: _Tally) -> None:
-    """Add the average over the atoms."""
-    if law.atoms is None:
-        return
-    c, mass = law.atoms.points, law.atoms.weights
-    here = replace(setting, blurred=setting.s == 0.0)
-    value, size, _ = here.rows(c, FINE)
-    other, _, _ = here.rows(c, COARSE)
-    tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
-
-
-@np.errstate(all="ignore")  # of what overflows, the caller is told by values that are no numbers
+@np.errstate(all="ignore")  # what overflows shows as values that are no numbers
 def double_average(
     integrand: Integrand, features: Features, law: Law, q: float, most: int = MOST_POINTS
 ) -> Average:
@@ -201,14 +243,23 @@ def double_average(
     abruptly with u, ``law`` is that of c. Panels are halved no more beyond ``most`` points, of both
     rules.
     """
-    s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+    s = width_of(q)
     setting, tally = _Setting(integrand, features, q, s, most), _Tally()
-    _over_atoms(setting, law, tally)
-    cuts = _cuts(features, q, s)
+    if law.atoms is not None:
+        c, mass = law.atoms.points, law.atoms.weights
+        at_atoms = replace(setting, blurred=s == 0.0)
+        value, size, _ = at_atoms.rows(c, FINE)
+        other, _, _ = at_atoms.rows(c, COARSE)
+        tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
+    # Values of c at which c Q meets what f does abruptly, no finer than e blurs it.
+    cuts = np.empty(0)
+    if q != 0.0:
+        cells = np.floor(features.edges / max(s, 1e-12))
+        thinned = features.edges[np.unique(cells, return_index=True)[1]]
+        cuts = np.concatenate([thinned, *(kink + s * _WINDOWS for kink in features.kinks)]) / q
     for part in law.parts:
         _over_part(setting, part, cuts, tally)
     size = np.asarray(tally.size)
-    with np.errstate(all="ignore"):
-        far = np.where(size > 0, np.asarray(tally.far) / size, 0.0)
+    far = np.where(size > 0, np.asarray(tally.far) / size, 0.0)
     error = np.asarray(tally.error) + _ROUNDING * size
     return Average(np.asarray(tally.value), error, size, far, tally.points)

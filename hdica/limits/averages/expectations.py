@@ -1,4 +1,9 @@
-"""Averages over a source c and a normal e of functions of u = c Q + e sqrt(1 - Q^2)."""
+"""Averages over a source c and a normal e of functions of u = c Q + e sqrt(1 - Q^2), for every Q.
+
+The limit needs <c G>, <G_u> and <G^2> of a push G alone. How far one step of n is from its mean,
+and what n leaves of order 1/n, need products with up to four factors G: of c, the sample's
+component along the feature, e, the normal entry beside it along the estimate, and u.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,27 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
+from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula
+from hdica.ingredients.contrasts import Push
+from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.double_average import Average, double_average
-from hdica.limits.averages.features import features, outline
-from hdica.limits.numerics.halves import Halves, Known, joined
-from hdica.limits.numerics.packed import scaled
-from hdica.limits.numerics.series import trimmed
+from hdica.limits.averages.double_average import (
+    Average,
+    double_average,
+    features,
+    outline,
+    width_of,
+)
+from hdica.limits.numerics.series import Fit, Function, Halves, joined, scaled, trimmed, widths_of
+from hdica.process.machine import one_thread
 from hdica.process.progress import tell
 
 Array = NDArray[np.float64]
@@ -61,33 +73,24 @@ class Averages:
         return replace(self, power=scaled(self.power, 1 / m), power_error=self.power_error / m)
 
 
-def too_rough(f: Formula, source: Source, error: float) -> HdicaError:
-    """The sentence for averages that refinement does not find."""
-    return HdicaError(
-        f"the averages of nonlinearity {f.text!r} over the source {source.label} are known no "
-        f"better than to {error:.1e} after as much refinement as is allowed (at least {WORST:.0e} "
-        "is needed: choose a nonlinearity with fewer oscillations or a source with lighter tails)"
-    )
-
-
 def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Average:
     """< h(c, e, u) > for some functions h at overlap ``q``, each with its error.
 
     ``integrand(c, e, u)`` may be abrupt in u where the nonlinearity f is, and nowhere else.
     """
-    found = double_average(integrand, features(f), source.law, q)
-    if _is_infinite(found):
+    result = double_average(integrand, features(f), source.law, q)
+    if _is_infinite(result):
         raise _infinite(f, source)
-    return found
+    return result
 
 
-def _is_infinite(found: Average) -> bool:
-    return not np.all(np.isfinite(found.value)) or bool(np.any(found.far > _INFINITE))
+def _is_infinite(result: Average) -> bool:
+    return not np.all(np.isfinite(result.value)) or bool(np.any(result.far > _INFINITE))
 
 
 @lru_cache(maxsize=256)
 def check_finite(f: Formula, source: Source) -> None:
-    """Refuse averages that are infinite, at a small part of the cost of finding any.
+    """Refuse averages that are infinite, at a small part of the cost of computing any.
 
     The tails that carry them are seen by few points, and are heaviest at Q = 0 or abs(Q) = 1.
     """
@@ -110,8 +113,8 @@ def average(
     integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
 ) -> tuple[float, float]:
     """< integrand(c, u) > at overlap ``q`` and its error."""
-    found = averaged(lambda c, e, u: (integrand(c, u),), f, source, q)
-    return float(found.value[0]), float(found.error[0])
+    result = averaged(lambda c, e, u: (integrand(c, u),), f, source, q)
+    return float(result.value[0]), float(result.error[0])
 
 
 def polynomial_averages(
@@ -126,7 +129,7 @@ def polynomial_averages(
     u = c * q + np.broadcast_to(normal.points, c.shape) * math.sqrt(max(0.0, 1.0 - q * q))
     weights = nodes.weights[:, None] * normal.weights
     there, far = weights > 0, weights.sum(axis=1) < 1e-30
-    found = []
+    means = []
     with np.errstate(all="ignore"):
         for values in integrands(c, u):
             rows = np.where(there, values * weights, 0.0).sum(axis=1)
@@ -134,14 +137,14 @@ def polynomial_averages(
             total = float(rows.sum())
             if not math.isfinite(total) or beyond > _INFINITE * float(np.abs(rows).sum()):
                 raise _infinite(f, source)
-            found.append(total)
-    return np.array(found)
+            means.append(total)
+    return np.array(means)
 
 
 def _slopes(f: Formula, q: float) -> Integrand:
     """The integrands c f(u) - Q f'(u) and f(u)^2; where f is steep, (s c - Q e) f(u), by Stein."""
     if outline(f).steep:
-        s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+        s = width_of(q)
 
         def steep(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
             value = f.value(u)
@@ -164,13 +167,13 @@ def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     Where f jumps or its slope is unbounded <f'> is <e f>/sqrt(1 - Q^2), jumps included, which is
     infinite or unknown at |Q| = 1.
     """
-    found = averaged(_slopes(f, q), f, source, q)
+    result = averaged(_slopes(f, q), f, source, q)
     if not features(f).steep:
-        return float(found.value[0]), float(found.error[0])
-    s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+        return float(result.value[0]), float(result.error[0])
+    s = width_of(q)
     if s == 0.0:
         return math.nan, math.inf
-    return float(found.value[0]) / s, float(found.error[0]) / s
+    return float(result.value[0]) / s, float(result.error[0]) / s
 
 
 @lru_cache(maxsize=256)
@@ -213,13 +216,6 @@ def _polynomial(f: Formula, source: Source) -> Averages:
     return Averages(series[0], series[1], *errors)
 
 
-def parities(source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
-    """Parities in Q of <c^k h(u)> for k = 1 or 0 if the source is symmetric, else None."""
-    if source.symmetric:
-        return tuple(-1 if k else 1 for k in orders)
-    return None
-
-
 def smooth_parts(
     sample: Callable[[float], Integrand],
     f: Formula,
@@ -227,30 +223,41 @@ def smooth_parts(
     orders: Sequence[int] | None,
     goal: float = 1e-13,
     reach: float = 1.0,
-) -> list[Known]:
+) -> list[Fit]:
     """Averages of some functions for every overlap, each as a series in Q/reach with its error.
 
-    ``sample(q)`` is the integrand, ``orders`` are as in :func:`parities` (None for functions of no
-    parity), ``goal`` is the wanted relative accuracy.
+    ``sample(q)`` is the integrand, ``orders`` are 1 or 0 for functions that are odd or even in Q if
+    the source is symmetric (None for others), ``goal`` is the wanted relative accuracy.
     """
     spent = 0
 
     def at(q: float) -> tuple[Array, Array, Array]:
         nonlocal spent
-        found = averaged(sample(reach * q), f, source, reach * q)
-        spent += found.points
+        parts = averaged(sample(reach * q), f, source, reach * q)
+        spent += parts.points
         tell(lambda: f"averages of {f.text} over {source.label}: {spent:,} points")
-        return found.value, found.error, found.size
+        return parts.value, parts.error, parts.size
 
-    even = None if orders is None else parities(source, orders)
-    found = joined(at, even, goal, enough=lambda: spent > MOST_POINTS)
-    for one in found:
-        if one.error > max(WORST, 100 * goal) * one.size:
-            raise too_rough(f, source, one.error / one.size)
-    return found
+    parities = None
+    if orders is not None and source.symmetric:
+        parities = tuple(-1 if k else 1 for k in orders)
+    parts = joined(at, parities, goal, enough=lambda: spent > MOST_POINTS)
+    for part in parts:
+        if part.error > max(WORST, 100 * goal) * part.size:
+            raise HdicaError(
+                f"the averages of nonlinearity {f.text!r} over the source {source.label} are known "
+                f"no better than to {part.error / part.size:.1e} after as much refinement as is "
+                f"allowed (at least {WORST:.0e} is needed: choose a nonlinearity with fewer "
+                "oscillations or a source with lighter tails)"
+            )
+    return parts
 
 
-def _by_quadrature(f: Formula, source: Source) -> Averages:
+@lru_cache(maxsize=64)
+def averages(f: Formula, source: Source) -> Averages:
+    """The averages of f and a source for every overlap: closed form if f is a polynomial."""
+    if f.coefficients is not None:
+        return _polynomial(f, source)
     gain, power = smooth_parts(lambda q: _slopes(f, q), f, source, (1, 0))
     pull = gain.function
     if max(float(np.abs(s).sum()) for s in (pull.below, pull.above)) <= _ZERO * gain.error:
@@ -262,7 +269,108 @@ def _by_quadrature(f: Formula, source: Source) -> Averages:
     return Averages(pull, power.function, gain.error + lost, power.error)
 
 
+_GOAL = 1e-9
+_FACTORS_C = (1, 0, 0, 0, 2, 1, 0, 0, 1, 0, 0)
+"""How many factors c each product has: its parity in Q for a symmetric source."""
+_E, _ROUNDING = 2, 1e-14
+
+
+class Products(NamedTuple):
+    """Averages at some overlaps, arrays of the shape of Q; g is the push G."""
+
+    c: Array
+    u: Array
+    e: Array
+    gg: Array
+    ggcc: Array
+    ggcu: Array
+    gguu: Array
+    ggee: Array
+    gggc: Array
+    gggu: Array
+    gggg: Array
+
+
+ProductsAt = Callable[[Array], Products]
+
+
+def _integrands(g: Array, c: Array, e: Array, u: Array) -> list[Array]:
+    square = g * g
+    cube = square * g
+    first = [g * c, g * u, g * e, square]
+    second = [square * c * c, square * c * u, square * u * u, square * e * e]
+    return [*first, *second, cube * c, cube * u, square * square]
+
+
+def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
+    """G = -f(u) for a polynomial f: the averages are polynomials in Q, <e G> over sqrt(1 - Q^2)."""
+    assert f.coefficients is not None
+    degree = 4 * f.coefficients.size  # that of the averages is no higher
+    points = cheb.chebpts1(degree + 1)
+
+    def each(q: float) -> Array:
+        s = width_of(q)
+
+        def integrands(c: Array, u: Array) -> list[Array]:
+            return _integrands(-f.value(u), c, (u - q * c) / s, u)
+
+        means = polynomial_averages(integrands, f, source, q)
+        means[_E] /= s
+        return means
+
+    with one_thread():
+        rows = np.ascontiguousarray(np.transpose([each(q) for q in points.tolist()]))
+        series = 2 / (degree + 1) * (rows @ cheb.chebvander(points, degree))
+    series[:, 0] /= 2
+    return [trimmed(Chebyshev(row), _ROUNDING) for row in series]
+
+
 @lru_cache(maxsize=64)
-def averages(f: Formula, source: Source) -> Averages:
-    """The averages of f and a source for every overlap: closed form if f is a polynomial."""
-    return _polynomial(f, source) if f.coefficients is not None else _by_quadrature(f, source)
+def products_of(push: Formula | Push, source: Source) -> ProductsAt:
+    """The averages of G = -f(u) of a descent along f, or of a push G(u, c), over a source.
+
+    Raises
+    ------
+    HdicaError
+        If one of them is infinite, or not resolved by as much refinement as is allowed.
+    """
+    if isinstance(push, Formula) and push.coefficients is not None:
+        functions = _products_of_polynomial(push, source)
+
+        def closed(q: Array) -> Products:
+            products = Products(*(np.asarray(one(q), dtype=float) for one in functions))
+            return products._replace(e=products.e * widths_of(q))
+
+        return closed
+
+    def sample(q: float) -> Integrand:
+        def integrand(c: Array, e: Array, u: Array) -> list[Array]:
+            g = -push.value(u) if isinstance(push, Formula) else push.value(u, c)
+            return _integrands(g, c, e, u)
+
+        return integrand
+
+    if isinstance(push, Formula):
+        parts = smooth_parts(sample, push, source, _FACTORS_C, _GOAL)
+    else:
+        parts = smooth_parts(sample, parse_formula("x"), source, None, _GOAL)
+    return lambda q: Products(*(np.asarray(part.function(q), dtype=float) for part in parts))
+
+
+def normal_products(variance: Array | float, q: Array) -> Products:
+    """The averages of G = u where c is normal with a variance 1 + omega: Oja's rule."""
+    v, rest = np.asarray(variance, dtype=float), 1 - q * q
+    s, cu = v * q * q + rest, v * q
+    return Products(
+        c=cu,
+        u=s,
+        e=np.sqrt(np.maximum(rest, 0.0)) * np.ones_like(s),
+        gg=s,
+        ggcc=s * v + 2 * cu**2,
+        ggcu=3 * s * cu,
+        gguu=3 * s**2,
+        ggee=s + 2 * rest,
+        gggc=3 * s * cu,
+        gggu=3 * s**2,
+        gggg=3 * s**2,
+    )

@@ -16,15 +16,49 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial import HermiteE
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.cumulants import cumulants, mean_derivative
-from hdica.limits.averages.expectations import power_at
+from hdica.limits.averages.expectations import averaged, power_at
 
 Array = NDArray[np.float64]
+
+
+def cumulants(source: Source, order: int) -> Array:
+    """Cumulants kappa_0 (which is 0) to kappa_order of a source, shape (order + 1,)."""
+    m = [source.moment(k) for k in range(order + 1)]
+    if not all(math.isfinite(v) for v in m):
+        raise HdicaError(
+            f"source: {source.label} has no finite moment of order {np.argmax(~np.isfinite(m))}; "
+            f"its cumulant of order {order} is needed near R = 0"
+        )
+    kappa = np.zeros(order + 1)
+    for n in range(1, order + 1):
+        terms = (math.comb(n - 1, k - 1) * kappa[k] * m[n - k] for k in range(1, n))
+        kappa[n] = m[n] - math.fsum(terms)
+    return kappa
+
+
+def mean_derivative(
+    phi: Formula, source: Source, overlap: float, order: int
+) -> tuple[float, float]:
+    """<phi^(order)(y)> for y = R s + sqrt(1 - R^2) z and its error, jumps of phi included.
+
+    By Stein's identity; the overlap R lies inside (-1, 1).
+    """
+    width = math.sqrt(1 - overlap * overlap)
+    hermite = HermiteE.basis(order)
+
+    def integrand(s: Array, z: Array, y: Array) -> tuple[Array]:
+        return (np.asarray(hermite(z) * phi.value(y)),)
+
+    result = averaged(integrand, phi, source, overlap)
+    return float(result.value[0]) / width**order, float(result.error[0]) / width**order
+
+
 _VANISHES = 1e-11
 """An average by quadrature below this, relative to its scale, counts as zero."""
 

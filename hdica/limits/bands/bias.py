@@ -24,17 +24,13 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import Start
-from hdica.limits.averages.products import Products, ProductsAt
-from hdica.limits.bands.graded import graded
-from hdica.limits.bands.path import Cells, Step, remembered
-from hdica.limits.bands.pieces import Pieces, pieces_of
-from hdica.limits.bands.solve import posed_whole
-from hdica.limits.bands.start import spread_at_start
-from hdica.limits.bands.step_bias import Place, step_bias
-from hdica.limits.bands.sweep import Noise, Target, sweep
+from hdica.limits.averages.expectations import Products, ProductsAt
+from hdica.limits.bands.solve import posed_whole, spread_at_start
+from hdica.limits.bands.step_bias import Pieces, Place, pieces_of, step_bias
+from hdica.limits.bands.sweep import Cells, Noise, Step, Target, graded, remembered, sweep
 from hdica.limits.mean_field.density.march import Plan
-from hdica.limits.mean_field.density.problem import Problem
 from hdica.limits.mean_field.density.solve import planned
+from hdica.limits.mean_field.density.state import Problem
 from hdica.limits.mean_field.family import MeanField
 
 Array = NDArray[np.float64]
@@ -47,7 +43,7 @@ LEVELS = 3
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule with phi, as far as the limit does not know it.
+    """A rule with phi, as far as it is not in its limit.
 
     ``products`` are the averages of its push for one sample a step, ``noise`` that of a sample
     which all entries share; ``moved`` says that phi acts on what the sample has moved already.
@@ -63,7 +59,6 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    field: MeanField
     problem: Problem
     prior: Prior
     rule: Rule
@@ -84,7 +79,7 @@ class _At:
 
 def refusal(field: MeanField, rule: Rule) -> str:
     """Empty if the bias of a mean field's means is known, else the sentence that says why not."""
-    known = (
+    conditions = (
         (not field.motion.moves, "with motion", "a feature that stays"),
         (not field.follows, "where omega varies", "a constant one"),
         (not field.schedule.breaks, "where tau jumps", "one that does not"),
@@ -92,7 +87,7 @@ def refusal(field: MeanField, rule: Rule) -> str:
         (not rule.unlike, f"with {rule.unlike}", "phi itself"),
         (field.start.length is None, "with start = a vector", "a start with a law"),
     )
-    for there, what, needs in known:
+    for there, what, needs in conditions:
         if not there:
             return (
                 f"bias = True is not allowed {what} where phi is not 0 or beta*x (the term of "
@@ -103,10 +98,10 @@ def refusal(field: MeanField, rule: Rule) -> str:
 
 def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
     """The columns at all ends of steps, by increasing time, and what the length of steps adds."""
-    found: list[_At] = []
+    places: list[_At] = []
     lag: list[Array] = []
     gain: list[Array] = []
-    varies = task.field.schedule.constant is None
+    varies = task.problem.field.schedule.constant is None
 
     def passed(step: Step, later: Array, earlier: Array) -> None:
         weights, tau = step.cells.weights, float(step.taus[1])
@@ -114,37 +109,32 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
         lag.append(np.asarray(moved @ (later - earlier)) / 2)
         if varies:
             gain.append(np.asarray(moved @ (later + earlier)) / 2)
-        found.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
+        places.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
         if step is steps[0]:
             start = step.end - step.length
             first = float(step.q[0]), float(step.taus[0])
-            found.append(_At(start, step.cells, step.before, *first, earlier))
+            places.append(_At(start, step.cells, step.before, *first, earlier))
 
     sweep(steps, [task.target], None, passed=passed)
     longer = np.sum(lag, axis=0)
     if varies:
-        middles = np.array([one.end - one.length / 2 for one in steps])
-        ends = steps[0].end - steps[0].length, steps[-1].end
-        longer = longer - _gained(np.array(gain[::-1]), middles, ends) / 2
-    return found[::-1], longer
+        # Less half of what the columns, by the middles of steps, gain between the ends.
+        middles = np.array([step.end - step.length / 2 for step in steps])
+        values = np.array(gain[::-1])
 
+        def at(t: float, first: int, second: int) -> Array:
+            share = (t - middles[first]) / (middles[second] - middles[first])
+            return np.asarray(values[first] + share * (values[second] - values[first]))
 
-def _gained(values: Array, times: Array, ends: tuple[float, float]) -> Array:
-    """How much columns known in the middle of steps grow between the ends, shape (functions,)."""
-
-    def at(t: float, first: int, second: int) -> Array:
-        share = (t - times[first]) / (times[second] - times[first])
-        return np.asarray(values[first] + share * (values[second] - values[first]))
-
-    return at(ends[1], -2, -1) - at(ends[0], 0, 1)
+        grown = at(steps[-1].end, -2, -1) - at(steps[0].end - steps[0].length, 0, 1)
+        longer = longer - grown / 2
+    return places[::-1], longer
 
 
 def _rates(field: MeanField, q: float, tau: float) -> Array:
     """B, H and g of L v = B xi v' - (H - B_phi R) x v' - B_phi phi v' + g v'', by Q: (3, 3)."""
     at = q + _BESIDE * np.array([-1.0, 0.0, 1.0])
-    pull, noise = (
-        np.array([one(float(k), tau) for k in at]) for one in (field.pull, field.diffusion)
-    )
+    pull, noise = (np.array([f(float(k), tau) for k in at]) for f in (field.pull, field.diffusion))
     rows = np.array([pull, pull * at + noise, noise])
     slope = (rows[:, 2] - rows[:, 0]) / (2 * _BESIDE)
     bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _BESIDE**2
@@ -153,7 +143,7 @@ def _rates(field: MeanField, q: float, tau: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """What is asked of the central limit theorem at one time, and what it is for."""
+    """Columns whose variances give the covariances at one time, and what these are for."""
 
     at: _At
     place: Place
@@ -165,7 +155,7 @@ class _Met:
 
 
 def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
-    field, cells = task.field, at.cells
+    field, cells = task.problem.field, at.cells
     phi, strength = field.phi.value(cells.x), field.strength(at.tau)
     products = Products(*(np.asarray(one) for one in task.rule.products(np.array(at.q))))
     place = Place(
@@ -183,8 +173,8 @@ def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
     sizes = [np.sqrt(place.mean(one**2)) + 1e-300 for one in parts]
     q, r, by_q, by_r = (one / size for one, size in zip(parts, sizes, strict=True))
     columns = np.concatenate([q, q + by_q, q - by_q, r + by_r, r - by_r], axis=1)
-    known = float(sizes[0][0]), float(sizes[1][0]), sizes[2], sizes[3]
-    return _Met(at, place, rates, first, second, columns, known)
+    scales = float(sizes[0][0]), float(sizes[1][0]), sizes[2], sizes[3]
+    return _Met(at, place, rates, first, second, columns, scales)
 
 
 def _pushed(met: _Met, variances: Array) -> Array:
@@ -234,15 +224,13 @@ def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
 
 def _level(task: _Task, plan: Plan, refine: int) -> Array:
     """M of every function on one level."""
-    field, noise = task.field, task.rule.noise
+    field, noise = task.problem.field, task.rule.noise
     steps = list(remembered(task.problem, plan, refine))
     places, lag = _columns(task, steps)
-    known: dict[int, Pieces] = {}
-    for at in places:
-        if id(at.cells) not in known:
-            known[id(at.cells)] = pieces_of(at.cells, field.phi.kinks)
-    met = [_met(task, at, known[id(at.cells)]) for at in places]
-    targets = [_asked(one) for one in met[1:]]
+    by_cells = {id(at.cells): at.cells for at in places}
+    pieces = {key: pieces_of(cells, field.phi.kinks) for key, cells in by_cells.items()}
+    met = [_met(task, at, pieces[id(at.cells)]) for at in places]
+    targets = [_target(one) for one in met[1:]]
     swept = sweep(steps, targets, noise)
     begin = steps[0].before
     later = swept.way + spread_at_start(swept.values, begin, swept.cells, field.start, task.prior)
@@ -250,13 +238,12 @@ def _level(task: _Task, plan: Plan, refine: int) -> Array:
     sizes = np.cumsum([one.columns.shape[1] for one in met[1:]])[:-1]
     parts = [first, *np.split(later, sizes)]
     rows = np.array([_pushed(*pair) for pair in zip(met, parts, strict=True)])
-    times = np.array([at.time for at in places])
-    way = np.trapezoid(rows, times, axis=0)
-    pieces = known[id(places[0].cells)]
-    return np.asarray(_at_start(places[0], pieces, field.start, task.prior) + way + lag)
+    way = np.trapezoid(rows, np.array([at.time for at in places]), axis=0)
+    begun = _at_start(places[0], pieces[id(places[0].cells)], field.start, task.prior)
+    return np.asarray(begun + way + lag)
 
 
-def _asked(met: _Met) -> Target:
+def _target(met: _Met) -> Target:
     columns, place = met.columns, met.place
     return Target(
         met.at.time,
@@ -264,15 +251,6 @@ def _asked(met: _Met) -> Target:
         lambda cells: columns,
         lambda cells, mass: place.mean(columns**2),
     )
-
-
-def _of_start(task: _Task, plan: Plan) -> Array:
-    """M at t = 0, where only the start has made any."""
-    field = task.field
-    step = next(remembered(task.problem, plan, 4))
-    values = task.target.values(step.cells)
-    at = _At(0.0, step.cells, step.before, float(step.q[0]), float(step.taus[0]), values)
-    return _at_start(at, pieces_of(step.cells, field.phi.kinks), field.start, task.prior)
 
 
 def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
@@ -289,18 +267,23 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     if why:
         raise HdicaError(why)
     problem, prior = posed_whole(field)
-    task = _Task(field, problem, prior, rule, target)
+    task = _Task(problem, prior, rule, target)
     at = np.array([target.time])
     plan = planned(problem, np.unique(np.append(at, _SOON)), _CLOSE)
     if target.time <= 0:
-        return _of_start(task, plan), np.zeros(target.count)
+        # Only the start has made any.
+        step = next(remembered(problem, plan, 4))
+        values = target.values(step.cells)
+        at_start = _At(0.0, step.cells, step.before, float(step.q[0]), float(step.taus[0]), values)
+        pieces = pieces_of(step.cells, field.phi.kinks)
+        return _at_start(at_start, pieces, field.start, prior), np.zeros(target.count)
     if float(plan.runs[-1].ends[-1]) < target.time:
         return np.full(target.count, np.nan), np.full(target.count, np.nan)
     plan = graded(plan, at)
-    found = [_level(task, plan, 1), _level(task, plan, 2)]
+    levels = [_level(task, plan, 1), _level(task, plan, 2)]
     while True:
-        last, change = found[-1], (found[-1] - found[-2]) / 3
-        known = np.all(np.abs(change) <= GOAL * np.maximum(np.abs(last), np.abs(last).max()))
-        if known or len(found) == LEVELS:
+        last, change = levels[-1], (levels[-1] - levels[-2]) / 3
+        settled = np.all(np.abs(change) <= GOAL * np.maximum(np.abs(last), np.abs(last).max()))
+        if settled or len(levels) == LEVELS:
             return last + change, np.abs(change)
-        found.append(_level(task, plan, 2 ** len(found)))
+        levels.append(_level(task, plan, 2 ** len(levels)))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from hdica.limits.mean_field.density.grid import FROM_LEFT, FROM_RIGHT, GAMMA, GAP, PUSH, X
 from hdica.limits.mean_field.density.kernels import rates
-from hdica.limits.mean_field.density.layout import FROM_LEFT, FROM_RIGHT, GAMMA, GAP, PUSH, X
 from hdica.limits.mean_field.density.loop import LAW, MESH
 from hdica.limits.numerics.compiled import value_at
 
@@ -23,7 +23,7 @@ SHARE, PIVOT, ONWARDS = 0, 1, 2
 
 
 @numba.njit(f"void({FACTORS}, float64[::1], float64[::1], int64[::1])", cache=True)
-def eliminated(found, right, left, offsets):  # type: ignore[no-untyped-def]
+def eliminated(factors, right, left, offsets):  # type: ignore[no-untyped-def]
     """The elimination of (1 - c A)', ``right`` and ``left`` being c A.
 
     Rows of 1 - c A' sum to one: pivots follow without a subtraction.
@@ -31,13 +31,13 @@ def eliminated(found, right, left, offsets):  # type: ignore[no-untyped-def]
     for a in range(offsets.size - 1):
         first, end = offsets[a], offsets[a + 1]
         excess = 1.0
-        found[PIVOT, first] = 1.0 + (right[first + 1] if first + 1 < end else 0.0)
+        factors[PIVOT, first] = 1.0 + (right[first + 1] if first + 1 < end else 0.0)
         for i in range(first + 1, end):
-            share = left[i] / found[PIVOT, i - 1]
+            share = left[i] / factors[PIVOT, i - 1]
             excess = 1.0 + share * excess
-            found[SHARE, i] = share
-            found[PIVOT, i] = excess + (right[i + 1] if i + 1 < end else 0.0)
-            found[ONWARDS, i - 1] = right[i]
+            factors[SHARE, i] = share
+            factors[PIVOT, i] = excess + (right[i + 1] if i + 1 < end else 0.0)
+            factors[ONWARDS, i - 1] = right[i]
 
 
 @numba.njit(f"void(float64[:, ::1], {FACTORS}, int64[::1])", cache=True)
@@ -88,32 +88,32 @@ def changed(out, mass, b, g, big, h2, c, factor, mesh, room):  # type: ignore[no
     f"float64, {MESH}, float64[:, ::1])",
     cache=True,
 )
-def slopes(found, mass, q, h2, pull, noise, big, c, mesh, room):  # type: ignore[no-untyped-def]
-    """The derivatives of c A mass by Q and by 2h, to the rows of ``found``."""
-    found[:] = 0.0
+def slopes(out, mass, q, h2, pull, noise, big, c, mesh, room):  # type: ignore[no-untyped-def]
+    """The derivatives of c A mass by Q and by 2h, to the rows of ``out``."""
+    out[:] = 0.0
     low, high = max(-1.0, q - _Q_STEP), min(1.0, q + _Q_STEP)
     one = 1.0 / (high - low)
     for at, sign in ((high, one), (low, -one)):
         b, g = value_at(pull, at), value_at(noise, at)
-        changed(found[0], mass, b, g, big, h2, c, sign, mesh, room)
+        changed(out[0], mass, b, g, big, h2, c, sign, mesh, room)
     b, g, step = value_at(pull, q), value_at(noise, q), _H_STEP * (1.0 + abs(h2))
     for at, sign in ((h2 + step, 0.5 / step), (h2 - step, -0.5 / step)):
-        changed(found[1], mass, b, g, big, at, c, sign, mesh, room)
+        changed(out[1], mass, b, g, big, at, c, sign, mesh, room)
 
 
 @numba.njit(
     "void(float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1])",
     cache=True,
 )
-def met(found, base, both, by, weights):  # type: ignore[no-untyped-def]
-    """What Q and 2h of a stage add to its columns ``base``: multiples of ``both``, to ``found``.
+def met(multiples, base, both, by, weights):  # type: ignore[no-untyped-def]
+    """What Q and 2h of a stage add to its columns ``base``: ``multiples`` of ``both``.
 
     ``by`` are the derivatives of c A mass by Q and 2h. With z = base + mu both_0 + nu both_1 the
     stage's own overlap is mu = by_0.z, and E[x^2] = 1 asks for by_1.z = 0.
     """
     columns = base.shape[1]
     aa, ab, ba, bb = 0.0, 0.0, 0.0, 0.0
-    found[:] = 0.0
+    multiples[:] = 0.0
     for i in range(weights.size):
         first, second = weights[i] * by[0, i], weights[i] * by[1, i]
         aa += first * both[i, 0]
@@ -121,27 +121,27 @@ def met(found, base, both, by, weights):  # type: ignore[no-untyped-def]
         ba += second * both[i, 0]
         bb += second * both[i, 1]
         for k in range(columns):
-            found[0, k] += first * base[i, k]
-            found[1, k] += second * base[i, k]
+            multiples[0, k] += first * base[i, k]
+            multiples[1, k] += second * base[i, k]
     # (1 - aa) mu - ab nu = found_0,  ba mu + bb nu = -found_1.
     det = (1.0 - aa) * bb + ab * ba
     for k in range(columns):
-        one, two = found[0, k], -found[1, k]
-        found[0, k] = (one * bb + ab * two) / det
-        found[1, k] = ((1.0 - aa) * two - ba * one) / det
+        one, two = multiples[0, k], -multiples[1, k]
+        multiples[0, k] = (one * bb + ab * two) / det
+        multiples[1, k] = ((1.0 - aa) * two - ba * one) / det
 
 
 @numba.njit(f"float64[:, ::1]({MESH})", cache=True)
 def constraints(mesh):  # type: ignore[no-untyped-def]
     """Columns xi x and x^2 at every cell, shape (cells, 2)."""
     table, offsets, lows, xi, _ = mesh
-    found = np.empty((offsets[-1], 2))
+    columns = np.empty((offsets[-1], 2))
     for a in range(xi.size):
         shift = lows[a] - offsets[a]
         for i in range(offsets[a], offsets[a + 1]):
             x = table[X, i + shift]
-            found[i, 0], found[i, 1] = xi[a] * x, x * x
-    return found
+            columns[i, 0], columns[i, 1] = xi[a] * x, x * x
+    return columns
 
 
 @numba.njit(forceinline=True)
@@ -158,14 +158,14 @@ def _at_face(table, mass, weights, i, cell):  # type: ignore[no-untyped-def]
 @numba.njit(
     f"void(float64[:, ::1], float64[:, ::1], float64[::1], {MESH}, float64[::1])", cache=True
 )
-def shared(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
-    """<v' xi>, <v' x> and <v''> of every column, to the rows of ``found``.
+def shared(out, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
+    """<v' xi>, <v' x> and <v''> of every column, to the rows of ``out``.
 
     Sums over faces with the density there; the last by parts, as - integral p' v'.
     """
     table, offsets, lows, xi, _ = mesh
     columns = values.shape[1]
-    found[:] = 0.0
+    out[:] = 0.0
     for a in range(xi.size):
         first, end = offsets[a], offsets[a + 1]
         shift = lows[a] - first
@@ -173,9 +173,9 @@ def shared(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
             middle, density, bend = _at_face(table, mass, weights, i, i + shift)
             for k in range(columns):
                 rise = values[i, k] - values[i - 1, k]
-                found[0, k] += xi[a] * density * rise
-                found[1, k] += middle * density * rise
-                found[2, k] -= bend * rise
+                out[0, k] += xi[a] * density * rise
+                out[1, k] += middle * density * rise
+                out[2, k] -= bend * rise
 
 
 @numba.njit(
@@ -222,18 +222,18 @@ def stages(middle, after, met_at, rows, length, mesh, law, weights):  # type: ig
 
 
 @numba.njit(f"void(float64[::1], float64[:, ::1], float64[::1], {MESH}, float64[::1])", cache=True)
-def radial(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
+def radial(out, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
     """<v' x> of every column, as :func:`shared` has it."""
     table, offsets, lows, xi, _ = mesh
     columns = values.shape[1]
-    found[:] = 0.0
+    out[:] = 0.0
     for a in range(xi.size):
         first, end = offsets[a], offsets[a + 1]
         shift = lows[a] - first
         for i in range(first + 1, end):
             middle, density, _ = _at_face(table, mass, weights, i, i + shift)
             for k in range(columns):
-                found[k] += middle * density * (values[i, k] - values[i - 1, k])
+                out[k] += middle * density * (values[i, k] - values[i - 1, k])
 
 
 @numba.njit("void(float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1])", cache=True)
@@ -252,7 +252,7 @@ def handed_on(first, second, both, added):  # type: ignore[no-untyped-def]
     "float64[:, ::1], float64[:, ::1])",
     cache=True,
 )
-def put_together(found, first, second, both, came, seen):  # type: ignore[no-untyped-def]
+def put_together(out, first, second, both, came, seen):  # type: ignore[no-untyped-def]
     """The columns before a step from those of both stages, ``first`` with what Q and 2h add."""
     columns = first.shape[1]
     for i in range(first.shape[0]):
@@ -262,7 +262,7 @@ def put_together(found, first, second, both, came, seen):  # type: ignore[no-unt
             mixed = first[i, k] + (one * came[0, k] + other * came[1, k])
             mixed += third * seen[0, k] + fourth * seen[1, k]
             first[i, k] = mixed
-            found[i, k] = mixed - PUSH * second[i, k]
+            out[i, k] = mixed - PUSH * second[i, k]
 
 
 @numba.njit(
@@ -282,7 +282,7 @@ def step_back(values, before, after, factors, by, both, onwards, mesh, weights):
     """
     cells, columns = values.shape
     offsets, two = mesh[1], both[0]
-    first, second, found = np.empty_like(values), values.copy(), np.empty_like(values)
+    first, second, before_step = np.empty_like(values), values.copy(), np.empty_like(values)
     added, seen = np.empty((2, columns)), np.empty((2, columns))
     transposed(second, factors[0], offsets)
     met(added, second, both[1], by[0], weights)
@@ -295,17 +295,17 @@ def step_back(values, before, after, factors, by, both, onwards, mesh, weights):
         for j in range(2):
             seen[j, k] += came[0, k] * onwards[j, 0] + came[1, k] * onwards[j, 1]
             added[j, k] += seen[j, k]
-    put_together(found, first, second, both, came, seen)
+    put_together(before_step, first, second, both, came, seen)
     gained, along = np.zeros(columns), np.empty(columns)
     # The multiple of x^2 is free, and by the stages known no better than to the first order.
-    radial(along, found, before, mesh, weights)
+    radial(along, before_step, before, mesh, weights)
     for k in range(columns):
         along[k] /= 2.0
         added[1, k] -= along[k]
     for i in range(cells):
         one, other = weights[i] * before[i], weights[i] * after[i]
         for k in range(columns):
-            found[i, k] -= along[k] * two[i, 1]
+            before_step[i, k] -= along[k] * two[i, 1]
             part = two[i, 0] * added[0, k] + two[i, 1] * added[1, k]
-            gained[k] += part * (one * found[i, k] + other * values[i, k])
-    return found, first, second, gained
+            gained[k] += part * (one * before_step[i, k] + other * values[i, k])
+    return before_step, first, second, gained

@@ -14,30 +14,95 @@ variance 1 - (xi^2 + w^2)/n. So the mean of <h> gains 1/n^2 times
                      + E (psi + s_1 x)^2 + 2 E[s_1 F^2])
             + h'''/2 (E[F^3 b] + psi E F^2 + x E[s_1 F^2]) + h'''' E F^4/8 >.
 
-It is 0 for h = x^2, and for h = xi x that of :mod:`hdica.limits.overlap.second_order`. Where phi
+It is 0 for h = x^2, and for h = xi x that of :mod:`hdica.limits.overlap.drift`. Where phi
 acts on what the sample has moved already, psi stands at x + F y/sqrt(n), which adds
 
     < (psi' h') E[F b] + (psi'' h' + 2 psi' h'') E F^2/2 >
 
 and puts (x psi)' for psi in B_psi, and <(x psi)''> E F^2 beside it. Derivatives beyond h'' are by
-parts (:mod:`.pieces`).
+parts (:class:`Pieces`).
 
 A step with the mean over m samples has the sums over them of F y, F u, F^2, ... in these averages,
 F of the size tau/m, and in s_2 also F_a F_b (c_a c_b + e_a e_b) of every two of them.
+
+Across a kink of a regularizer the density, and the second derivative of what a sweep carries, have
+slopes or values that jump. A product with a derivative of either is by parts, where a jump counts
+with the mean of the other factor's two sides: the noise of a step is even, and sees both alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.limits.averages.products import Products
-from hdica.limits.bands.path import Cells
-from hdica.limits.bands.pieces import Pieces
+from hdica.limits.averages.expectations import Products
+from hdica.limits.bands.sweep import Cells
 
 Array = NDArray[np.float64]
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Runs of cells of one atom without a kink inside, and the pairs of runs that meet at one."""
+
+    x: Array
+    runs: tuple[slice, ...]
+    joints: tuple[tuple[Edge, Edge, float], ...]
+    weights: Array
+    """Of each joint, the weight of its atom."""
+
+    def slope(self, values: Array) -> Array:
+        """The derivative in x along the first axis, within each run."""
+        slope = np.empty_like(values)
+        for run in self.runs:
+            slope[run] = np.gradient(values[run], self.x[run], axis=0, edge_order=2)
+        return slope
+
+    def sides(self, values: Array) -> tuple[Array, Array]:
+        """Values at every joint by continuation from its left and its right."""
+        ends = [
+            [self._continued(values, run, edge, at) for run, edge in (left, right)]
+            for left, right, at in self.joints
+        ]
+        both = np.array(ends).reshape(len(ends), 2, *values.shape[1:])
+        return both[:, 0], both[:, 1]
+
+    def _continued(self, values: Array, run: int, edge: int, at: float) -> Array:
+        """A parabola through the three cells next to an end of a run, at the kink there."""
+        cells = np.arange(self.runs[run].start, self.runs[run].stop)
+        near = cells[:3] if edge == 0 else cells[-3:]
+        x = self.x[near]
+        total = np.zeros(values.shape[1:])
+        for j, k in enumerate(near):
+            others = np.delete(x, j)
+            total = total + values[k] * np.prod((at - others) / (x[j] - others))
+        return np.asarray(total)
+
+
+def pieces_of(cells: Cells, kinks: tuple[float, ...]) -> Pieces:
+    """The runs of cells between kinks, each of three cells at least."""
+    runs: list[slice] = []
+    joints: list[tuple[Edge, Edge, float]] = []
+    weights: list[float] = []
+    ends = np.flatnonzero(np.diff(cells.atom)) + 1
+    starts = [0, *ends.tolist(), cells.atom.size]
+    for first, last in pairwise(starts):
+        at = [first]
+        for kink in kinks:
+            k = first + int(np.searchsorted(cells.low[first:last], kink - 1e-12))
+            if at[-1] + 3 <= k <= last - 3:
+                at.append(k)
+                run = len(runs) + len(at) - 2
+                joints.append(((run, -1), (run + 1, 0), kink))
+                weights.append(float(cells.weights[first]))
+        runs += [slice(i, j) for i, j in zip(at, [*at[1:], last], strict=True)]
+    return Pieces(cells.x, tuple(runs), tuple(joints), np.array(weights))
+
+
 _LEAST = 1e-12
 
 
@@ -172,12 +237,6 @@ class _Density:
         return -self.total(slope[:, None] * values) - self.jumps(product, values)
 
 
-def _density(at: Place) -> _Density:
-    value = at.mass / (at.cells.high - at.cells.low)
-    rise = at.pieces.slope(value)
-    return _Density(at, value, rise, at.pieces.slope(rise))
-
-
 def _longer(at: Place, p: _Density, m: _Moments) -> float:
     """E s_2."""
     xi, x, psi = at.cells.xi, at.cells.x, at.psi
@@ -195,7 +254,10 @@ def _longer(at: Place, p: _Density, m: _Moments) -> float:
 
 def step_bias(at: Place, values: Array) -> Array:
     """D1 of columns of functions on the cells, shape (functions,)."""
-    m, p, x, psi = _moments(at), _density(at), at.cells.x, at.psi
+    value = at.mass / (at.cells.high - at.cells.low)
+    rise = at.pieces.slope(value)
+    p = _Density(at, value, rise, at.pieces.slope(rise))
+    m, x, psi = _moments(at), at.cells.x, at.psi
     first = at.pieces.slope(values)
     second = at.pieces.slope(first)
     pulled = m.along + x * _longer(at, p, m) + psi * m.first
@@ -204,10 +266,10 @@ def step_bias(at: Place, values: Array) -> Array:
     skew = m.third + x * m.power
     if not at.moved:
         bent, skew = bent + 2 * psi * m.b, skew + psi * m.square
-    found = at.mean(pulled[:, None] * first) + at.mean(bent[:, None] * second) / 2
-    found = found + p.by_parts(skew, second) / 2 + m.fourth / 8 * p.twice(second)
+    total = at.mean(pulled[:, None] * first) + at.mean(bent[:, None] * second) / 2
+    total = total + p.by_parts(skew, second) / 2 + m.fourth / 8 * p.twice(second)
     if at.moved:
-        found = found + m.square / 2 * p.twice(psi[:, None] * first)
+        total = total + m.square / 2 * p.twice(psi[:, None] * first)
         pushed = p.rise * m.b + p.value * m.b_rise
-        found = found - p.total((pushed * psi)[:, None] * first)
-    return np.asarray(found)
+        total = total - p.total((pushed * psi)[:, None] * first)
+    return np.asarray(total)

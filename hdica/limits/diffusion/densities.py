@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.limits.diffusion.first_passage import Diffusion, Start
-from hdica.limits.numerics.romberg import romberg
+from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]

@@ -8,6 +8,9 @@ with b = b(Q, tau), g = g(Q, tau), B = B(tau) and the overlap Q = E[xi x]. The r
 |x|^2 = n, hence E[x^2] = 1, which fixes
 
     2 h = g + b Q - B R,        R = E[x phi(x)].
+
+For a rule by averages of its push b = -tau gain, g = tau^2 power/2 and B = tau: Wang and Lu 2017,
+(6)-(10), with the sign of G corrected; any other push has its own averages.
 """
 
 from __future__ import annotations
@@ -15,17 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
-from hdica.limits.numerics.halves import Halves
-from hdica.limits.numerics.packed import Function, scaled
+from hdica.limits.averages.expectations import Averages
+from hdica.limits.numerics.series import Function, Halves, packed, scaled
 
 Array = NDArray[np.float64]
 OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
@@ -99,3 +103,38 @@ class MeanField:
         """2 h, the curvature of the effective potential that E[x^2] = 1 demands."""
         pulled = self.pull(q, tau) * q
         return self.diffusion(q, tau) + pulled - self.strength(tau) * r
+
+
+def field_of(
+    mean: Averages, prior: Prior, start: Start, schedule: Schedule, phi: Formula
+) -> MeanField:
+    """The limit of x <- x + n^-1/2 F(u, c) y - (tau/n) phi(x), of F by its averages over tau."""
+    # Averages in closed form are right to rounding.
+    closed = isinstance(mean.gain, Chebyshev)
+    errors = (0.0, 0.0) if closed else (mean.gain_error, mean.power_error / 2)
+    gain, power = packed(mean.gain), packed(mean.power)
+
+    def pull(q: float, tau: float) -> float:
+        return -tau * _value_at()(gain, min(1.0, max(-1.0, float(q))))
+
+    def diffusion(q: float, tau: float) -> float:
+        return tau**2 * _value_at()(power, min(1.0, max(-1.0, float(q)))) / 2
+
+    return MeanField(
+        prior=prior,
+        start=start,
+        schedule=schedule,
+        phi=phi,
+        pull=Scaled(pull, scaled(mean.gain, -1.0), 1, errors[0]),
+        diffusion=Scaled(diffusion, scaled(mean.power, 0.5), 2, errors[1]),
+        strength=lambda tau: tau,
+    )
+
+
+@cache
+def _value_at() -> Callable[[Array, float], float]:
+    """Loaded when a limit is solved: who only asks whether there is one need not wait for it."""
+    from hdica.limits.numerics.compiled import value_at
+
+    function: Callable[[Array, float], float] = value_at
+    return function

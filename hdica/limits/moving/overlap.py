@@ -41,9 +41,8 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
-from hdica.ingredients.motions import Motion
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.schedules import Motion, Schedule
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.halves import fitted
 from hdica.limits.numerics.integrate import integrate

@@ -23,7 +23,7 @@ def clenshaw(coefficients, x):  # type: ignore[no-untyped-def]
 
 @numba.njit("float64(float64[::1], float64)", cache=True)
 def value_at(packed, q):  # type: ignore[no-untyped-def]
-    """Value at overlap ``q`` of a function that :mod:`hdica.limits.numerics.packed` laid out."""
+    """Value at overlap ``q`` of a function that :mod:`hdica.limits.numerics.series` laid out."""
     if packed[0] == 0.0:
         return clenshaw(packed[1:], q)
     size = min(1.0, abs(q))

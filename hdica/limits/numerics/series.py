@@ -1,13 +1,21 @@
-"""Functions of the overlap on [-1, 1] as Chebyshev series, found once and evaluated fast."""
+"""Functions of the overlap on [-1, 1] as Chebyshev series, or as one on either side of Q = 0.
+
+Averages of a nonlinearity that is no polynomial are smooth inside (-1, 0) and (0, 1) and seldom
+at the ends: in sqrt(1 - Q^2) where kinks or atoms meet, in |Q| where a source has heavy tails or
+is narrow. In x = (4/pi) arcsin|Q| - 1 either half is smooth up to its ends or has its singularity
+there, where Chebyshev points are dense.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdica.process.machine import one_thread
 
@@ -18,9 +26,14 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
     """The series without trailing coefficients that are rounding errors of its largest."""
-    size = np.abs(series.coef)
-    kept = np.nonzero(size > relative * size.max())[0]
-    return Chebyshev(series.coef[: (kept[-1] + 1 if kept.size else 1)])
+    coefficients = np.asarray(series.coef, dtype=float)
+    return Chebyshev(trimmed_tail(coefficients, relative * np.abs(coefficients).max()))
+
+
+def trimmed_tail(series: Array, level: float) -> Array:
+    """The coefficients without trailing ones below a level."""
+    above = np.flatnonzero(np.abs(series) > level)
+    return series[: (above[-1] + 1 if above.size else 1)]
 
 
 def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
@@ -85,7 +98,195 @@ def _newton(coef: Array, roots: Array) -> Array:
     return roots
 
 
-def without_double_zero(series: Chebyshev) -> Chebyshev:
-    """The series divided by x^2, for a function known to vanish there to second order."""
-    quotient, _ = cheb.chebdiv(series.coef, np.array([0.5, 0.0, 0.5]))
-    return Chebyshev(quotient)
+Samples = tuple[Array, Array, Array]
+Sampled = Callable[[float], Samples]
+"""Values, errors and sizes of some functions at one overlap."""
+LEAST, MOST = 16, 512
+"""Degrees on each half."""
+_GOAL = 1e-13
+_PROBES = np.array([-0.99993, -0.977, -0.71, -0.23, 0.37, 0.831, 0.9831, 0.99995])
+_NEAREST, _BESIDE = 1e-9, 1e-12
+"""Least sqrt(1 - Q^2) by which is divided."""
+
+
+def overlap_of(x: ArrayLike) -> Array:
+    """|Q| at a position x of a half."""
+    return np.asarray(np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1)))
+
+
+def widths_of(q: Array) -> Array:
+    """Sqrt(1 - Q^2), without cancellation near 1, at overlaps of any shape."""
+    return np.asarray(np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """A function of Q on [-1, 1]: Chebyshev coefficients in x of the half Q < 0 and of Q >= 0.
+
+    The series are divided by sqrt(1 - Q^2)^over and multiplied by (x + 1)^zero, ``zero`` being the
+    order of the zero at Q = 0.
+    """
+
+    below: Array
+    above: Array
+    over: int = 0
+    zero: int = 0
+
+    def __call__(self, q: ArrayLike) -> Array:
+        """The function at overlaps of any shape."""
+        at = np.clip(np.asarray(q, dtype=float), -1.0, 1.0)
+        place = 4 / np.pi * np.arcsin(np.abs(at))
+        x, value = place - 1, np.empty(at.shape)
+        for side, series in ((at < 0, self.below), (~(at < 0), self.above)):
+            if side.any():
+                value[side] = cheb.chebval(x[side], series)
+        if self.zero:
+            value = value * place**self.zero
+        if self.over:
+            value = value / np.maximum(widths_of(at), _NEAREST) ** self.over
+        return np.asarray(value)
+
+    def deriv(self) -> Halves:
+        """Its derivative with respect to Q."""
+        # d/dQ = (4/pi)/s d/dx on the upper half, with the other sign on the lower one.
+        if self.over:
+            raise ValueError("only functions without a divisor are differentiated")
+        rise = 4 / np.pi
+        below, above = (
+            cheb.chebder(cheb.chebmul(row, cheb.chebpow([1.0, 1.0], self.zero)))
+            for row in (self.below, self.above)
+        )
+        return Halves(np.asarray(-rise * below), np.asarray(rise * above), 1)
+
+    def with_zero(self, order: int) -> Halves:
+        """The same function, known to vanish at Q = 0: its zero is taken out of the series.
+
+        Near Q = 0 values are then known relative to their own size.
+        """
+        square = cheb.chebpow([1.0, 1.0], order)
+        below, above = (
+            cheb.chebdiv(row, square)[0] if row.size > order else np.zeros(1)
+            for row in (self.below, self.above)
+        )
+        return replace(self, below=below, above=above, zero=self.zero + order)
+
+
+def lobatto(degree: int) -> Array:
+    """Chebyshev-Lobatto points of [-1, 1], decreasing, shape (degree + 1,)."""
+    return np.asarray(np.cos(np.pi * np.arange(degree + 1) / degree))
+
+
+def coefficients(values: Array) -> Array:
+    """Chebyshev series through values at the Lobatto points, along the last axis."""
+    from scipy.fft import dct
+
+    degree = values.shape[-1] - 1
+    series = np.asarray(dct(values, type=1, axis=-1)) / degree
+    series[..., 0] /= 2
+    series[..., -1] /= 2
+    return series
+
+
+def sampled(
+    function: Sampled, sign: int, goal: float, enough: Callable[[], bool]
+) -> tuple[list[Array], Array, Array]:
+    """Series of some functions on one half, with their errors and sizes of shape (functions,).
+
+    Their degree is doubled until the last coefficients are ``goal`` relative to the largest size of
+    the function, or ``enough`` work is done; ``sign`` is 1 for Q >= 0, -1 for Q <= 0. Errors are
+    those of the samples, what the series misses at points of no grid, and the tail as it decays.
+    """
+    at = cache(lambda x: function(sign * float(overlap_of(x))))
+    degree = LEAST
+    while True:
+        points = lobatto(degree).tolist()
+        values, errors, sizes = (np.array(rows).T for rows in zip(*map(at, points), strict=True))
+        series, size = coefficients(values), sizes.max(axis=1)
+        noise = errors.max(axis=1)
+        last = np.abs(series[:, -max(3, degree // 8) :])
+        done = last.max(axis=1) <= np.maximum(goal * size, noise / 4)
+        if done.all() or degree >= MOST or enough():
+            break
+        degree *= 2
+    level = np.maximum(1e-17 * size, 1e-300)
+    rows = [trimmed_tail(row, cut) for row, cut in zip(series, level, strict=True)]
+    tail = np.where(done, 4 * last.max(axis=1), 8 * last.sum(axis=1))
+    missed = 0.0 * tail
+    for x in _PROBES.tolist():
+        values, _, _ = at(x)
+        fit = np.array([float(cheb.chebval(x, row)) for row in rows])
+        missed = np.maximum(missed, np.abs(values - fit))
+    return rows, noise + tail + missed, size
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A function of Q with its largest absolute error, of it times sqrt(1 - Q^2)^over.
+
+    ``size`` is the largest average of absolute values behind it, to which rounding is relative.
+    """
+
+    function: Halves
+    error: float
+    size: float
+
+
+def joined(
+    function: Sampled,
+    parities: tuple[int, ...] | None,
+    goal: float = _GOAL,
+    enough: Callable[[], bool] = lambda: False,
+) -> list[Fit]:
+    """Some functions on [-1, 1]; ``parities`` are 1 or -1 for each, None if some are neither."""
+    above, error, size = sampled(function, 1, goal, enough)
+    if parities is None:
+        below, error_below, size_below = sampled(function, -1, goal, enough)
+        error, size = np.maximum(error_below, error), np.maximum(size_below, size)
+    else:
+        below = [sign * row for sign, row in zip(parities, above, strict=True)]
+    halves = [Halves(b, a) for b, a in zip(below, above, strict=True)]
+    return [Fit(h, float(e), float(s)) for h, e, s in zip(halves, error, size, strict=True)]
+
+
+def fitted(function: Callable[[Array], Array], degree: int, zero: int = 0) -> Halves:
+    """Interpolant of a vectorised function of Q, with a zero of some order at Q = 0.
+
+    The function is known there relative to its own size; the degree is that on each half.
+    """
+    x = lobatto(degree)
+    # The last point is Q = 0 itself: the next best value of the quotient is that beside it.
+    place = np.maximum(x + 1, _BESIDE)
+    q = np.sin(np.pi / 4 * place)
+    rows = coefficients(np.array([function(-q), function(q)]) / place**zero)
+    return Halves(rows[0], rows[1], 0, zero)
+
+
+Function = Chebyshev | Halves
+"""A function of Q on [-1, 1]."""
+
+
+def packed(function: Function) -> Array:
+    """A head and the coefficients, as :func:`hdica.limits.numerics.compiled.value_at` reads them.
+
+    The head is 0 for a series in Q; else 1, the power of sqrt(1 - Q^2) by which is divided, the
+    order of the zero at Q = 0, and the number of coefficients of the lower half, which come first.
+    """
+    if isinstance(function, Chebyshev):
+        return np.ascontiguousarray(np.concatenate([[0.0], function.coef]), dtype=float)
+    head = [1.0, float(function.over), float(function.zero), float(function.below.size)]
+    return np.ascontiguousarray(np.concatenate([head, function.below, function.above]))
+
+
+def scaled(function: Function, factor: float) -> Function:
+    """The function times a number."""
+    if isinstance(function, Halves):
+        return replace(function, below=factor * function.below, above=factor * function.above)
+    return factor * function
+
+
+def times(series: Array, factor: Array | float) -> Array:
+    """The function times some factors of shape (rows, 1), or one; the head stays."""
+    scaled = np.array(np.asarray(factor) * series)
+    first = 1 if series[0] == 0.0 else 4
+    scaled[..., :first] = series[:first]
+    return np.ascontiguousarray(scaled)

@@ -1,18 +1,33 @@
-"""Limits closed in the overlap alone: dQ/dt = tau D1(Q) + tau^2 D2(Q)."""
+"""Limits closed in the overlap alone: dQ/dt = tau D1(Q) + tau^2 D2(Q), and what n leaves of them.
+
+At order 1/n the mean of the overlap is Q + m/n. One step of the exact chain moves it by
+J/n + J2/n^2, with F = tau G the push, y = xi c/sqrt(n) + a and E1 = 2 F u + F^2,
+E2 = F^2 (c^2 + e^2 - 2) what the step adds to |x|^2:
+
+    J = F c - Q E1/2,        J2 = -F c E1/2 - Q E2/2 + 3 Q E1^2/8.
+
+With D = <J>, D1 = <J2> and S = n Var(Q) at step k = t n, to leading order,
+
+    m' = D' m + D'' S/2 + D1 - (dD/dt)/2,
+
+the last term because steps have the length 1/n. In m + D/2 no derivative of the step size is left.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.numerics.integrate import integrate
-from hdica.limits.numerics.packed import Function, packed, scaled
+from hdica.limits.averages.expectations import Products
+from hdica.limits.numerics.series import Function, packed, scaled
+from hdica.limits.numerics.solvers import integrate
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10
@@ -95,11 +110,10 @@ class OverlapPath:
     spread: Array
 
 
-def _coefficients(drift: Drift) -> tuple[Array, ...]:
-    zero = Chebyshev([0.0])
-    noise = drift.noise or (zero, zero, zero)
-    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv(), *noise)
-    return tuple(packed(s) for s in series)
+def _packed(drift: Drift) -> list[Array]:
+    """D1, D2 and their slopes as compiled code takes them."""
+    flow = (drift.learning, drift.loss)
+    return [packed(series) for series in (*flow, *(part.deriv() for part in flow))]
 
 
 def _integrate(
@@ -111,17 +125,19 @@ def _integrate(
     tolerance: float,
     factor: float = 1.0,
 ) -> tuple[Array, float]:
-    """Q and n Var(Q) at ``times``, shape (2, T), and the tolerance they were found with."""
+    """Q and n Var(Q) at ``times``, shape (2, T), and the tolerance that they needed."""
     from hdica.limits.numerics.compiled import overlap_rhs
 
-    coefficients, out = _coefficients(drift), np.empty(2)
+    zero = Chebyshev([0.0])
+    noise = [packed(series) for series in drift.noise or (zero, zero, zero)]
+    coefficients, out = [*_packed(drift), *noise], np.empty(2)
 
     def rate(state: Array, tau: float) -> Array:
         overlap_rhs(tau, state, factor, *coefficients, out)
         return out.copy()
 
-    found = integrate(rate, schedule, np.array([q0, spread0]), times, tolerance)
-    return found.states.T, found.tolerance
+    solution = integrate(rate, schedule, np.array([q0, spread0]), times, tolerance)
+    return solution.states.T, solution.tolerance
 
 
 def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array) -> OverlapPath:
@@ -157,19 +173,95 @@ def coarser(close: float) -> float:
 
 
 def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array:
-    """What the errors of the drift make of Q, to first order: a linear equation beside its own."""
+    """What the errors of the drift make of Q, to first order: a linear equation."""
     from hdica.limits.numerics.compiled import error_rhs
 
     size = max(drift.learning_error, drift.loss_error)
     if size == 0.0:
         return np.zeros(times.size)
-    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv())
-    given, out = [packed(s) for s in series], np.empty(2)
+    rows, out = _packed(drift), np.empty(2)
     errors = (drift.learning_error / size, drift.loss_error / size)
 
     def rate(state: Array, tau: float) -> Array:
-        error_rhs(tau, state, *given, *errors, out)
+        error_rhs(tau, state, *rows, *errors, out)
         return out.copy()
 
-    found = integrate(rate, schedule, np.array([q0, 0.0]), times, _ERROR_STEPS)
-    return np.asarray(size * np.abs(found.states[:, 1]))
+    solution = integrate(rate, schedule, np.array([q0, 0.0]), times, _ERROR_STEPS)
+    return np.asarray(size * np.abs(solution.states[:, 1]))
+
+
+_BEND = 1e-4
+"""Distance over which the slope of the drift is differentiated; its square is the error."""
+
+
+def second_order(p: Products, q: Array, tau: float, batch: int = 1) -> Array:
+    """D1 = <J2> at overlaps ``q``, of a step with the mean over a batch of samples."""
+    size = tau / batch
+    square = -p.ggcu - q * (p.ggcc + p.ggee - 2 * p.gg) / 2 + 1.5 * q * p.gguu
+    cube = 1.5 * q * p.gggu - p.gggc / 2
+    single = np.asarray(size**2 * square + size**3 * cube + size**4 * 0.375 * q * p.gggg)
+    # What two different samples of one step add.
+    longer = 2 * size * p.u + size**2 * p.gg
+    along = size * p.c
+    met = along**2 + (size * p.e) ** 2
+    pair = np.asarray(-along * longer / 2 - q * met / 2 + 0.375 * q * longer**2)
+    return batch * single + batch * (batch - 1) * pair
+
+
+def bias(
+    drift: Drift,
+    second: Callable[[Array, float], Array],
+    schedule: Schedule,
+    begin: tuple[float, float, float],
+    times: Array,
+) -> Array:
+    """Bias m at increasing ``times``, shape (T,): n times (mean - limit) as n -> infinity.
+
+    ``second(q, tau)`` is D1; ``begin`` are Q, S and m at t = 0. NaN where S is infinite.
+    """
+    if drift.noise is None:
+        return np.full(times.size, np.nan)
+    slopes = drift.learning.deriv(), drift.loss.deriv()
+
+    def slope(q: float, tau: float) -> float:
+        inside = np.array(min(1.0, max(-1.0, q)))
+        return float(tau * slopes[0](inside) + tau**2 * slopes[1](inside))
+
+    def rate(state: Array, tau: float) -> Array:
+        q, spread, shifted = state.tolist()
+        at, low, high = np.array(q), max(-1.0, q - _BEND), min(1.0, q + _BEND)
+        d, rise = float(drift.at(at, tau)), slope(q, tau)
+        bend = (slope(high, tau) - slope(low, tau)) / (high - low)
+        moved = rise * (shifted - d / 2) + bend * spread / 2 + float(second(at, tau))
+        return np.array([d, 2 * rise * spread + float(drift.variance(at, tau)), moved])
+
+    result, now = np.full(times.size, begin[2]), np.array(begin)
+    end = float(times[-1])
+    for low, high in pairwise([0.0, *(b for b in schedule.breaks if 0 < b < end), end]):
+        if high <= low:
+            continue
+        # Where the step size jumps m goes on, and D/2 does not.
+        clock = _from(schedule, low)
+        now[2] += _half(drift, clock, now[0], 0.0)
+        inside = (times > low) & (times <= high)
+        ends = np.append(times[inside] - low, high - low)
+        states = integrate(rate, clock, now, ends, TOLERANCE).states
+        less = [_half(drift, clock, q, t) for q, t in zip(states[:, 0], ends, strict=True)]
+        states[:, 2] -= np.array(less)
+        result[inside], now = states[:-1, 2], states[-1].copy()
+    return result
+
+
+def _from(schedule: Schedule, low: float) -> Schedule:
+    """The schedule from a time on."""
+    later = tuple(b - low for b in schedule.breaks if b > low)
+    return Schedule(lambda t: schedule.value(low + np.asarray(t)), schedule.constant, later)
+
+
+def _half(drift: Drift, clock: Schedule, q: float, t: float) -> float:
+    """D/2 at a time of a piece, at its end with the step size of its inside."""
+    ends = [b for b in clock.breaks if b >= t]
+    margin = 1e-12 * max(1.0, t)
+    inside = min(max(t, margin), ends[0] - margin) if ends else max(t, margin)
+    tau = clock.constant or float(clock.value(np.array(inside)))
+    return float(drift.at(np.array(q), tau)) / 2

@@ -1,36 +1,98 @@
-"""The overlap under x <- x - tau f(u) y, back to |x|^2 = n: drift, noise of a step, and folds.
+"""The overlap under x <- x - tau f(u) y or any push, back to |x|^2 = n: drift, noise, folds.
 
-Wang and Lu 2017, below (11); Rattray 2002, (17) for one projection and one source.
+Wang and Lu 2017, below (11); Rattray 2002, (17) for one projection and one source. Of a push
+G(u, c) over samples of which c is the component along the feature, y = xi c/sqrt(n) + a, a normal
+and orthogonal to xi, Stein's identity gives
+E[G y_i] = n^-1/2 (xi_i (<c G> - Q <G_u>) + x_i <G_u>): the limit needs <c G> - Q <G_u> and <G^2>.
+
+For an odd polynomial f at a constant step size q = Q^2 has a closed form: dq/dt = q P(q) with a
+polynomial P, such as (14) of Wang and Lu 2017. Partial fractions over its roots r_i give
+
+    t = ln q / P(0) + sum_i ln(q - r_i) / (r_i P'(r_i)) + constant,
+
+with the real part of the logarithm for roots off the real line, as those above a fold are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.polynomial import Chebyshev
+from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula
+from hdica.ingredients.contrasts import Push
+from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.laws import double_factorial
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import (
+    Averages,
     averages,
     gain_at,
     polynomial_averages,
     power_at,
     smooth_parts,
 )
-from hdica.limits.numerics.halves import fitted
-from hdica.limits.numerics.packed import Function
-from hdica.limits.numerics.series import interpolate, trimmed
-from hdica.limits.overlap.drift import Drift
+from hdica.limits.numerics.series import Function, Halves, fitted, interpolate, trimmed
+from hdica.limits.overlap.drift import Drift, Noise
 from hdica.limits.overlap.fixed_points import Folds, find_folds, fold_error
-from hdica.limits.overlap.projected_drift import MORE, projected_drift
 
 Array = NDArray[np.float64]
+MORE = 32
+"""Degree that products with Q and sqrt(1 - Q^2) add on a half."""
+
+
+def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero: int = 1) -> Drift:
+    """dQ/dt = -tau (1 - Q^2) gain - tau^2 Q power/2, with the errors of both orders.
+
+    ``zero`` is the order of the zero that the learning has at Q = 0; 0 where it has none.
+    """
+    gain, power = mean.gain, mean.power
+    if isinstance(gain, Chebyshev) and isinstance(power, Chebyshev):
+        q = Chebyshev([0.0, 1.0])
+        return Drift(trimmed((q * q - 1) * gain), trimmed(-0.5 * q * power), find_noise)
+    assert isinstance(gain, Halves)
+    assert isinstance(power, Halves)
+    whole = replace(gain, over=0)
+
+    def learned(q: Array) -> Array:
+        # Where the gain is divided by sqrt(1 - Q^2) the factor Q^2 - 1 takes that away.
+        square = (1 - q) * (1 + q)
+        return -whole(q) * (np.sqrt(square) if gain.over else square)
+
+    first, second = (max(part.above.size, part.below.size) + MORE for part in (gain, power))
+    learning = fitted(learned, first, zero=zero)
+    loss = fitted(lambda q: -0.5 * q * power(q), second, zero=1)
+    return Drift(learning, loss, find_noise, mean.gain_error, mean.power_error / 2)
+
+
+@lru_cache(maxsize=64)
+def pushed_averages(push: Push, source: Source) -> Averages:
+    """The averages of a push for every overlap, each with its error.
+
+    ``gain`` is Q <G_u> - <c G>, in the sign in which a descent along f = -G has it.
+    """
+
+    def sample(q: float):  # type: ignore[no-untyped-def]
+        def integrand(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
+            value = push.value(u, c)
+            return q * push.slope(u, c) - c * value, value * value
+
+        return integrand
+
+    gain, power = smooth_parts(sample, parse_formula("x"), source, None)
+    return Averages(gain.function, power.function, gain.error, power.error)
+
+
+def pushed_drift(push: Push, source: Source) -> Drift:
+    """Drift of the overlap: dQ/dt = tau (1 - Q^2) (<c G> - Q <G_u>) - tau^2 Q <G^2>/2."""
+    return projected_drift(pushed_averages(push, source), lambda: None, zero=0)
+
+
 _NOISE_GOAL = 1e-9
 _ROUNDING = 4 * float(np.finfo(float).eps)
 
@@ -42,11 +104,7 @@ def drift_of(f: Formula, law: Source) -> Drift:
 
 
 def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
-    """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau.
-
-    Second order of the expansion of (2) after normalisation; it drives the fluctuations of
-    order n^-1/2 about the limit.
-    """
+    """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau."""
     try:
         if f.coefficients is None:
             return _noise_on_halves(f, law)
@@ -76,11 +134,9 @@ def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, F
 
     first, second, fourth, spread, third = (mean(k) for k in range(5))
     q = Chebyshev([0.0, 1.0])
-    v2 = spread - first * first
-    v3 = q * (third - first * second)
-    v4 = 0.25 * q * q * (fourth - second * second)
-    v2, v3, v4 = (trimmed(v, 1e-14) for v in (v2, v3, v4))
-    return v2, v3, v4
+    v2 = trimmed(spread - first * first, 1e-14)
+    v3 = trimmed(q * (third - first * second), 1e-14)
+    return v2, v3, trimmed(0.25 * q * q * (fourth - second * second), 1e-14)
 
 
 def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
@@ -88,9 +144,9 @@ def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Funct
         products = _step_products(f, q)
         return lambda c, e, u: products(c, u)
 
-    found = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
-    first, second, fourth, spread, third = (one.function for one in found)
-    degree = max(one.function.above.size for one in found) + MORE
+    parts = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
+    first, second, fourth, spread, third = (part.function for part in parts)
+    degree = max(part.function.above.size for part in parts) + MORE
     return (
         fitted(lambda q: spread(q) - first(q) ** 2, degree),
         fitted(lambda q: q * (third(q) - first(q) * second(q)), degree),
@@ -100,15 +156,13 @@ def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Funct
 
 @lru_cache(maxsize=256)
 def _seen_again(f: Formula, law: Source, tau: float, q: float) -> float:
-    """Difference to T(Q) by averages at one overlap, plus their own error.
-
-    For polynomials, whose averages are in closed form, their rounding alone.
-    """
+    """Difference to T(Q) by averages at one overlap, plus their own error."""
     if f.coefficients is not None:
-        known = averages(f, law)
-        power = float(known.power(q))
+        # Averages of polynomials are in closed form: their rounding alone.
+        closed = averages(f, law)
+        power = float(closed.power(q))
         share = 2 * (1 - q * q) / (abs(q) * power)
-        return share * known.gain_error + tau * known.power_error / power
+        return share * closed.gain_error + tau * closed.power_error / power
     (gain, gain_off), (power, power_off) = gain_at(f, law, q), power_at(f, law, q)
     share = 2 * (1 - q * q) / (abs(q) * power)
     again = -math.copysign(share, q) * gain
@@ -123,13 +177,152 @@ def folds_of(f: Formula, law: Source) -> tuple[Folds, Array]:
     whose nodes are others, and rounding.
     """
     flow = drift_of(f, law)
-    found = find_folds(flow)
-    kept = [
+    folds = find_folds(flow)
+    distinct = [
         i
-        for i, (tau, q) in enumerate(zip(found.tau, found.q, strict=True))
-        if q > 0 or not np.any(np.isclose(found.q, -q, atol=1e-7) & np.isclose(found.tau, tau))
+        for i, (tau, q) in enumerate(zip(folds.tau, folds.q, strict=True))
+        if q > 0 or not np.any(np.isclose(folds.q, -q, atol=1e-7) & np.isclose(folds.tau, tau))
     ]
-    tau, q = found.tau[kept], found.q[kept]
+    tau, q = folds.tau[distinct], folds.q[distinct]
     pairs = zip(tau.tolist(), q.tolist(), strict=True)
     errors = [fold_error(flow, t, x) + _seen_again(f, law, t, x) + _ROUNDING * t for t, x in pairs]
     return Folds(tau, q), np.array(errors)
+
+
+Roots = NDArray[np.complex128]
+_LEAST = math.log(1e-300)
+"""Logarithm of q below which the overlap is 0."""
+_EPS = float(np.finfo(float).eps)
+_NEAR = 100
+_STEADY = 1e-14
+"""Rates relative to the coefficients of P below which a start is a steady state."""
+
+
+def closed_refusal(f: Formula) -> str:
+    """Empty if a nonlinearity has a closed form, else the sentence that says why not."""
+    if f.coefficients is None or not f.is_odd:
+        return f"no closed form is known for nonlinearity {f.text!r} (allowed: odd polynomials)"
+    return ""
+
+
+def _mean(law: Source, power: int, more: int) -> Polynomial:
+    """<c^more u^power> for u = Q c + sqrt(1 - Q^2) e, over Q where ``more`` = 1, as one of q."""
+    q, rest, total = Polynomial([0.0, 1.0]), Polynomial([1.0, -1.0]), Polynomial([0.0])
+    for k in range(more, power + 1, 2):
+        normal = power - k
+        weight = math.comb(power, k) * law.moment(k + more) * double_factorial(normal - 1)
+        total = total + weight * q ** ((k - more) // 2) * rest ** (normal // 2)
+    return total
+
+
+def rates(f: Formula, law: Source) -> tuple[Polynomial, Polynomial]:
+    """P1 and P2 of dq/dt = q (tau P1(q) + tau^2 P2(q)), for an odd polynomial f.
+
+    Only moments of the source enter: no average is a quadrature.
+    """
+    assert f.coefficients is not None
+    gain, square = Polynomial([0.0]), Polynomial(f.coefficients) ** 2
+    for power in range(1, f.coefficients.size, 2):
+        # <c f(u)>/Q - <f'(u)>, which is G/(tau Q).
+        terms = _mean(law, power, 1) - power * _mean(law, power - 1, 0)
+        gain = gain + float(f.coefficients[power]) * terms
+    loss = Polynomial([0.0])
+    for power in range(0, square.coef.size, 2):
+        loss = loss + float(square.coef[power]) * _mean(law, power, 0)
+    return 2 * Polynomial([-1.0, 1.0]) * gain, -loss
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedOverlap:
+    """dq/dt = q P(q) from one start.
+
+    ``rate`` is P, in which P(0) < 0; ``q0`` is q at t = 0.
+    """
+
+    rate: Polynomial
+    q0: float
+
+    @cached_property
+    def roots(self) -> Roots:
+        """The roots of P, those off the real line in pairs."""
+        coef = self.rate.coef
+        small = np.abs(coef) <= 8 * _EPS * np.abs(coef).max()
+        last = int(np.flatnonzero(~small)[-1])
+        return np.asarray(Polynomial(coef[: last + 1]).roots(), dtype=complex)
+
+    @cached_property
+    def residues(self) -> Roots:
+        """1/(r P'(r)) of every root."""
+        return np.asarray(1 / (self.roots * self.rate.deriv()(self.roots)))
+
+    def time(self, q: Array) -> Array:
+        """The time of q from an arbitrary zero, infinite at a steady state."""
+        gap = q - self.roots[:, None]
+        # Real roots keep their side of q, so that only turns about the others count.
+        turn = np.where(self.roots.imag[:, None] != 0, np.angle(gap), 0.0)
+        with np.errstate(divide="ignore"):
+            far = self.residues.real[:, None] * np.log(np.abs(gap))
+            total = np.sum(far - self.residues.imag[:, None] * turn, axis=0)
+            return np.asarray(np.log(q) / self.rate(0.0) + total)
+
+    @cached_property
+    def end(self) -> float:
+        """The steady state that q tends to."""
+        slope = self.q0 * float(self.rate(self.q0))
+        if abs(slope) <= _STEADY * self.q0 * np.abs(self.rate.coef).max():
+            return self.q0
+        steady = np.append(self.roots[self.roots.imag == 0].real, 0.0)
+        if slope > 0:
+            return float(np.min(steady[steady > self.q0]))
+        return float(np.max(steady[steady < self.q0]))
+
+    def at(self, times: Array) -> Array:
+        """The square of the overlap at some times, by inverting :meth:`time` to rounding."""
+        from scipy.optimize import bisect
+
+        if self.end == self.q0:
+            return np.full(times.shape, self.q0)
+        begin = float(self.time(np.array([self.q0]))[0])
+        first, last = math.log(self.q0), math.log(self.end) if self.end > 0 else _LEAST
+
+        def late(s: float, t: float) -> float:
+            return float(self.time(np.array([math.exp(s)]))[0]) - begin - t
+
+        squares = np.full(times.shape, self.end)
+        for k, t in enumerate(times):
+            if t == 0:
+                squares[k] = self.q0
+            elif late(last, t) > 0:
+                squares[k] = math.exp(bisect(late, first, last, args=(t,), xtol=1e-16))
+        return squares
+
+    def error(self, q: Array) -> Array:
+        """What rounding of the roots makes of q, as far as it is of first order."""
+        roots, residues = self.roots[:, None], np.abs(self.residues[:, None])
+        slope, bend = self.rate.deriv(), self.rate.deriv(2)
+        size = Polynomial(np.abs(self.rate.coef))(np.abs(roots))
+        moved = 4 * _EPS * size / np.abs(slope(roots)) + _EPS * np.abs(roots)
+        share = moved * (1 / np.abs(roots) + np.abs(bend(roots) / slope(roots)))
+
+        def off(value: Array) -> Array:
+            gap = np.maximum(np.abs(value - roots), moved)
+            lost = np.sum(residues * (share * np.abs(np.log(gap)) + moved / gap), axis=0)
+            return np.asarray(lost + 4 * _EPS * np.abs(np.log(np.maximum(value, 1e-300))))
+
+        spread = np.abs(q * self.rate(q)) * (off(q) + off(np.array([self.q0])))
+        if not self.roots.size:
+            return np.asarray(spread + 4 * _EPS * q)
+        # At the end of a path the error is that of the root itself.
+        there = np.max(np.where(np.abs(q - roots) < _NEAR * moved, moved, 0.0), axis=0)
+        return np.asarray(spread + there + 4 * _EPS * q)
+
+
+def closed_overlap(
+    f: Formula, law: Source, tau: float, overlap: float, batch: int = 1
+) -> ClosedOverlap:
+    """The limit of the rule with ``f`` at a constant step size, from an overlap at t = 0.
+
+    A step with the mean over ``batch`` samples loses 1/batch of what one sample makes it lose.
+    """
+    learning, loss = rates(f, law)
+    return ClosedOverlap(tau * learning + tau**2 / batch * loss, overlap**2)

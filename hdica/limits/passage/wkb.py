@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.parts import part_edges
+from hdica.ingredients.laws import part_edges
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.features import features
+from hdica.limits.averages.double_average import features
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]

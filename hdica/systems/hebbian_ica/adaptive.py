@@ -22,7 +22,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
-from hdica.limits.numerics.integrate import MOST
+from hdica.limits.numerics.solvers import MOST
 from hdica.limits.overlap.drift import CONTROL, REFINED, TOLERANCE
 from hdica.process.progress import check_deadline
 from hdica.systems.hebbian_ica.averages import (

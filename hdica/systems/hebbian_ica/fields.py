@@ -24,8 +24,8 @@ from hdica.ingredients.plain import is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
+from hdica.limits.averages.double_average import features
 from hdica.limits.averages.expectations import gain_at
-from hdica.limits.averages.features import features
 from hdica.limits.averages.trap import Array, near_zero
 from hdica.systems.fields import formula, schedule
 

@@ -31,8 +31,8 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averages
-from hdica.limits.numerics.integrate import integrate
-from hdica.limits.numerics.packed import scaled
+from hdica.limits.numerics.series import scaled
+from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap.drift import solve as solve_overlap
 from hdica.limits.overlap.projected_drift import projected_drift

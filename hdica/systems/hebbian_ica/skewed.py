@@ -22,7 +22,6 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.averages.expectations import power_at
 from hdica.limits.averages.trap import safe_exp
 from hdica.limits.diffusion.escape import Range, escape_law, least_over_depth

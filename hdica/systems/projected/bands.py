@@ -8,11 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.ingredients.save import Save
-from hdica.limits.averages.products import ProductsAt
-from hdica.limits.bands.noise import common_noise
-from hdica.limits.bands.solve import spreads
-from hdica.limits.bands.sweep import Noise, Target
-from hdica.limits.bands.targets import Function, histogram, means, overlap, penalty, support
+from hdica.limits.averages.expectations import ProductsAt
+from hdica.limits.bands.solve import common_noise, spreads
+from hdica.limits.bands.sweep import (
+    Function,
+    Noise,
+    Target,
+    histogram,
+    means,
+    overlap,
+    penalty,
+    support,
+)
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.second_order import second_order

@@ -6,7 +6,7 @@ import numpy as np
 
 from hdica.ingredients.save import Save
 from hdica.limits.bands.bias import Rule, biases
-from hdica.limits.bands.targets import Function, means, overlap, penalty, support
+from hdica.limits.bands.sweep import Function, means, overlap, penalty, support
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.outputs import Array
 from hdica.systems.projected.bands import between, chosen_times

@@ -13,9 +13,16 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.collapse import laws
-from hdica.limits.collapse.at_n import fall_time, steady_square, success_odds
-from hdica.limits.collapse.forms import Second, fold_of, pitchfork_of, separatrix_of
+from hdica.limits import collapse as laws
+from hdica.limits.collapse import (
+    Second,
+    fall_time,
+    fold_of,
+    pitchfork_of,
+    separatrix_of,
+    steady_square,
+    success_odds,
+)
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
     F,

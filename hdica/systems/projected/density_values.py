@@ -8,12 +8,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.ingredients.adaptive import ORDER, resolving_edges
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.quadrature import panel_nodes
+from hdica.ingredients.quadrature import ORDER, panel_nodes, resolving_edges
 from hdica.ingredients.save import Save
-from hdica.limits.mean_field.density.law_of_x import Density
+from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
 

@@ -37,8 +37,7 @@ from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import content_of, seeded
 
 if TYPE_CHECKING:
-    from hdica.limits.mean_field.entries.coefficients import Coefficients
-    from hdica.limits.mean_field.entries.order import Order
+    from hdica.limits.mean_field.entries import Coefficients, Order
 
 WALKERS = 5
 """Entries that are followed in each group of the feature."""
@@ -85,7 +84,7 @@ def run(told: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
     Their number is n, as is that of their steps a unit of time. Returned are what is seen by name,
     NaN from where it is not known, and why, or nothing.
     """
-    from hdica.limits.mean_field.entries.walk import Walk, first_entries
+    from hdica.limits.mean_field.entries import Walk, first_entries
 
     limit, order, n = told.field, told.order, told.n
     begin = stream("start")
@@ -131,14 +130,14 @@ def entries(
     @lru_cache(maxsize=8)
     def known(limit: _Limit) -> tuple[MeanField, Order]:
         """Points that differ in n and their seeds alone share one solved limit."""
-        from hdica.limits.mean_field.entries.order import order_of
+        from hdica.limits.mean_field.entries import order_of
 
         field = field_of(limit.system)
         return field, order_of(field, limit.last)
 
     @lru_cache(maxsize=8)
     def told(limit: _Limit, n: int) -> Coefficients:
-        from hdica.limits.mean_field.entries.coefficients import Coefficients
+        from hdica.limits.mean_field.entries import Coefficients
 
         return Coefficients(*known(limit), n)
 

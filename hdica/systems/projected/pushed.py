@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.pushes import Push
-from hdica.limits.averages.expectations import Averages
-from hdica.limits.averages.products import ProductsAt, products_of
+from hdica.limits.averages.expectations import Averages, ProductsAt, products_of
 from hdica.limits.bands.bias import Rule
 from hdica.limits.bands.sweep import Noise
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.moving.overlap import moving_of
 from hdica.limits.overlap.drift import Drift
-from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
+from hdica.limits.overlap.nonlinear import pushed_averages, pushed_drift
 from hdica.systems.fields import (
     G,
     Pushed,

@@ -16,11 +16,10 @@ from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.vector import GivenRule, VectorRule
 from hdica.finite.record import contiguous
+from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.pushes import Push
-from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.sources import Source
 from hdica.ingredients.starts import Start
 

@@ -11,7 +11,7 @@ from hdica.errors import HdicaError
 from hdica.finite.projected.vector import GivenRule, Rows, run_given
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, begin, steps_of
-from hdica.ingredients.held import ARRAY
+from hdica.ingredients.plain import ARRAY
 from hdica.ingredients.save import Save
 from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
 from hdica.process.machine import slowness

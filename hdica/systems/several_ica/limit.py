@@ -28,7 +28,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.solvers import integrate
 
 Array = NDArray[np.float64]
 FINE, COARSE = 1e-12, 1e-10

@@ -15,9 +15,8 @@ from hdica.finite.projected.vector import VANISHED, GivenRule, VectorRule
 from hdica.finite.random.streams import normal_numbers
 from hdica.finite.record import not_finite
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
 from hdica.systems.projected.rule import moving_chain_refusal
 

@@ -19,9 +19,9 @@ from hdica.finite.projected.vector import GivenRule
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
-from hdica.limits.averages.products import ProductsAt, normal_products
+from hdica.limits.averages.expectations import ProductsAt, normal_products
 from hdica.limits.bands.bias import Rule
-from hdica.limits.bands.noise import common_noise
+from hdica.limits.bands.solve import common_noise
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.moving.overlap import Moving
 from hdica.limits.numerics.series import trimmed

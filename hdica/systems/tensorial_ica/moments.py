@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.parts import Part, part_edges
+from hdica.ingredients.laws import Part, part_edges
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.cumulants import cumulants

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.limits.averages.products import normal_products
-from hdica.limits.bands.noise import common_noise
-from hdica.limits.bands.solve import spreads
-from hdica.limits.bands.targets import means, overlap
+from hdica.limits.averages.expectations import normal_products
+from hdica.limits.bands.solve import common_noise, spreads
+from hdica.limits.bands.sweep import means, overlap
 from hdica.systems.sparse_pca.system import mean_field, noise
 
 HALF = math.sqrt(0.5)

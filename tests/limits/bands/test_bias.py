@@ -7,8 +7,8 @@ import pytest
 
 import hdica
 from hdica.limits.bands import bias
-from hdica.limits.bands.targets import means, overlap
-from hdica.limits.overlap.second_order import second_order
+from hdica.limits.bands.sweep import means, overlap
+from hdica.limits.overlap.drift import second_order
 from hdica.systems.online_ica.system import beyond as ica_rule
 from hdica.systems.online_ica.system import mean_field as ica_field
 from hdica.systems.sparse_pca.system import beyond, mean_field
@@ -93,7 +93,7 @@ def test_halved_cells_and_steps_take_off_three_quarters_of_the_error() -> None:
     field, at = mean_field(system), np.array([5.0])
     problem, prior = bias.posed_whole(field)
     plan = bias.graded(bias.planned(problem, np.array([1e-3, 5.0]), 1e-5), at)
-    task = bias._Task(field, problem, prior, beyond(system), means(5.0, [overlap]))
+    task = bias._Task(problem, prior, beyond(system), means(5.0, [overlap]))
     errors = np.array([abs(bias._level(task, plan, 2**k)[0] - known) for k in range(4)])
     orders = np.log2(errors[:-1] / errors[1:])
     assert np.all(np.abs(orders[1:] - 2) < 0.3), (errors, orders)

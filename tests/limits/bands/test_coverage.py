@@ -7,7 +7,7 @@ import pytest
 
 import hdica
 from hdica.limits.bands.solve import spreads
-from hdica.limits.bands.targets import means, overlap
+from hdica.limits.bands.sweep import means, overlap
 from hdica.systems.online_ica.system import mean_field, noise
 from tests.limits.bands.test_bands import ICA, OIST, SIZE
 

@@ -10,10 +10,8 @@ from scipy import stats
 
 import hdica
 from hdica.ingredients.save import Save
-from hdica.limits.bands.path import Cells
 from hdica.limits.bands.solve import spreads
-from hdica.limits.bands.sweep import Target
-from hdica.limits.bands.targets import histogram, means, overlap, penalty, support
+from hdica.limits.bands.sweep import Cells, Target, histogram, means, overlap, penalty, support
 from hdica.systems.projected import density
 from hdica.systems.sparse_pca.system import mean_field, noise
 from tests.limits.bands.test_bands import OIST

@@ -9,7 +9,6 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.averages.expectations import average
 from hdica.systems.hebbian_ica.api import (
     conflict,

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.overlap.closed import closed_overlap, rates
+from hdica.limits.overlap.nonlinear import closed_overlap, rates
 
 TIMES = np.linspace(0.0, 200.0, 21)
 CASES = [

@@ -3,6 +3,8 @@
 Cell masses of all atoms lie one after the other in flat arrays: those of atom ``a`` at
 ``offsets[a]:offsets[a + 1]``, its first cell being cell ``lows[a]`` of the mesh, of which
 ``table`` is the table. Face ``f`` of the mesh lies between its cells ``f - 1`` and ``f``.
+
+The compiled interpolation of densities; imported when one is first evaluated.
 """
 
 from __future__ import annotations
@@ -10,15 +12,9 @@ from __future__ import annotations
 import math
 
 import numba
+import numpy as np
 
-from hdica.limits.mean_field.density.layout import (
-    FROM_LEFT,
-    FROM_RIGHT,
-    GAP,
-    GAP_MIDDLE,
-    GAP_PHI,
-    X,
-)
+from hdica.limits.mean_field.density.grid import FROM_LEFT, FROM_RIGHT, GAP, GAP_MIDDLE, GAP_PHI, X
 
 _FLOOR = 0.1
 _SERIES = 1.0
@@ -123,7 +119,7 @@ def rates(right, left, w, table, offsets, lows, xi, b, big, h2, g, c):  # type: 
 @numba.njit(
     "void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])", cache=True
 )
-def _eliminate(given, mass, right, left, share):  # type: ignore[no-untyped-def]
+def _eliminate(before, mass, right, left, share):  # type: ignore[no-untyped-def]
     """Eliminate one atom's cells from both ends to its middle one, whose mass is then known.
 
     Every column of 1 - c A sums to one, so the elimination runs without a single subtraction
@@ -132,7 +128,7 @@ def _eliminate(given, mass, right, left, share):  # type: ignore[no-untyped-def]
     cell is s/d plus the rate that leads on; s and d follow without a division, and two chains
     that do not wait for each other keep the processor busy.
     """
-    n = given.size
+    n = before.size
     m = n // 2
     both = n - 1 - m
     extra = m - both
@@ -141,7 +137,7 @@ def _eliminate(given, mass, right, left, share):  # type: ignore[no-untyped-def]
     if extra > 0:
         inverse = 1.0 / (1.0 + right[1])
         share[0] = left[1] * inverse
-        mass[0] = given[0] * inverse
+        mass[0] = before[0] * inverse
         u = right[1] * mass[0]
         s = 1.0 + left[1] * inverse
     for begin in range(0, both, _BLOCK):
@@ -154,17 +150,17 @@ def _eliminate(given, mass, right, left, share):  # type: ignore[no-untyped-def]
             inverse = d / (s + more)
             share[i] = back * inverse
             d, s = s + more, (1.0 + back) * s + more
-            mass[i] = (given[i] + u) * inverse
-            u = (on * inverse) * (given[i] + u)
+            mass[i] = (before[i] + u) * inverse
+            u = (on * inverse) * (before[i] + u)
             on, back = left[j], right[j]
             more = on * q
             inverse = q / (p + more)
             share[j] = back * inverse
             q, p = p + more, (1.0 + back) * p + more
-            mass[j] = (given[j] + z) * inverse
-            z = (on * inverse) * (given[j] + z)
+            mass[j] = (before[j] + z) * inverse
+            z = (on * inverse) * (before[j] + z)
         s, p = s / d, p / q
-    mass[m] = (given[m] + u + z) / (s + (p - 1.0))
+    mass[m] = (before[m] + u + z) / (s + (p - 1.0))
 
 
 @numba.njit("UniTuple(float64, 3)(float64[::1], float64[::1], float64[::1])", cache=True)
@@ -195,7 +191,7 @@ def _substitute(mass, share, x):  # type: ignore[no-untyped-def]
     "float64[::1], float64[:, ::1], int64[::1], int64[::1], float64[::1], float64[::1])",
     cache=True,
 )
-def resolve(given, mass, right, left, share, sums, table, offsets, lows, xi, weights):  # type: ignore[no-untyped-def]
+def resolve(before, mass, right, left, share, sums, table, offsets, lows, xi, weights):  # type: ignore[no-untyped-def]
     """Solve (1 - c A) mass = given for every atom, ``right`` and ``left`` being c times A.
 
     Returns Q = E[xi x] and E[x^2] of the solution; ``sums`` becomes the mass of every atom.
@@ -204,7 +200,7 @@ def resolve(given, mass, right, left, share, sums, table, offsets, lows, xi, wei
     for a in range(xi.size):
         first, end, low = offsets[a], offsets[a + 1], lows[a]
         own, shares = mass[first:end], share[first:end]
-        _eliminate(given[first:end], own, right[first:end], left[first:end], shares)
+        _eliminate(before[first:end], own, right[first:end], left[first:end], shares)
         sums[a], mean, second = _substitute(own, shares, table[X, low : low + end - first])
         overlap += weights[a] * xi[a] * mean
         square += weights[a] * second
@@ -266,3 +262,28 @@ def push(mass, moved, right, left, flux, offsets, factor):  # type: ignore[no-un
         if short > 0 or new[n - 1] < _FLOOR * own[n - 1]:
             limited += _limit(own, new)
     return limited
+
+
+_STENCIL = 6
+
+
+@numba.njit("void(float64[::1], float64[::1], float64[::1])", cache=True)
+def interpolate(values, u, out):  # type: ignore[no-untyped-def]
+    """Values at 0, 1, 2, ... at the points ``u``, by polynomials through the nearest six."""
+    n = min(_STENCIL, values.size)
+    weights = np.ones(n)
+    for k in range(n):
+        for j in range(n):
+            if j != k:
+                weights[k] /= k - j
+    for p in range(u.size):
+        first = min(max(int(np.floor(u[p])) - n // 2 + 1, 0), values.size - n)
+        offset = u[p] - first
+        total = 0.0
+        for k in range(n):
+            share = weights[k] * values[first + k]
+            for j in range(n):
+                if j != k:
+                    share *= offset - j
+            total += share
+        out[p] = total

@@ -1,9 +1,9 @@
-"""The compiled march of the Fokker-Planck solver: implicit stages, steps, and runs of steps.
+"""The compiled march of the Fokker-Planck solver: stages, steps that adapt, and runs of steps.
 
 What it works on comes in tuples. ``mesh``: table, offsets and lows of the mesh, nodes and weights
-of the prior. ``law``: b and g as packed functions of Q, and B, a row for each
-step size that occurs. ``memory``: what earlier steps taught about the two stages of a step.
-``work``: flat arrays over the cells, by the names below.
+of the prior. ``law``: b and g as packed functions of Q, and B, a row for each step size that
+occurs. ``memory``: what earlier steps taught about the two stages of a step. ``work``: flat arrays
+over the cells, by the names in :mod:`hdica.limits.mean_field.density.grid`.
 """
 
 from __future__ import annotations
@@ -12,25 +12,36 @@ import math
 
 import numba
 
-from hdica.limits.mean_field.density.kernels import push, rates, resolve
-from hdica.limits.mean_field.density.layout import (
+from hdica.limits.mean_field.density.grid import (
+    BROKE,
+    DONE,
+    DT,
     FIRST,
     GAMMA,
     GIVEN,
     H2,
+    HALT,
     KEPT,
     LEFT,
+    MARK,
     MASS,
     ONE,
     PUSH,
+    RATE,
+    RATED,
     RIGHT,
+    ROOM,
     SHARE,
+    SMOOTH,
+    SPENT,
     TWO,
+    WINDOWS,
     X_PHI,
     Q,
     T,
     X,
 )
+from hdica.limits.mean_field.density.kernels import push, rates, resolve
 from hdica.limits.numerics.compiled import value_at
 
 _SWEEPS = 14
@@ -43,13 +54,13 @@ MEMORY = "Tuple((float64[:, :, ::1], float64[:, ::1], float64[::1], float64[::1]
 @numba.njit("UniTuple(float64, 2)(float64[:, ::1], float64, float64, float64)", cache=True)
 def foretold(past, t, q, h2):  # type: ignore[no-untyped-def]
     """Q and 2h extrapolated to time t; ``q`` and ``h2`` where nothing is known."""
-    known = int(past[KEPT, 0])
-    if known == 0:
+    count = int(past[KEPT, 0])
+    if count == 0:
         return q, h2
     q, h2 = 0.0, 0.0
-    for i in range(known):
+    for i in range(count):
         share = 1.0
-        for j in range(known):
+        for j in range(count):
             if j != i:
                 share *= (t - past[j, 0]) / (past[i, 0] - past[j, 0])
         q += share * past[i, 1]
@@ -60,13 +71,13 @@ def foretold(past, t, q, h2):  # type: ignore[no-untyped-def]
 @numba.njit("void(float64[:, ::1], float64, float64, float64)", cache=True)
 def learn(past, t, q, h2):  # type: ignore[no-untyped-def]
     """Remember an accepted solution."""
-    known = int(past[KEPT, 0])
-    if known == KEPT:
+    count = int(past[KEPT, 0])
+    if count == KEPT:
         for i in range(KEPT - 1):
             past[i] = past[i + 1]
-        known -= 1
-    past[known, 0], past[known, 1], past[known, 2] = t, q, h2
-    past[KEPT, 0] = known + 1
+        count -= 1
+    past[count, 0], past[count, 1], past[count, 2] = t, q, h2
+    past[KEPT, 0] = count + 1
 
 
 @numba.njit("void(float64[::1], float64[::1], float64[::1], float64)", cache=True)
@@ -79,19 +90,11 @@ def _first_answer(answer, pull, noise, q):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    "UniTuple(float64, 4)(float64, float64, float64, float64, float64, float64, float64, float64)",
-    cache=True,
-)
-def _corrected(qq, qh, sq, sh, one, two, dq, dh):  # type: ignore[no-untyped-def]
-    return qq + one * dq, qh + one * dh, sq + two * dq, sh + two * dh
-
-
-@numba.njit(
     f"Tuple((float64, float64, boolean))(int64, float64, float64, float64, int64, {MESH}, {LAW},"
     f"{MEMORY}, float64[:, ::1], int64)",
     cache=True,
 )
-def implicit(row, q, h2, c, stage, mesh, law, memory, work, given):  # type: ignore[no-untyped-def]
+def implicit(row, q, h2, c, stage, mesh, law, memory, work, source):  # type: ignore[no-untyped-def]
     """Solve (1 - c A(Q, 2h)) mass = given together with Q = E[xi x] and E[x^2] = 1.
 
     Two unknowns by Newton's method, whose derivatives, kept per unit of c from step to step, are
@@ -100,7 +103,7 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, given):  # type: ign
     table, offsets, lows, xi, _ = mesh
     pull, noise, big = law[0][row], law[1][row], law[2][row]
     answer, sums = memory[1][stage], memory[2]
-    before, mass, share = work[given], work[ONE if stage == 0 else TWO], work[SHARE]
+    before, mass, share = work[source], work[ONE if stage == 0 else TWO], work[SHARE]
     if answer[4] == 0.0:
         _first_answer(answer, pull, noise, q)
     # Derivatives of what Q and E[x^2] become, less what they should be, by Q and by 2h.
@@ -109,16 +112,17 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, given):  # type: ign
     for sweep in range(_SWEEPS):
         b, g = value_at(pull, q), value_at(noise, q)
         rates(work[RIGHT], work[LEFT], share, table, offsets, lows, xi, b, big, h2, g, c)
-        found, square = resolve(before, mass, work[RIGHT], work[LEFT], share, sums, *mesh)
-        first, second = found - q, square - 1.0
+        overlap, square = resolve(before, mass, work[RIGHT], work[LEFT], share, sums, *mesh)
+        first, second = overlap - q, square - 1.0
         met = abs(first) < _Q_EXACT and abs(second) < _SQUARE_EXACT
-        if met or not math.isfinite(found + square):
+        if met or not math.isfinite(overlap + square):
             break
         # A difference of two misses near rounding would teach noise.
         if sweep > 0 and max(abs(off), abs(wide)) >= 1e-11 and (dq != 0.0 or dh != 0.0):
             size = dq * dq + dh * dh
-            one, two = (first - off - qq * dq - qh * dh), (second - wide - sq * dq - sh * dh)
-            qq, qh, sq, sh = _corrected(qq, qh, sq, sh, one / size, two / size, dq, dh)
+            one = (first - off - qq * dq - qh * dh) / size
+            two = (second - wide - sq * dq - sh * dh) / size
+            qq, qh, sq, sh = qq + one * dq, qh + one * dh, sq + two * dq, sh + two * dh
         off, wide = first, second
         det = qq * sh - qh * sq
         dq, dh = (qh * wide - sh * off) / det, (sq * off - qq * wide) / det
@@ -150,11 +154,11 @@ def step(t, end, row, last, mesh, law, memory, state, work):  # type: ignore[no-
 
 
 @numba.njit("void(float64[::1], float64[::1], float64[::1], int64[::1])", cache=True)
-def unrounded(found, mass, sums, offsets):  # type: ignore[no-untyped-def]
-    """``mass`` = ``found`` with unit sums: rounding alone would drift away over 10^5 steps."""
+def unrounded(rounded, mass, sums, offsets):  # type: ignore[no-untyped-def]
+    """``mass`` = ``rounded`` with unit sums: rounding alone would drift away over 10^5 steps."""
     for a in range(sums.size):
         scale = 1.0 / sums[a]
-        own, new = found[offsets[a] : offsets[a + 1]], mass[offsets[a] : offsets[a + 1]]
+        own, new = rounded[offsets[a] : offsets[a + 1]], mass[offsets[a] : offsets[a + 1]]
         for i in range(own.size):
             new[i] = own[i] * scale
 
@@ -191,8 +195,8 @@ def measure(row, mass, mesh, integrands, h2):  # type: ignore[no-untyped-def]
     cache=True,
     nogil=True,
 )
-def march(ends, rows, every, mesh, law, memory, state, work, integrands, found):  # type: ignore[no-untyped-def]
-    """Steps from ``state[T]`` to each of ``ends``; a row of ``found`` after ``every`` steps.
+def march(ends, rows, every, mesh, law, memory, state, work, integrands, rows_out):  # type: ignore[no-untyped-def]
+    """Steps from ``state[T]`` to each of ``ends``; a row of ``rows_out`` after ``every`` steps.
 
     ``rows`` are those of the law at both stages of every step. Returns how many steps did not
     meet E[x^2] = 1 and their own Q.
@@ -207,5 +211,181 @@ def march(ends, rows, every, mesh, law, memory, state, work, integrands, found):
         unrounded(work[TWO], work[MASS], memory[2], mesh[1])
         state[T], state[Q], state[H2] = end, q2, h2
         if (k + 1) % every == 0:
-            measure(found[(k + 1) // every - 1], work[MASS], mesh, integrands, h2)
+            measure(rows_out[(k + 1) // every - 1], work[MASS], mesh, integrands, h2)
     return missed
+
+
+SHORTEST = 1e-10
+# Quadrature of order 3 through the slopes at 0, gamma and 1, minus the weights of the method.
+_MIDDLE = (1 / 6) / (GAMMA * (1 - GAMMA))
+_LAST = 1 / 2 - GAMMA * _MIDDLE
+_EMBEDDED = (1 - _MIDDLE - _LAST, _MIDDLE - (1 - GAMMA), _LAST - GAMMA)
+
+
+@numba.njit("float64(float64, float64, float64)", cache=True)
+def ahead(t, mark, dt):  # type: ignore[no-untyped-def]
+    """End of the next step: the mark itself, or equal parts of what is left before it."""
+    left = mark - t
+    parts = math.ceil(left / dt - 1e-9)
+    if parts <= 1:
+        return mark
+    return t + (left / 2 if parts == 2 else dt)
+
+
+@numba.njit(f"float64(float64, float64, {MESH}, {MEMORY}, float64[:, ::1])", cache=True)
+def _local_error(dt, rated, mesh, memory, work):  # type: ignore[no-untyped-def]
+    """Difference to a quadrature of order 3, smoothed by the implicit operator.
+
+    Sum of w |e| (1 + x^2)/2. GIVEN becomes the slope over the step, ONE the difference.
+    """
+    table, offsets, lows, xi, weights = mesh
+    mass, rate, one, slopes, two = work[MASS], work[RATE], work[ONE], work[GIVEN], work[TWO]
+    for i in range(mass.size):
+        middle, slope = (one[i] - mass[i]) / GAMMA, (two[i] - slopes[i]) / GAMMA
+        # After a jump the old slope says nothing: with the middle one the estimate errs high.
+        before = rate[i] * dt if rated != 0.0 else middle
+        one[i] = _EMBEDDED[0] * before + _EMBEDDED[1] * middle + _EMBEDDED[2] * slope
+        slopes[i] = slope
+    smooth = work[SMOOTH]
+    resolve(one, smooth, work[RIGHT], work[LEFT], work[SHARE], memory[3], *mesh)
+    error = 0.0
+    for a in range(xi.size):
+        shift, own = lows[a] - offsets[a], 0.0
+        for i in range(offsets[a], offsets[a + 1]):
+            own += abs(smooth[i]) * (1.0 + table[X, i + shift] ** 2)
+        error += weights[a] * own
+    return error / 2
+
+
+@numba.njit("int64(float64[::1], float64[::1], int64, float64)", cache=True)
+def _verdict(own, x, side, edge):  # type: ignore[no-untyped-def]
+    """Whether an atom's window should grow on one side, 1, or shrink, -1, or neither, 0.
+
+    It grows if more than ``edge`` of (1 + x^2) times the mass lies in the outer eighth, and
+    shrinks if next to nothing lies in the outer third.
+    """
+    n = own.size
+    outer, third, total = max(2, n // 8), n // 3 if n > 64 else 0, 0.0
+    for k in range(max(outer, third)):
+        i = k if side == 0 else n - 1 - k
+        total += own[i] * (1.0 + x[i] * x[i])
+        if k < outer and total > edge:
+            return 1
+        if k >= outer - 1 and total >= edge / 100:
+            return 0
+    return -1 if third > 0 else 0
+
+
+@numba.njit(f"int64(float64[::1], {MESH}, float64, int64[:, ::1])", cache=True)
+def fit(mass, mesh, edge, windows):  # type: ignore[no-untyped-def]
+    """Adjust windows to the density; returns 1 if some grew, -1 if some shrank, 0 if none did.
+
+    Rows of ``windows`` are the first and last face of each atom, and two to work with. None
+    shrinks where another grows.
+    """
+    table, offsets, lows = mesh[0], mesh[1], mesh[2]
+    grown, shrunk = 0, 0
+    for a in range(lows.size):
+        own = mass[offsets[a] : offsets[a + 1]]
+        x = table[X, lows[a] : lows[a] + own.size]
+        for side in range(2):
+            windows[2 + side, a] = _verdict(own, x, side, edge)
+            grown += windows[2 + side, a] == 1
+            shrunk += windows[2 + side, a] == -1
+    for a in range(lows.size):
+        n = offsets[a + 1] - offsets[a]
+        for side in range(2):
+            verdict, outwards = windows[2 + side, a], 2 * side - 1
+            if verdict == 1:
+                windows[side, a] += outwards * max(4, n // 5)
+            elif verdict == -1 and grown == 0:
+                windows[side, a] -= outwards * (n // 6)
+    return 1 if grown > 0 else (-1 if shrunk > 0 else 0)
+
+
+@numba.njit(
+    f"int64(float64, float64, boolean, int64, float64, float64, {MESH}, {LAW},"
+    f"{MEMORY}, float64[::1], float64[:, ::1], int64[:, ::1])",
+    cache=True,
+)
+def attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, windows):  # type: ignore[no-untyped-def]
+    """Try a step, which may be too long, or need wider windows.
+
+    Returns 0 if it is taken, 1 if it must be shorter, 2 if the windows must be wider, 3 if it is
+    taken and they may be narrower.
+    """
+    q1, h1, q2, h2, met = step(t, end, 0, last, mesh, law, memory, state, work)
+    length = end - t
+    state[SPENT] += work.shape[1]
+    error = _local_error(length, state[RATED], mesh, memory, work)
+    wanted = 0.9 * (goal / max(error, 1e-30)) ** (1 / 3) if met != 0.0 else 0.2
+    if not error <= goal or met == 0.0:
+        state[DT] = length * min(0.9, max(0.2, wanted))
+        return 1
+    unrounded(work[TWO], work[SMOOTH], memory[2], mesh[1])
+    change = fit(work[SMOOTH], mesh, edge, windows)
+    if change == 1:
+        return 2
+    grown = length * min(2.0, max(0.5, wanted))
+    # A step cut short by a mark does not say that the next one must be short.
+    state[DT] = grown if free else max(state[DT], grown)
+    learn(memory[0][0], t + GAMMA * length, q1, h1)
+    learn(memory[0][1], end, q2, h2)
+    for i in range(work.shape[1]):
+        work[MASS, i], work[RATE, i] = work[SMOOTH, i], work[GIVEN, i] / length
+    state[T], state[Q], state[H2], state[RATED] = end, q2, h2, 1.0
+    return 3 if change == -1 else 0
+
+
+@numba.njit(
+    f"UniTuple(int64, 2)(float64[::1], boolean[::1], float64, float64, float64, {MESH},"
+    f"{LAW}, {MEMORY}, float64[::1], float64[:, ::1], int64[:, ::1], float64[:, ::1],"
+    "float64[::1], float64[:, ::1])",
+    cache=True,
+    nogil=True,
+)
+def walk(  # type: ignore[no-untyped-def]
+    marks,
+    halts,
+    goal,
+    edge,
+    budget,
+    mesh,
+    law,
+    memory,
+    state,
+    work,
+    windows,
+    integrands,
+    ends,
+    measures,
+):
+    """Steps of the right length to each of ``marks``, until windows change or a mark halts.
+
+    A law of one row is that of all steps; one of two, of the two stages, is that of a single
+    attempt. Returns why it came back and how many steps it took, whose ends and measures are in
+    ``ends`` and ``measures``.
+    """
+    steps, last = 0, law[2].size - 1
+    while state[MARK] < marks.size:
+        mark = int(state[MARK])
+        while state[T] < marks[mark]:
+            if state[SPENT] > budget or state[DT] < SHORTEST * (1 + state[T]):
+                return BROKE, steps
+            if steps == ends.size:
+                return ROOM, steps
+            t, end = state[T], ahead(state[T], marks[mark], state[DT])
+            free = end < marks[mark]
+            came = attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, windows)
+            if came == 0 or came == 3:
+                ends[steps] = end
+                measure(measures[steps], work[MASS], mesh, integrands, state[H2])
+                steps += 1
+            if came >= 2:
+                return WINDOWS, steps
+            if last > 0:
+                return ROOM, steps
+        state[MARK] = mark + 1
+        if halts[mark]:
+            return HALT, steps
+    return DONE, steps

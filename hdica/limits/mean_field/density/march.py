@@ -2,34 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.density.grid import Lattice, Windows
-from hdica.limits.mean_field.density.layout import (
+from hdica.limits.mean_field.density.grid import (
     BROKE,
     DONE,
     DT,
+    FIRST,
     GAMMA,
     MARK,
+    MASS,
     RATED,
     ROOM,
     WINDOWS,
+    Lattice,
+    Mesh,
     T,
+    Windows,
 )
-from hdica.limits.mean_field.density.mixing import LONGEST, jump, march_mixing, relax, together
-from hdica.limits.mean_field.density.problem import Law, Problem, tabulated
-from hdica.limits.mean_field.density.record import Record
-from hdica.limits.mean_field.density.state import State, begin
+from hdica.limits.mean_field.density.state import (
+    LONGEST,
+    Functional,
+    Law,
+    Problem,
+    State,
+    begin,
+    jump,
+    march_mixing,
+    relax,
+    tabulated,
+    together,
+)
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Record:
+    """What is seen after every step of the coarsest level, and kept at the snapshots.
+
+    Functionals are h(xi, x) by name, means of which are taken; ``kept`` are mesh and masses at the
+    snapshots reached, ``cells`` the largest number of cells of all atoms.
+    """
+
+    problem: Problem
+    snapshots: Array
+    functionals: Mapping[str, Functional]
+    kept: dict[float, tuple[Mesh, Array]] = field(default_factory=dict)
+    cells: int = 0
+    _times: list[Array] = field(default_factory=list)
+    _rows: list[Array] = field(default_factory=list)
+    _weighed: tuple[Mesh, Array] | None = None
+
+    def integrands(self, mesh: Mesh) -> Array:
+        """What to sum against the masses for each functional: the same until the mesh changes."""
+        if self._weighed is None or self._weighed[0] is not mesh:
+            self._weighed = (mesh, self.problem.integrands(mesh, self.functionals))
+        return self._weighed[1]
+
+    def room(self, steps: int) -> Array:
+        """Rows to measure so many states in."""
+        return np.empty((steps, FIRST + len(self.functionals)))
+
+    def begin(self, state: State, tau: float) -> None:
+        """See the start."""
+        from hdica.limits.mean_field.density.loop import measure
+
+        row = self.room(1)
+        measure(row[0], state.mass, state.cells, self.integrands(state.mesh), state.h2)
+        self.see(state, np.zeros(1), np.full(1, tau), row)
+
+    def see(self, state: State, times: Array, taus: Array, rows: Array) -> None:
+        """Remember what was measured, and the masses if the state is at a snapshot."""
+        rows = rows.copy()
+        rows[:, 0] = taus
+        self._times.append(times.copy())
+        self._rows.append(rows)
+        self.cells = max(self.cells, state.work.shape[1])
+        t = float(state.clock[T])
+        if t in self.snapshots and t not in self.kept:
+            self.kept[t] = (state.mesh, state.work[MASS].copy())
+
+    @property
+    def times(self) -> Array:
+        """Times seen, increasing."""
+        return np.concatenate(self._times)
+
+    @property
+    def rows(self) -> Array:
+        """tau, Q, R, 2h, the two errors and the functionals at those times."""
+        return np.concatenate(self._rows)
+
+
 BUDGET = 1e7
 """Cells times steps that the coarsest level may take."""
 _EDGE = 1e-15
@@ -93,7 +165,7 @@ class Plan:
     def reach(self) -> Windows:
         """Windows that hold all cells ever in use."""
         windows = [self.windows, *(run.windows for run in self.runs)]
-        low, high = [one.low for one in windows], [one.high for one in windows]
+        low, high = zip(*((one.low, one.high) for one in windows), strict=True)
         return Windows(np.min(low, axis=0), np.max(high, axis=0))
 
 
@@ -107,21 +179,9 @@ def pieces(problem: Problem, times: Array) -> Iterator[Piece]:
         yield Piece(problem, low, high, stops[(stops > low) & (stops <= high)])
 
 
-def _why(state: State) -> str:
-    """One sentence for a run that cannot go on."""
-    t, cells = state.clock[T], state.windows.cells
-    cost = f"more than {BUDGET:.0e} cells times steps ({cells} cells by then)"
-    if state.h2 < 0:
-        return (
-            f"the density condenses (2h = {state.h2:.3g} < 0) and was not followed beyond "
-            f"t = {t:.6g}, because the few coordinates that grow without bound need {cost}"
-        )
-    return f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
-
-
 @contextmanager
 def _in_range(state: State) -> Iterator[None]:
-    """Say in a sentence that numbers have left the range in which they can be told apart."""
+    """Refuse in a sentence what leaves the range of numbers of 16 digits."""
     try:
         yield
     except ZeroDivisionError:
@@ -134,7 +194,7 @@ def _in_range(state: State) -> Iterator[None]:
 
 def _law_ahead(piece: Piece, state: State) -> Law:
     """The law of all times, or of both stages of the very next step where tau varies."""
-    from hdica.limits.mean_field.density.walk import ahead
+    from hdica.limits.mean_field.density.loop import ahead
 
     problem = piece.problem
     if problem.constant_law is not None:
@@ -144,17 +204,9 @@ def _law_ahead(piece: Piece, state: State) -> Law:
     return tabulated(problem.field, piece.tau(np.array([t + GAMMA * (end - t), end])))
 
 
-def _shortened(piece: Piece, state: State) -> float:
-    """The present time; where laws mix, the next step is no longer than they allow."""
-    rate = piece.problem.field.motion.rate
-    if rate > 0:
-        state.clock[DT] = min(float(state.clock[DT]), LONGEST / rate)
-    return float(state.clock[T])
-
-
 def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iterator[Run]:
     """Steps through a piece, one run of them after the other."""
-    from hdica.limits.mean_field.density.walk import walk
+    from hdica.limits.mean_field.density.loop import walk
 
     halts = np.isin(piece.marks, record.snapshots)
     state.forget()
@@ -162,21 +214,24 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
     state.clock[MARK], reason = 0.0, ROOM
     # Laws that mix do so after every step.
     most = 1 if piece.problem.moves else _ROWS
-    start, run, ends, found = float(state.clock[T]), [], np.empty(most), record.room(most)
+    start, run, ends, measures = float(state.clock[T]), [], np.empty(most), record.room(most)
     while reason not in (DONE, BROKE):
         check_deadline()
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
         limits, integrands = (step_error, _EDGE, BUDGET), record.integrands(state.mesh)
-        before = _shortened(piece, state)
+        before, rate = float(state.clock[T]), piece.problem.field.motion.rate
+        if rate > 0:
+            # Where laws mix, the next step is no longer than they allow.
+            state.clock[DT] = min(float(state.clock[DT]), LONGEST / rate)
         with _in_range(state):
-            reason, taken = walk(
+            reason, count = walk(
                 piece.marks, halts, *limits, state.cells, _law_ahead(piece, state),
-                state.memory, state.clock, state.work, windows, integrands, ends, found,
+                state.memory, state.clock, state.work, windows, integrands, ends, measures,
             )  # fmt: skip
-        record.see(state, ends[:taken], piece.tau(ends[:taken]), found[:taken])
-        run.append(ends[:taken].copy())
-        if piece.problem.moves and taken:
+        record.see(state, ends[:count], piece.tau(ends[:count]), measures[:count])
+        run.append(ends[:count].copy())
+        if piece.problem.moves and count:
             relax(state, float(state.clock[T]) - before)
             state.clock[RATED] = 0.0
         if reason != ROOM:
@@ -185,8 +240,8 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
                 yield Run(start, steps, state.windows, piece)
             start, run = float(state.clock[T]), []
         if reason == WINDOWS:
-            found_windows = Windows(windows[0], windows[1])
-            state.move(together(found_windows) if piece.problem.moves else found_windows)
+            fitting = Windows(windows[0], windows[1])
+            state.move(together(fitting) if piece.problem.moves else fitting)
 
 
 def explore(
@@ -199,10 +254,9 @@ def explore(
 ) -> Plan:
     """Run the coarsest level with adaptive steps and windows, and write down both.
 
-    ``first`` are the windows of the start.
-
-    A step ends at each of the increasing times and at each jump of the step size; ``step_error`` is
-    the local error of one that is accepted. The record sees t = 0 and the end of every step.
+    ``first`` are the windows of the start. A step ends at each of the increasing times and at each
+    jump of the step size; ``step_error`` is the local error of one that is accepted. The record
+    sees t = 0 and the end of every step.
     """
     first = together(first) if problem.moves else first
     state = begin(problem, lattice, first, 1)
@@ -211,7 +265,15 @@ def explore(
     for piece in pieces(problem, times):
         runs += _walk(piece, state, record, step_error)
         if piece.marks.size and state.clock[T] < piece.marks[-1]:
-            return Plan(lattice, first, tuple(runs), _why(state))
+            t, cells = state.clock[T], state.windows.cells
+            cost = f"more than {BUDGET:.0e} cells times steps ({cells} cells by then)"
+            why = f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
+            if state.h2 < 0:
+                why = (
+                    f"the density condenses (2h = {state.h2:.3g} < 0) and was not followed beyond "
+                    f"t = {t:.6g}, because the few coordinates that grow without bound need {cost}"
+                )
+            return Plan(lattice, first, tuple(runs), why)
     return Plan(lattice, first, tuple(runs), "")
 
 
@@ -219,20 +281,20 @@ def cut(start: float, ends: Array, parts: int) -> Array:
     """Ends of the steps when each is cut into equal parts, shape (steps * parts,)."""
     starts = np.concatenate([[start], ends[:-1]])
     shares = np.arange(1, parts + 1) / parts
-    found = starts[:, None] + (ends - starts)[:, None] * shares
-    found[:, -1] = ends
-    return found.ravel()
+    parted = starts[:, None] + (ends - starts)[:, None] * shares
+    parted[:, -1] = ends
+    return parted.ravel()
 
 
 def advance(
-    piece: Piece, state: State, ends: Array, every: int, integrands: Array, found: Array
+    piece: Piece, state: State, ends: Array, every: int, integrands: Array, measures: Array
 ) -> int:
     """Steps to each of ``ends``, measured after ``every``; how many did not meet E[x^2] = 1."""
     from hdica.limits.mean_field.density.loop import march
 
     starts = np.concatenate([[state.clock[T]], ends[:-1]])
     law, rows = piece.problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
-    arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, found)
+    arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, measures)
     with _in_range(state):
         if piece.problem.moves:
             return march_mixing(ends, rows, every, arrays, state)
@@ -257,6 +319,6 @@ def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:
             piece = run.piece
             jump(state, piece.low)
         state.move(run.windows)
-        found, integrands = record.room(run.ends.size), record.integrands(state.mesh)
-        advance(piece, state, cut(run.start, run.ends, refine), refine, integrands, found)
-        record.see(state, run.ends, piece.tau(run.ends), found)
+        measures, integrands = record.room(run.ends.size), record.integrands(state.mesh)
+        advance(piece, state, cut(run.start, run.ends, refine), refine, integrands, measures)
+        record.see(state, run.ends, piece.tau(run.ends), measures)

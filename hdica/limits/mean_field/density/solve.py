@@ -12,33 +12,76 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.limits.mean_field.density.grid import Mesh, make_lattice
-from hdica.limits.mean_field.density.law_of_x import Curve, Density, extrapolated
-from hdica.limits.mean_field.density.march import BUDGET, Plan, explore, follow
-from hdica.limits.mean_field.density.problem import (
+from hdica.ingredients.formula import Formula
+from hdica.limits.mean_field.density.grid import Curve, Density, Mesh, extrapolated, make_lattice
+from hdica.limits.mean_field.density.march import BUDGET, Plan, Record, explore, follow
+from hdica.limits.mean_field.density.state import (
     Functional,
     Places,
     Problem,
     posed,
     start_refusal,
+    start_windows,
 )
-from hdica.limits.mean_field.density.record import Record
-from hdica.limits.mean_field.density.scales import Lengths, lengths
-from hdica.limits.mean_field.density.state import start_windows
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.romberg import romberg
+from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import tell
 
 Array = NDArray[np.float64]
+_REACH = 4.0
+"""Where most of a law with E[x^2] = 1 lies."""
+_SIDE = 1e-9
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What the regularizer contributes.
+
+    ``jump`` is half its largest: near it the density decays like exp(-B jump |x|/g); ``slope`` its
+    largest positive one elsewhere, which narrows peaks as 2h does; ``own`` its own length, range
+    over slope, infinite for a function that is linear by pieces.
+    """
+
+    jump: float
+    slope: float
+    own: float
+
+    def finest(self, g: float, strength: float, h2: float) -> float:
+        """The finest length at one time."""
+        steep, curved = strength * self.jump, h2 + strength * self.slope
+        of_jump = g / steep if steep > 0 else math.inf
+        return min(self.own, of_jump, math.sqrt(g / curved) if curved > 0 else math.inf)
+
+
+@lru_cache(maxsize=64)
+def lengths(phi: Formula) -> Lengths:
+    """Lengths of a regularizer, by sampling it between its kinks."""
+    kinks = [k for k in phi.kinks if abs(k) < _REACH]
+    sides = np.array(kinks)
+    jumps = np.abs(phi.value(sides + _SIDE) - phi.value(sides - _SIDE)) / 2
+    slope, own = 0.0, math.inf
+    edges = np.array([-_REACH, *kinks, _REACH])
+    for low, high in pairwise(edges.tolist()):
+        x = np.linspace(low + _SIDE, high - _SIDE, 2001)
+        value = phi.value(x)
+        rise = np.diff(value) / np.diff(x)
+        slope = max(slope, float(rise.max()))
+        if np.ptp(rise) > 1e-6 * (np.abs(rise).max() + 1e-300):
+            own = min(own, float(np.ptp(value) / np.abs(rise).max()))
+    return Lengths(float(jumps.max(initial=0.0)), slope, own)
+
+
 __all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
 _AT_START, _LATER = 0.1, 0.25
 """Cells of the coarsest level per finest scale of the start, and of what follows."""
 _LEVELS, _MOST_LEVELS = 3, 6
+_LEVEL = f"density: refinement {{}} of at most {_MOST_LEVELS}"
 _STEP_ERROR = 2e-6
 """Local error of a step; the global one is extrapolated away."""
 _FINE, _COARSEST = 1e-7, 3.0
@@ -81,35 +124,16 @@ class DensityPath:
     steps: int
 
 
-def _stretch(problem: Problem) -> float:
-    """Distance within which cells hardly widen: it holds the atoms that matter to Q."""
-    matters = problem.weights * problem.xi**2 > 1e-3
-    return _EVEN + 1.5 * float(np.abs(problem.xi[matters]).max())
-
-
-def _finest(problem: Problem, record: Record, size: Lengths) -> tuple[float, float]:
-    """The finest length of the densities seen, and the time at which it is met."""
-    field = problem.field
-    found = [
-        size.finest(field.diffusion(q, tau), field.strength(tau), h2)
-        for tau, q, _, h2 in record.rows[:, :4].tolist()
-    ]
-    k = min(range(len(found)), key=found.__getitem__)
-    return found[k], float(record.times[k])
-
-
-def _tell_level(number: int) -> None:
-    tell(lambda: f"density: refinement {number} of at most {_MOST_LEVELS}")
-
-
 def _explored(
     problem: Problem,
     times: Array,
-    coarse: float,
+    tolerance: float,
     record: Callable[[], Record],
     faces: tuple[float, ...],
 ) -> tuple[Plan, Record]:
     """The coarsest level, its cells made finer until they resolve all that the run meets."""
+    # Cells and steps whose extrapolated error, of order h^4, is the tolerance.
+    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
     field = problem.field
     size = lengths(field.phi)
     _, var = field.start.conditional(problem.xi)
@@ -117,29 +141,31 @@ def _explored(
     g0 = field.diffusion(q0, tau0)
     scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
     spacing, narrow = _AT_START * coarse * scale, 0.0
+    # Within this distance cells hardly widen: it holds the atoms that matter to Q.
+    matters = problem.weights * problem.xi**2 > 1e-3
+    stretch = _EVEN + 1.5 * float(np.abs(problem.xi[matters]).max())
     for _ in range(4):
-        _tell_level(1)
+        tell(lambda: _LEVEL.format(1))
         seen = record()
-        lattice = make_lattice(faces, spacing, _stretch(problem))
+        lattice = make_lattice(faces, spacing, stretch)
         first = start_windows(problem, lattice, narrow)
         plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, first)
-        finest, narrow = _finest(problem, seen, size)
+        scales = [
+            size.finest(field.diffusion(q, tau), field.strength(tau), h2)
+            for tau, q, _, h2 in seen.rows[:, :4].tolist()
+        ]
+        finest = min(scales)
+        narrow = float(seen.times[scales.index(finest)])
         if spacing <= 1.1 * _LATER * coarse * finest:
             break
         spacing = _LATER * coarse * finest
     return plan, seen
 
 
-def _coarseness(tolerance: float) -> float:
-    """Cells and steps whose extrapolated error is the tolerance, of order h^4."""
-    return min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
-
-
 def planned(problem: Problem, times: Array, tolerance: float) -> Plan:
     """The steps and cells of the coarsest level alone, for who follows them by himself."""
     none, kinks = np.empty(0), problem.field.phi.kinks
-    coarse = _coarseness(tolerance)
-    return _explored(problem, times, coarse, lambda: Record(problem, none, {}), kinks)[0]
+    return _explored(problem, times, tolerance, lambda: Record(problem, none, {}), kinks)[0]
 
 
 def _levels(
@@ -150,7 +176,7 @@ def _levels(
     faces: tuple[float, ...],
 ) -> tuple[Plan, list[Record]]:
     """As many levels as the tolerance on Q asks for and the budget allows."""
-    plan, first = _explored(problem, times, _coarseness(tolerance), record, faces)
+    plan, first = _explored(problem, times, tolerance, record, faces)
     records = [first]
     if problem.moves:
         # The exploration mixes only after each step: its plan is followed with halves around it.
@@ -163,7 +189,7 @@ def _levels(
             if float(np.max(error)) <= tolerance or not affordable:
                 break
         records.append(record())
-        _tell_level(len(records))
+        tell(lambda: _LEVEL.format(len(records)))
         follow(problem, plan, 2 ** (len(records) - 1), records[-1])
     return plan, records
 
@@ -179,13 +205,13 @@ def _curve(mesh: Mesh, mass: Array, cells: slice, kinks: tuple[float, ...]) -> C
 
 def _curves(levels: list[tuple[Mesh, Array]], kinks: tuple[float, ...]) -> list[Curve]:
     """Density of every atom at one time, extrapolated over the levels."""
-    found = [
+    on_levels = [
         [_curve(mesh, mass[part], cells, kinks) for part, cells in mesh.slices()]
         for mesh, mass in levels
     ]
     fine = levels[-1][0]
     return [
-        extrapolated([level[a] for level in found], fine.x[cells])
+        extrapolated([level[a] for level in on_levels], fine.x[cells])
         for a, (_, cells) in enumerate(fine.slices())
     ]
 
@@ -194,10 +220,10 @@ def _density(t: float, field: MeanField, places: Places, records: list[Record]) 
     nodes = field.prior.nodes
     if t not in records[-1].kept:
         return Density(nodes.points, nodes.weights, ())
-    found = _curves([r.kept[t] for r in records], field.phi.kinks)
-    images = {a: found[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
+    own = _curves([r.kept[t] for r in records], field.phi.kinks)
+    images = {a: own[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
     where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
-    curves = tuple(None if a < 0 else (images[a] if flip else found[a]) for a, flip in where)
+    curves = tuple(None if a < 0 else (images[a] if flip else own[a]) for a, flip in where)
     return Density(nodes.points, nodes.weights, curves)
 
 
@@ -222,37 +248,31 @@ def solve(
     problem, places = posed(field)
     functionals, own = dict(functionals or {}), field.phi.kinks
     times = np.asarray(times, dtype=float)
-    given = cuts or {}
-    rough = {k: _apart(own, given[k], problem.mirrored) for k in functionals if k in given}
+    jumps = cuts or {}
+    rough = {k: _apart(own, jumps[k], problem.mirrored) for k in functionals if k in jumps}
     rough = {k: faces for k, faces in rough.items() if own != faces and len(faces) <= _MOST_CUTS}
     smooth = {k: h for k, h in functionals.items() if k not in rough}
-    kept = np.array([float(t) for t in snapshots])
-    plan, records = _levels(problem, times, tolerance, lambda: Record(problem, kept, smooth), own)
+    shown = np.array([float(t) for t in snapshots])
+    plan, records = _levels(problem, times, tolerance, lambda: Record(problem, shown, smooth), own)
     densities = tuple(_density(float(t), field, places, records) for t in snapshots)
     path = _path(field, times, plan, records, list(smooth), densities)
     for name, faces in rough.items():
-        seen = partial(Record, problem, kept[:0], {name: functionals[name]})
+        seen = partial(Record, problem, shown[:0], {name: functionals[name]})
         plan, records = _levels(problem, times, tolerance, seen, faces)
-        path = _with_means(path, _path(field, times, plan, records, [name], ()))
+        other = _path(field, times, plan, records, [name], ())
+        means = path.functionals | other.functionals
+        errors = path.functional_errors | other.functional_errors
+        path = replace(path, functionals=means, functional_errors=errors)
     return path
 
 
 def _apart(own: tuple[float, ...], cuts: Sequence[float], mirrored: bool) -> tuple[float, ...]:
     """Kinks of phi and of a functional, and of its image, as far as cells tell them apart."""
-    found = list(own)
+    faces = list(own)
     for cut in sorted({*cuts, *(-c for c in cuts if mirrored)}):
-        if all(abs(cut - other) >= _CLOSEST for other in found):
-            found.append(float(cut))
-    return tuple(sorted(found))
-
-
-def _with_means(path: DensityPath, other: DensityPath) -> DensityPath:
-    """A path with the functionals of another one that solves the same on another lattice."""
-    return replace(
-        path,
-        functionals=path.functionals | other.functionals,
-        functional_errors=path.functional_errors | other.functional_errors,
-    )
+        if all(abs(cut - other) >= _CLOSEST for other in faces):
+            faces.append(float(cut))
+    return tuple(sorted(faces))
 
 
 def enveloped(error: Array, times: Array) -> Array:
@@ -263,15 +283,6 @@ def enveloped(error: Array, times: Array) -> Array:
     low[:1], high[:1] = 0, 1  # the start itself is known
     pairs = zip(low.tolist(), high.tolist(), strict=True)
     return np.array([error[i:j].max(axis=0) for i, j in pairs])
-
-
-def _formulas(field: MeanField, rows: Array) -> Array:
-    """2h and b from tau, Q and R in the first columns, shape (2, T)."""
-    found = np.full((2, len(rows)), np.nan)
-    for i, (tau, q, r) in enumerate(rows[:, :3].tolist()):
-        if math.isfinite(q):
-            found[:, i] = field.curvature(q, r, tau), field.pull(q, tau)
-    return found
 
 
 def _path(
@@ -289,7 +300,10 @@ def _path(
     chosen = np.isin(times, reached)
     where = np.searchsorted(reached, times[chosen])
     table[:, chosen] = np.array([best, enveloped(error, reached), levels[-1]])[:, where]
-    curvature, pull = _formulas(field, table[0])
+    curvature, pull = np.full((2, times.size), np.nan)
+    for i, (tau, q, r) in enumerate(table[0, :, :3].tolist()):
+        if math.isfinite(q):
+            curvature[i], pull[i] = field.curvature(q, r, tau), field.pull(q, tau)
     return DensityPath(
         q=table[0, :, 1],
         r=table[0, :, 2],

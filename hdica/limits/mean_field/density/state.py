@@ -1,20 +1,178 @@
-"""Where a run of the Fokker-Planck solver is, in the arrays that its compiled lines work on."""
+"""What the Fokker-Planck solver solves, and where a run of it is, in arrays for compiled lines.
+
+It solves a mean field at the nodes of its prior that count. Where the feature moves, densities
+relax to their mixture between steps of the march: entries that change places mix the laws at all
+xi, so that at the rate delta dP(x | xi)/dt gains delta (mean of P(x | xi') over xi' - P(x | xi)).
+Alone, that is solved exactly: over dt each law keeps the share exp(-delta dt) of itself and takes
+the rest from the mixture, which stays. With half of it before and half after each step (Strang
+1968) the march keeps order two, its errors have the expansion that is extrapolated, masses stay
+positive, and neither they nor E[x^2] and R change. All atoms use the same cells.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
-from hdica.limits.mean_field.density.layout import DT, H2, KEPT, MASS, RATE, RATED, SMOOTH, Q
-from hdica.limits.mean_field.density.problem import Problem
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.starts import NOT_NORMAL, Start
+from hdica.limits.mean_field.density.grid import (
+    DT,
+    H2,
+    KEPT,
+    MASS,
+    RATE,
+    RATED,
+    SMOOTH,
+    Lattice,
+    Mesh,
+    Q,
+    T,
+    Windows,
+    carried,
+    make_mesh,
+)
+from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.numerics.series import adaptive, packed, times
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Coefficient = Callable[[float, float], float]
+Law = tuple[Array, Array, Array]
+"""Coefficients as compiled code takes them: see :func:`tabulated`."""
+Functional = Callable[[Array, Array], Array]
+NARROWEST = 1e-4
+"""Smallest variance of the start that cells resolve at a sane cost."""
+NO_WEIGHT = 1e-18
+
+
+@lru_cache(maxsize=32)
+def _interpolation(points: int) -> tuple[tuple[float, ...], Array]:
+    """Chebyshev points, and the matrix that takes values there to coefficients."""
+    angle = np.pi * (np.arange(points) + 0.5) / points
+    matrix = np.cos(np.arange(points)[:, None] * angle) * (2 / points)
+    matrix[0] /= 2
+    return tuple(np.cos(angle).tolist()), matrix
+
+
+def _rows(coefficient: Coefficient, taus: Array) -> Array:
+    """B or g at each step size as compiled code takes it, shape (step sizes, numbers)."""
+    if isinstance(coefficient, Scaled):
+        return times(packed(coefficient.function), taus[:, None] ** coefficient.power)
+    first, _ = adaptive(lambda q: float(coefficient(q, float(taus[0]))))
+    points, matrix = _interpolation(max(8, 2 * first.coef.size))
+    values = [[float(coefficient(q, tau)) for q in points] for tau in taus.tolist()]
+    # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
+    series = [np.sum(matrix * np.array(row), axis=1) for row in values]
+    return np.array([np.concatenate([[0.0], row]) for row in series])
+
+
+def tabulated(field: MeanField, taus: Array) -> Law:
+    """The law at S step sizes: b and g as packed functions of Q, a row each, and B, shape (S,)."""
+    strength = np.array([float(field.strength(tau)) for tau in taus.tolist()])
+    return _rows(field.pull, taus), _rows(field.diffusion, taus), strength
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A mean field at the nodes of its prior that count, and their weights, shape (atoms,).
+
+    ``mirrored`` says whether P(-x | -xi) = P(x | xi), and the nodes stand for their mirror images
+    too.
+    """
+
+    field: MeanField
+    xi: Array
+    weights: Array
+    mirrored: bool = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether the laws at all nodes mix, because the feature moves."""
+        return self.field.motion.moves
+
+    @cached_property
+    def constant_law(self) -> Law | None:
+        """The law of all times, or None if the step size varies."""
+        tau = self.field.schedule.constant
+        return None if tau is None else tabulated(self.field, np.array([tau]))
+
+    def law(self, taus: Array) -> tuple[Law, Indices]:
+        """The law at the step sizes that occur, and the row of each of ``taus``."""
+        if self.constant_law is not None:
+            return self.constant_law, np.zeros(taus.shape, dtype=np.int64)
+        distinct, rows = np.unique(taus, return_inverse=True)
+        return tabulated(self.field, distinct), rows.reshape(taus.shape).astype(np.int64)
+
+    def integrands(self, mesh: Mesh, functionals: Mapping[str, Functional]) -> Array:
+        """What to sum against the masses for each functional, shape (functionals, cells)."""
+        if not functionals:
+            return np.empty((0, int(mesh.offsets[-1])))
+        xi, x, weights = mesh.flat(self.xi, self.weights)
+        rows = [np.broadcast_to(h(xi, x), x.shape) for h in functionals.values()]
+        if self.mirrored:
+            images = [np.broadcast_to(h(-xi, -x), x.shape) for h in functionals.values()]
+            rows = [(row + image) / 2 for row, image in zip(rows, images, strict=True)]
+        return np.array([weights * row for row in rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Atom of the problem, or of its mirror image, at each node of the prior; -1 without weight."""
+
+    atom: Indices
+    flipped: NDArray[np.bool_]
+
+
+def start_refusal(start: Start, prior: Prior) -> str:
+    """Empty if cells can resolve the start, else the sentence that says why not."""
+    if start.length is not None:
+        return f"start {NOT_NORMAL}"
+    _, var = start.conditional(prior.nodes.points)
+    if var >= NARROWEST:
+        return ""
+    return (
+        f"start {start.label} gives x the variance {var:.3g} at a given xi, which the "
+        f"method 'pde' cannot resolve (allowed: at least {NARROWEST:g}; the method "
+        "'particles' takes any)"
+    )
+
+
+def _symmetric(field: MeanField, xi: Array, weights: Array) -> bool:
+    """Whether the limit is the same for -xi and -x: the prior, the start and phi say so."""
+    order = np.argsort(xi)
+    points, shares = xi[order], weights[order]
+    mean, _ = field.start.conditional(points)
+    even = np.array_equal(points, -points[::-1]) and np.array_equal(shares, shares[::-1])
+    return bool(even and np.array_equal(mean, -mean[::-1]) and field.phi.is_odd)
+
+
+def posed(field: MeanField) -> tuple[Problem, Places]:
+    """The problem of a mean field, with half of its nodes where the other half mirrors them."""
+    refusal = start_refusal(field.start, field.prior)
+    if refusal:
+        raise HdicaError(refusal)
+    points, weights = field.prior.nodes.points, field.prior.nodes.weights
+    counts = weights >= NO_WEIGHT
+    mirrored = not field.motion.moves and _symmetric(field, points[counts], weights[counts])
+    own = counts & (points >= 0) if mirrored else counts
+    atom = np.full(points.size, -1)
+    atom[own] = np.arange(np.count_nonzero(own))
+    flipped = counts & ~own
+    number = dict(zip(points[own].tolist(), atom[own].tolist(), strict=True))
+    atom[flipped] = [number[-xi] for xi in points[flipped].tolist()]
+    share = np.where(mirrored & (points > 0), 2.0, 1.0) * weights
+    xi, share = (np.ascontiguousarray(v[own], dtype=float) for v in (points, share))
+    return Problem(field, xi, share, mirrored), Places(atom, flipped)
+
+
 Memory = tuple[Array, Array, Array, Array]
 _REACH = 9.0
 """Standard deviations beyond which a normal law has no mass in double precision."""
@@ -69,13 +227,10 @@ class State:
 
     def move(self, windows: Windows) -> None:
         """Go on with other windows."""
-        old = self.windows
+        old, refine = self.windows, self.mesh.refine
         if np.array_equal(old.low, windows.low) and np.array_equal(old.high, windows.high):
             return
-        lattice, refine = self.mesh.lattice, self.mesh.refine
-        mesh = self.mesh.on(windows)
-        if mesh is None:
-            mesh = _roomy(self.problem, lattice, windows, refine)
+        mesh = self.mesh.on(windows) or _roomy(self.problem, self.mesh.lattice, windows, refine)
         work = np.empty((self.work.shape[0], int(mesh.offsets[-1])))
         for row in (MASS, RATE):
             work[row] = carried(self.work[row], old, windows, refine)
@@ -83,7 +238,7 @@ class State:
 
 
 def blank_memory(atoms: int) -> Memory:
-    """Nothing learnt."""
+    """A memory that has learnt nothing."""
     return np.zeros((2, KEPT + 1, 3)), np.zeros((2, 5)), np.empty(atoms), np.empty(atoms)
 
 
@@ -158,3 +313,61 @@ def begin(
     work[MASS] = mass
     clock[DT], clock[Q], clock[H2] = _FIRST_STEP, q, field.curvature(q, r, tau)
     return State(problem, windows, mesh, work, clock, blank_memory(problem.xi.size))
+
+
+LONGEST = 0.5
+"""Step of the coarsest level in units of 1/delta."""
+
+
+def together(windows: Windows) -> Windows:
+    """The cells that any atom uses, for all of them."""
+    low, high = np.full_like(windows.low, windows.low.min()), windows.high.max()
+    return Windows(low, np.full_like(windows.high, high))
+
+
+def mix(state: State, share: float) -> None:
+    """Each atom's law gives a share of itself for as much of the mixture."""
+    weights = state.problem.weights / np.sum(state.problem.weights)
+    laws = state.work[MASS].reshape(weights.size, -1)
+    # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
+    mixture = np.sum(weights[:, None] * laws, axis=0)
+    laws *= 1 - share
+    laws += share * mixture
+    low, size = int(state.mesh.lows[0]), int(state.mesh.offsets[1])
+    first = float(np.sum(mixture * state.mesh.x[low : low + size]))
+    mean = float(np.sum(weights * state.problem.xi)) * first
+    state.clock[Q] += share * (mean - state.clock[Q])
+
+
+def relax(state: State, dt: float) -> None:
+    """What exchanges do to the laws over a time."""
+    rate = state.problem.field.motion.rate
+    if rate > 0:
+        mix(state, -math.expm1(-rate * dt))
+
+
+def jump(state: State, t: float) -> None:
+    """What a jump of the feature at this time does to the laws, if there is one."""
+    motion = state.problem.field.motion
+    if t > 0 and t in motion.jumps:
+        mix(state, motion.share)
+
+
+def march_mixing(  # type: ignore[no-untyped-def]
+    ends: Array, rows, every: int, arrays, state: State
+) -> int:
+    """As :func:`hdica.limits.mean_field.density.loop.march`, with relaxation around each step."""
+    from hdica.limits.mean_field.density.loop import march, measure
+
+    *inner, integrands, measures = arrays
+    missed = 0
+    for k in range(ends.size):
+        check_deadline()
+        half = (ends[k] - state.clock[T]) / 2
+        relax(state, half)
+        missed += march(ends[k : k + 1], rows[k : k + 1], 2, *inner, integrands, measures)
+        relax(state, half)
+        if (k + 1) % every == 0:
+            row = measures[(k + 1) // every - 1]
+            measure(row, state.work[MASS], state.cells, integrands, float(state.clock[H2]))
+    return missed

@@ -1,4 +1,15 @@
-"""The overlap that a steady state of overlap Q gives back: S(Q) = E[xi x] - Q and its slope."""
+"""Steady densities, Boltzmann in an effective potential, and the overlap that they give back.
+
+Wang and Lu 2016, eq. (17): P(x | xi) = exp{-(h x^2 + B Phi(x) - b xi x)/g}/Z. With
+phi(x) = slope * x + psi(x) and Psi' = psi it is exp{-a x^2 - k Psi(x) + c x}/Z, where
+
+    a = h/g + k slope/2,    k = B/g,    c = b xi/g.
+
+a is measured from the end of its range: unless phi grows faster than x, the density is
+normalisable for every a > 0 and may or may not be at a = 0. A steady state of overlap Q gives back
+the overlap E[xi x] = Q + S(Q). Averages are by quadrature on panels that fit a density exp(-V):
+where it lives, and no faster than it varies.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +21,182 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.family import MeanField, Scaled
-from hdica.limits.mean_field.steady.boltzmann import Moments, moments
-from hdica.limits.mean_field.steady.confinement import Confinement, confinement
-from hdica.limits.numerics.halves import Halves
-from hdica.limits.numerics.packed import Function, scaled
-from hdica.limits.numerics.series import adaptive
-from hdica.limits.numerics.work import spend
+from hdica.limits.mean_field.steady.confinement import DEPTH, Confinement, confinement, region
+from hdica.limits.numerics.series import Function, Halves, adaptive, scaled
+from hdica.limits.numerics.solvers import spend
+from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+_FARTHEST = 2.0**40
+_SAMPLES = 97
+PANELS = 24
+
+
+def potential(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> Array:
+    """V = a x^2 + k Psi(x) - tilt x; ``x`` of shape (rows, points), the others (rows,)."""
+    square, linear = a[:, None] * x * x, tilt[:, None] * x
+    return np.asarray(square + k[:, None] * shape.potential(x) - linear)
+
+
+def _outermost(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array, Mask]:
+    """A reach beyond which a density with one well has vanished, and whether there is one."""
+    reach = np.full(a.shape, 8.0)
+    while True:
+        sides = reach[:, None] * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+        v = potential(shape, a, k, tilt, sides)
+        # The fall must hold for x^2 times the density, and with a margin for a deeper minimum.
+        fallen = v[:, [0, -1]] - 3 * np.log(reach)[:, None] - v.min(axis=1)[:, None] > DEPTH
+        rising = (v[:, 0] > v[:, 1]) & (v[:, -1] > v[:, -2])
+        confined = np.all(fallen, axis=1) & rising
+        growing = ~confined & (reach < _FARTHEST)
+        if not np.any(growing):
+            return reach, confined
+        reach = np.where(growing, 4 * reach, reach)
+
+
+def _shrunk(
+    shape: Confinement, row: tuple[Array, ...], low: Array, high: Array, confined: Mask
+) -> tuple[Array, Array]:
+    """Intervals of densities with one well, made as narrow as these are."""
+    a, k, tilt = row
+    for _ in range(40):
+        x = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _SAMPLES)
+        v = potential(shape, a, k, tilt, x)
+        inside = v - v.min(axis=1)[:, None] < DEPTH
+        first = np.maximum(inside.argmax(axis=1) - 1, 0)
+        last = np.minimum(_SAMPLES - inside[:, ::-1].argmax(axis=1), _SAMPLES - 1)
+        rows = np.arange(a.size)
+        shrunk = (last - first) < 0.7 * (_SAMPLES - 1)
+        low, high = x[rows, first], x[rows, last]
+        if not np.any(shrunk & confined):
+            break
+    return low, high
+
+
+def edges(
+    shape: Confinement, a: Array, k: Array, tilt: Array, panels: int = PANELS
+) -> tuple[Array, Mask]:
+    """Panel edges for each row, shape (rows, panels + 1), and which rows have a second moment.
+
+    They lie where the density is larger than 1e-20 of its maximum. Panels share the variation of
+    log-density, of distance and of its logarithm; every point where phi is not a short polynomial
+    is an edge, and more of them crowd towards narrow wells.
+    """
+    if shape.l1 is not None:
+        # Convex: one well, which uniform samples find.
+        reach, confined = _outermost(shape, a, k, tilt)
+        low, high = _shrunk(shape, (a, k, tilt), -reach, reach, confined)
+        rungs = np.empty((a.size, 0))
+    else:
+        regions = region(shape, a, k, tilt)
+        low, high, single = regions.low.copy(), regions.high.copy(), ~regions.many
+        confined, rungs = regions.confined, regions.rungs
+        if single.any():
+            row = (a[single], k[single], tilt[single])
+            ends = _shrunk(shape, row, low[single], high[single], confined[single])
+            low[single], high[single] = ends
+    t = np.linspace(0, 1, 4 * _SAMPLES)
+    x = low[:, None] + (high - low)[:, None] * t
+    v = potential(shape, a, k, tilt, x)
+    v = np.minimum(v - v.min(axis=1)[:, None], DEPTH)
+    width = (high - low)[:, None] / panels
+    measure = np.abs(np.diff(v)) / 8 + np.diff(np.arcsinh(x / width)) + panels / 2 * np.diff(t)
+    total = np.concatenate([np.zeros((a.size, 1)), np.cumsum(measure, axis=1)], axis=1)
+    wanted = total[:, -1:] * np.linspace(0, 1, panels + 1)
+    rows = [np.interp(w, m, p) for w, m, p in zip(wanted, total, x, strict=True)]
+    even = np.stack(rows) if rows else np.empty((0, panels + 1))
+    if a.size == 0 or not np.any(confined):
+        return even, confined
+    inner = shape.breaks(float(low[confined].min()), float(high[confined].max()))
+    fixed = np.clip(inner, low[:, None], high[:, None])
+    return np.sort(np.concatenate([even, fixed, rungs], axis=1), axis=1), confined
+
+
+_ORDER = 16
+"""Points a panel; twice as many where it is asked what they leave out."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Averages over densities exp{-a x^2 - k Psi(x) + c x}/Z.
+
+    ``powers`` are E x^j for j = 0 to 4, shape (5, ...), ``mixed`` E[x^j Psi(x)] for j = 0 to 2,
+    shape (3, ...), infinite where the density is not normalisable; ``work`` is E[x psi(x)], shape
+    (...).
+    """
+
+    powers: Array
+    mixed: Array
+    work: Array
+
+
+def moments(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool = False) -> Moments:
+    """Averages over the densities with coefficients ``a``, ``k`` and ``tilt`` = c, broadcast.
+
+    For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant 2/sqrt(pi) that
+    belongs to it); otherwise by Gauss-Legendre quadrature, with twice the points if ``finer``.
+    """
+    check_deadline()
+    a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
+    like, (flat_a, flat_k, flat_tilt) = a.shape, (v.ravel() for v in (a, k, tilt))
+    if shape.l1 is not None:
+        from hdica.limits.mean_field.steady.laplace_kernels import averages
+
+        powers, mixed = np.empty((5, a.size)), np.empty((3, a.size))
+        averages(shape.l1, flat_a, flat_k, flat_tilt, powers, mixed)
+        work = mixed[0]
+    else:
+        powers, mixed, work = _by_quadrature(shape, flat_a, flat_k, flat_tilt, finer)
+    return Moments(powers.reshape(5, *like), mixed.reshape(3, *like), work.reshape(like))
+
+
+def _by_quadrature(
+    shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool
+) -> tuple[Array, Array, Array]:
+    ends, confined = edges(shape, a, k, tilt)
+    x, w = panel_nodes(ends, 2 * _ORDER if finer else _ORDER)
+    spend(x.size)
+    energy = shape.potential(x)
+    v = a[:, None] * x * x + k[:, None] * energy - tilt[:, None] * x
+    p = w * np.exp(v.min(axis=1)[:, None] - v)
+    with np.errstate(invalid="ignore"):
+        # A region that is not confined may have no mass at its own points.
+        p = p / p.sum(axis=1)[:, None]
+    towers = [p]
+    for _ in range(4):
+        towers.append(towers[-1] * x)
+    powers = np.stack([t.sum(axis=1) for t in towers])
+    mixed = np.stack([(t * energy).sum(axis=1) for t in towers[:3]])
+    powers[:, ~confined], mixed[:, ~confined] = np.inf, np.inf
+    return powers, mixed, (towers[1] * shape.psi(x)).sum(axis=1)
+
+
+def density(
+    shape: Confinement, a: Array, k: Array, tilt: Array, x: Array, ends: Array
+) -> tuple[Array, Array]:
+    """The densities at points ``x`` and their distribution functions at ``ends``, increasing.
+
+    Coefficients are of shape (rows,), results (rows, points): NaN where a density has no second
+    moment. Both are divided by the same quadrature of Z, of which every end of a bin is an edge.
+    """
+    panels, confined = edges(shape, a, k, tilt)
+    inside = np.clip(ends, panels[:, :1], panels[:, -1:])
+    joined = np.sort(np.concatenate([panels, inside], axis=1), axis=1)
+    points, w = panel_nodes(joined, _ORDER)
+    spend(points.size)
+    v = potential(shape, a, k, tilt, points)
+    lowest = v.min(axis=1)[:, None]
+    mass = (w * np.exp(lowest - v)).reshape(a.size, -1, _ORDER).sum(axis=2)
+    below = np.concatenate([np.zeros((a.size, 1)), np.cumsum(mass, axis=1)], axis=1)
+    at = [np.searchsorted(row, some) for row, some in zip(joined, inside, strict=True)]
+    at_x = np.exp(lowest - potential(shape, a, k, tilt, np.broadcast_to(x, (a.size, x.size))))
+    whole = np.where(confined, below[:, -1], np.nan)[:, None]
+    return at_x / whole, np.take_along_axis(below, np.stack(at), axis=1) / whole
+
+
 _STEPS = 200
 
 
@@ -80,17 +258,14 @@ def _rise(coefficient: Callable[[float, float], float], tau: float) -> Function:
     return adaptive(lambda q: coefficient(q, tau))[0].deriv()
 
 
-def _second(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool) -> Moments:
-    return moments(shape, a[:, None], k[:, None], tilt, finer)
-
-
 def _end_moment(
     shape: Confinement, weights: Array, k: Array, tilt: Array, finer: bool = False
 ) -> Array:
     """E x^2 at a = 0, averaged over the atoms; infinite where any a is admissible."""
     if shape.superlinear:
         return np.full(k.size, np.inf)
-    return np.asarray(np.sum(weights * _second(shape, 0 * k, k, tilt, finer).powers[2], axis=-1))
+    powers = moments(shape, 0 * k[:, None], k[:, None], tilt, finer).powers
+    return np.asarray(np.sum(weights * powers[2], axis=-1))
 
 
 def multiplier(
@@ -104,7 +279,12 @@ def multiplier(
     and E x^2 at a = 0, both of shape (rows,).
     """
     if shape.l1 is not None:
-        return _compiled_multiplier(shape.l1, weights, k, tilt)
+        from hdica.limits.mean_field.steady.laplace_kernels import multipliers
+
+        a, at_end = np.empty(k.size), np.empty(k.size)
+        plain = [np.ascontiguousarray(v, dtype=float) for v in (weights, k, tilt)]
+        multipliers(shape.l1, *plain, a, at_end)
+        return a, at_end
     at_end = _end_moment(shape, weights, k, tilt, finer)
     low = np.where((k > 0) & shape.superlinear, -np.inf, 0.0)
     high = np.full(k.size, np.inf)
@@ -115,13 +295,14 @@ def multiplier(
     for _ in range(_STEPS):
         if active.size == 0:
             break
-        found = _second(shape, a[active], k[active], tilt[active], finer)
-        mean = np.sum(weights * found.powers[2], axis=-1)
+        row = (a[active, None], k[active, None], tilt[active])
+        powers = moments(shape, *row, finer).powers
+        mean = np.sum(weights * powers[2], axis=-1)
         above = mean > 1
         low[active] = np.where(above, a[active], low[active])
         high[active] = np.where(above, high[active], a[active])
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sum(weights * (found.powers[4] - found.powers[2] ** 2), axis=-1)
+            spread = np.sum(weights * (powers[4] - powers[2] ** 2), axis=-1)
             # Where x^2 of one well in two is far from 1, log E x^2 is linear instead.
             excess = np.where(spread > 8 * mean**2, np.log(mean), mean - 1)
             step = mean * excess / spread
@@ -133,15 +314,6 @@ def multiplier(
         settled |= high[active] - low[active] <= 4e-16 * np.abs(new)
         a[active] = new
         active = active[~settled]
-    return a, at_end
-
-
-def _compiled_multiplier(l1: float, weights: Array, k: Array, tilt: Array) -> tuple[Array, Array]:
-    from hdica.limits.mean_field.steady.laplace_kernels import multipliers
-
-    a, at_end = np.empty(k.size), np.empty(k.size)
-    plain = [np.ascontiguousarray(v, dtype=float) for v in (weights, k, tilt)]
-    multipliers(l1, *plain, a, at_end)
     return a, at_end
 
 
@@ -191,16 +363,16 @@ def close(
     # In closed form a state costs what some points do; quadrature counts its own.
     spend(200 * tilt.size if shape.l1 is not None else 0, 5_000)
     a, at_end = multiplier(shape, weights, k, tilt, finer)
-    held = np.full(q.size, True) if condensed else at_end < 1
-    a = np.where(held, 0.0, a)
-    found = moments(shape, a[:, None], k[:, None], tilt, finer)
-    bulk = np.sum(weights * found.powers[2], axis=-1)
+    at_limit = np.full(q.size, True) if condensed else at_end < 1
+    a = np.where(at_limit, 0.0, a)
+    averages = moments(shape, a[:, None], k[:, None], tilt, finer)
+    bulk = np.sum(weights * averages.powers[2], axis=-1)
     # A state that is held at a = 0 by the caller may have infinite moments there.
     with np.errstate(invalid="ignore"):
-        overlap = np.sum(weights * xi * found.powers[1], axis=-1)
+        overlap = np.sum(weights * xi * averages.powers[1], axis=-1)
         unknown = np.full(q.size, np.nan)
-        fixed, free = _slopes(field, q, g, k, ratio, found) if slopes else (unknown, unknown)
-    work = np.sum(weights * found.work, axis=-1)
+        fixed, free = _slopes(field, q, g, k, ratio, averages) if slopes else (unknown, unknown)
+    work = np.sum(weights * averages.work, axis=-1)
     return Closure(
         q=q,
         g=g,
@@ -208,10 +380,10 @@ def close(
         ratio=ratio,
         a=a,
         at_end=at_end,
-        condensed=held,
-        bulk=np.where(held, bulk, 1.0),
+        condensed=at_limit,
+        bulk=np.where(at_limit, bulk, 1.0),
         excess=overlap - q,
-        slope=np.where(held, fixed, free),
+        slope=np.where(at_limit, fixed, free),
         free_slope=free,
         # phi grows like slope * x on the condensate, which brings E x^2 to 1.
         r=work + shape.slope,
@@ -220,12 +392,12 @@ def close(
 
 
 def _slopes(
-    field: MeanField, q: Array, g: Array, k: Array, ratio: Array, found: Moments
+    field: MeanField, q: Array, g: Array, k: Array, ratio: Array, averages: Moments
 ) -> tuple[Array, Array]:
     """dS/dq at fixed a and at fixed E x^2, from covariances."""
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
-    _, x1, x2, x3, x4 = found.powers
-    p0, p1, p2 = found.mixed
+    _, x1, x2, x3, x4 = averages.powers
+    p0, p1, p2 = averages.mixed
     pulls, widens = rates_of_change(field)
     g_rate = widens(q)
     k_rate = -k * g_rate / g

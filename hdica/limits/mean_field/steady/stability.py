@@ -16,24 +16,206 @@ where da, a change of h/g, follows from d/dt E x^2 = 0. Its eigenvalues are the 
 x^2 grows as exp(-4 dh t) and takes up what the bulk loses. F has no pole for Re z >= 0 and
 F -> 1 far away, so the number of growing modes is the winding of F along the imaginary axis.
 F(0) = -dS/dQ: where drift depends on Q alone all eigenvalues are real and its sign decides;
-where diffusion does too, growing oscillations are not excluded, and would be found.
+where diffusion does too, growing oscillations are not excluded, and would be counted.
+
+The modes are those of one entry in its steady effective potential. The generator of
+dx = -g V'(x) dt + sqrt(2 g) dB, for which exp(-V) is steady, is self-adjoint in L2(exp(-V)); its
+ground state is the constant. In psi = exp(-V/2) f it reads
+
+    -g exp(V) d/dx exp(-V) df/dx  ->  g A* A,    A = d/dx + V'/2,
+
+which spectral elements with a boundary at every kink resolve to rounding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+import scipy
+from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.mean_field.steady.closure import Closure, rates_of_change
-from hdica.limits.mean_field.steady.confinement import confinement
-from hdica.limits.mean_field.steady.modes import Modes, relaxation_modes
+from hdica.limits.mean_field.steady.closure import Closure, edges, potential, rates_of_change
+from hdica.limits.mean_field.steady.confinement import Confinement, confinement
 from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
+_NODES = 12
+_FLAT = 0.1
+"""Height above the bottom below which a well is one element, unless phi has a kink there."""
+_SAME = 1e-9
+_RISE = 6.0
+"""Change of V across one element."""
+
+
+@lru_cache(maxsize=1)
+def _gauss() -> tuple[Array, Array, Array]:
+    """Points and weights on [-1, 1], and integrals of their Lagrange polynomials from -1."""
+    points, weights = scipy.special.roots_legendre(_NODES)
+    inverse = np.linalg.inv(np.polynomial.legendre.legvander(points, _NODES - 1))
+    basis = [Legendre.basis(j).integ(lbnd=-1)(points) for j in range(_NODES)]
+    return points, weights, np.stack(basis, axis=1) @ inverse
+
+
+def _graded_elements(shape: Confinement, row: tuple[Array, Array, Array], panels: int) -> Array:
+    """Ends of elements: at kinks, and at every scale on which the density varies."""
+    ends = np.unique(edges(shape, *row, panels)[0][0])
+    v = potential(shape, *row, ends[None])[0]
+    kinks = np.isin(ends, shape.breaks(float(ends[0]), float(ends[-1])))
+    is_end = kinks | (v - v.min() > _FLAT)
+    is_end[[0, -1, int(v.argmin())]] = True
+    ends = ends[is_end]
+    size = np.maximum(np.abs(ends[1:]), np.abs(ends[:-1]))
+    apart = np.diff(ends) > _SAME * np.minimum(size, np.ptp(ends))
+    ends = ends[np.concatenate([[True], apart])]
+    rise = np.abs(np.diff(potential(shape, *row, ends[None])[0]))
+    parts = [
+        np.linspace(low, high, max(1, int(np.ceil(one / _RISE))), endpoint=False)
+        for low, high, one in zip(ends[:-1], ends[1:], rise, strict=True)
+    ]
+    return np.concatenate([*parts, ends[-1:]])
+
+
+def _inverse_root(x: Array, mass: Array, half: Array) -> Array:
+    """The matrix whose singular values squared are reciprocal rates; points in rows."""
+    _, weights, rising = _gauss()
+    count, nodes = mass.shape
+    whole = mass.sum(axis=1)
+    before = np.concatenate([[0.0], np.cumsum(whole)[:-1]])
+    behind = np.concatenate([np.cumsum(whole[::-1])[::-1][1:], [0.0]])
+    span, inside = half * weights, half[..., None] * rising
+    below = np.einsum("ei,eij->ej", mass, inside) + behind[:, None] * span
+    above = np.einsum("ei,eij->ej", mass, span[:, None, :] - inside) + before[:, None] * span
+    element = np.arange(count)
+    later = element[:, None] > element
+    blocks = np.where(later[:, None, :, None], above, -below)
+    kernel = np.broadcast_to(blocks, (count, nodes, count, nodes)).copy()
+    kernel[element, :, element, :] = inside - below[:, None, :]
+    root = np.sqrt(mass).ravel()
+    flat = kernel.reshape(count * nodes, count * nodes)
+    return np.asarray(flat * root[:, None] / root)
+
+
+def graded_modes(
+    shape: Confinement, a: float, k: float, tilt: float, panels: int
+) -> tuple[Array, Array]:
+    """Modes of a density whose rates differ by more than a double holds.
+
+    Rates, increasing, and coefficients of x, x^2 and Psi, shape (3, modes). The generator loses its
+    slowest rates in the rounding of the fastest. Its inverse does not: with f' = u and the
+    distribution function F of the density p,
+
+        f(x) = integral u(y) {F(y) - [y > x]} dy,
+
+    and rates are the reciprocals of E f^2/E u^2. The kernel has one sign on either side of x, and F
+    and 1 - F are summed from their own ends, so that every entry of the matrix is as good as p, and
+    the slowest rate, which belongs to its largest singular value, has all digits. Rates R times as
+    fast have an error of about 1e-16 sqrt(R).
+    """
+    row = (np.array([a]), np.array([k]), np.array([tilt]))
+    ends = _graded_elements(shape, row, panels)
+    points, weights, _ = _gauss()
+    half = np.diff(ends)[:, None] / 2
+    x = ends[:-1, None] + half * (points + 1)
+    v = potential(shape, *row, x.reshape(1, -1))[0].reshape(x.shape)
+    mass = half * weights * np.exp(v.min() - v)
+    mass /= mass.sum()
+    with one_thread():
+        vectors, values, _ = np.linalg.svd(_inverse_root(x, mass, half))
+    return 1 / values**2, _coefficients(shape, x.ravel(), mass.ravel(), vectors)
+
+
+def _coefficients(shape: Confinement, x: Array, p: Array, vectors: Array) -> Array:
+    """Coefficients <f, mode> of f = x, x^2 and Psi, of masses p at points x: (3, modes)."""
+    columns = [x, x**2, shape.potential(x)]
+    centred = np.stack([f - np.sum(p * f) for f in columns]) * np.sqrt(p)
+    return np.asarray(np.einsum("fi,im->fm", centred, vectors))
+
+
+DEGREE = 12
+PANELS = 14
+_GROUND, _RANGE = 1e-6, 1e-11
+"""Share of the slowest rate that the ground state, whose rate is 0, may have, and the smallest
+share of the fastest one that the slowest may be, before rounding is seen in it."""
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Modes of one density; arrays of shape (modes,), by increasing rate, without the constant.
+
+    Relaxation rates in units of the diffusion g, and coefficients <f, mode> of f = x, x^2 and
+    Psi(x) under the density.
+    """
+
+    rate: Array
+    x: Array
+    square: Array
+    energy: Array
+
+
+@lru_cache(maxsize=4)
+def _lobatto(degree: int) -> tuple[Array, Array, Array]:
+    """Gauss-Lobatto-Legendre points, weights and differentiation matrix on [-1, 1]."""
+    last = Legendre.basis(degree)
+    inner = np.sort(last.deriv().roots().real)
+    x = np.concatenate([[-1.0], inner, [1.0]])
+    height = last(x)
+    weights = 2 / (degree * (degree + 1) * height**2)
+    gaps = x[:, None] - x + np.eye(x.size)
+    matrix = height[:, None] / height / gaps
+    np.fill_diagonal(matrix, 0.0)
+    np.fill_diagonal(matrix, -matrix.sum(axis=1))
+    return x, weights, matrix
+
+
+def _elements(shape: Confinement, a: float, k: float, tilt: float) -> tuple[Array, Array, Array]:
+    """Points (elements, nodes), half widths (elements, 1) and V' there."""
+    row = (np.array([a]), np.array([k]), np.array([tilt]))
+    ends, _ = edges(shape, *row, panels=PANELS)
+    ends = ends[0][np.concatenate([[True], np.diff(ends[0]) > 1e-9 * np.ptp(ends[0])])]
+    t, _, _ = _lobatto(DEGREE)
+    half = np.diff(ends)[:, None] / 2
+    x = ends[:-1, None] + half * (t + 1)
+    # One-sided slopes: an end of an element may be a kink.
+    inside = x + half * np.where(t == -1, 1e-9, np.where(t == 1, -1e-9, 0.0))
+    return x, half, 2 * a * x + k * shape.psi(inside) - tilt
+
+
+def _is_lost(rate: Array) -> bool:
+    """Whether rounding is seen in the slowest of all rates, the ground state's 0 among them."""
+    return bool(abs(rate[0]) > _GROUND * rate[1] or rate[1] < _RANGE * rate[-1])
+
+
+def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
+    """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
+    x, half, slope = _elements(shape, a, k, tilt)
+    _, weights, matrix = _lobatto(DEGREE)
+    count, nodes = x.shape
+    raising = matrix / half[..., None] + slope[..., None] / 2 * np.eye(nodes)
+    local = np.einsum("eji,ej,ejk->eik", raising, weights * half, raising)
+    index = np.arange(count)[:, None] * DEGREE + np.arange(nodes)
+    size = count * DEGREE + 1
+    stiffness, mass = np.zeros((size, size)), np.zeros(size)
+    np.add.at(stiffness, (index[:, :, None], index[:, None, :]), local)
+    np.add.at(mass, index, weights * half)
+    root = np.sqrt(mass)
+    with one_thread():
+        rate, vectors = np.linalg.eigh(stiffness / root / root[:, None])
+    if _is_lost(rate):
+        rate, coefficients = graded_modes(shape, a, k, tilt, PANELS)
+        return Modes(rate, *coefficients)
+    points = np.empty(size)
+    points[index] = x
+    v = potential(shape, np.array([a]), np.array([k]), np.array([tilt]), points[None])[0]
+    density = mass * np.exp(v.min() - v)
+    density /= density.sum()
+    return Modes(rate[1:], *_coefficients(shape, points, density, vectors)[:, 1:])
+
+
 Complex = NDArray[np.complex128]
 _KEPT = 240
 
@@ -58,14 +240,14 @@ class Linearisation:
         filtered = self.rate / (z[..., None] + self.rate)
         on_drive = np.sum(filtered * (self.readout * self.drive), axis=-1)
         on_square = np.sum(filtered * (self.readout * self.square), axis=-1)
-        held = np.sum(filtered * (self.energy * self.drive), axis=-1)
+        on_energy = np.sum(filtered * (self.energy * self.drive), axis=-1)
         against = np.sum(filtered * (self.energy * self.square), axis=-1)
         if self.condensate > 0:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weak = z / (z * against + 4 * self.condensate)
         else:
             weak = 1 / against
-        return np.asarray(1 - on_drive + on_square * held * weak)
+        return np.asarray(1 - on_drive + on_square * on_energy * weak)
 
     def growing(self) -> int:
         """Number of eigenvalues with positive real part, from the winding of F."""
@@ -84,10 +266,10 @@ class Linearisation:
                 return round(-float(np.sum(steps)) / np.pi)
             size *= 3
 
-    def matrix(self, kept: NDArray[np.int64]) -> Array:
+    def matrix(self, slowest: NDArray[np.int64]) -> Array:
         """The linearised dynamics on some of the modes, shape (kept, kept)."""
-        mu, u, e = self.rate[kept], self.readout[kept], self.energy[kept]
-        drive, square = self.drive[kept], self.square[kept]
+        mu, u, e = self.rate[slowest], self.readout[slowest], self.energy[slowest]
+        drive, square = self.drive[slowest], self.square[slowest]
         bare = mu[:, None] * (drive[:, None] * u) - np.diag(mu)
         stiff = float(np.sum(e * mu * square)) + 4 * self.condensate
         multiplier = np.sum(e[:, None] * bare, axis=0) / stiff
@@ -99,9 +281,9 @@ class Linearisation:
 
     def rightmost(self) -> complex:
         """The eigenvalue with the largest real part."""
-        kept = np.sort(np.argsort(self.rate, kind="stable")[:_KEPT])
+        slowest = np.sort(np.argsort(self.rate, kind="stable")[:_KEPT])
         with one_thread():
-            values = np.linalg.eigvals(self.matrix(kept))
+            values = np.linalg.eigvals(self.matrix(slowest))
         first = complex(values[np.argmax(values.real)])
         return self._polished(complex(first.real, abs(first.imag)))
 
@@ -110,11 +292,11 @@ class Linearisation:
         start = z
         for _ in range(20):
             step = 1e-6 * (abs(z) + 1e-3 * float(self.rate.min()))
-            low, here, high = self.secular(np.array([z - step, z, z + step]))
+            low, middle, high = self.secular(np.array([z - step, z, z + step]))
             slope = (high - low) / (2 * step)
             if slope == 0 or not np.isfinite(slope):
                 return start
-            move = complex(here / slope)
+            move = complex(middle / slope)
             z -= move
             if abs(move) < 1e-13 * abs(z):
                 break
@@ -127,23 +309,18 @@ def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     q, g, a, k = (float(v[i]) for v in (state.q, state.g, state.a, state.k))
     pulls, widens = rates_of_change(field)
-    g_rate = float(widens(q)) / g
-    ratio = float(state.ratio[i])
+    g_rate, ratio = float(widens(q)) / g, float(state.ratio[i])
     ratio_rate, k_rate = float(pulls(q)) / g - ratio * g_rate, -k * g_rate
     shape = confinement(field.phi)
-    known: dict[float, Modes] = {}
-    for tilt in ratio * xi:
-        if float(tilt) not in known:
-            known[float(tilt)] = relaxation_modes(shape, a, k, float(tilt))
-    atoms = [known[float(t)] for t in ratio * xi]
+    modes = {t: relaxation_modes(shape, a, k, t) for t in dict.fromkeys((ratio * xi).tolist())}
+    atoms = [modes[float(t)] for t in ratio * xi]
     missing = max(0.0, 1.0 - float(state.bulk[i]))
+    drive = [ratio_rate * v * m.x - k_rate * m.energy for m, v in zip(atoms, xi, strict=True)]
     return Linearisation(
         rate=np.concatenate([g * m.rate for m in atoms]),
         readout=np.concatenate([w * v * m.x for m, v, w in zip(atoms, xi, weights, strict=True)]),
         energy=np.concatenate([w * m.square for m, w in zip(atoms, weights, strict=True)]),
-        drive=np.concatenate(
-            [ratio_rate * v * m.x - k_rate * m.energy for m, v in zip(atoms, xi, strict=True)]
-        ),
+        drive=np.concatenate(drive),
         square=np.concatenate([m.square for m in atoms]),
         condensate=g * missing,
     )

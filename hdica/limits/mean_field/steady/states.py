@@ -1,7 +1,20 @@
-"""All steady states of a limit of the mean-field family at one constant step size."""
+"""All steady states of a limit of the mean-field family at one constant step size.
+
+Without noise they are x = xi or x = -xi, where the diffusion vanishes: a nonlinearity that is zero
+on all values of a source, such as x^3 - x on a source of +-1, moves nothing where the estimate is
+the feature itself. There is no Boltzmann density then: every entry stands at the bottom of its
+potential, and all of them do at Q = +-1 if phi(x) is proportional to x on the values of the
+feature. With V the variance of x at a given xi, to first order,
+
+    dV/dt = -2 lambda V + 2 g,    lambda = b Q - B phi(x)/x + B phi'(x),    1 - |Q| = E[V]/2,
+
+and g = G (1 - |Q|) with G = |dg/dQ|, so that such a state is stable if all lambda > 0 and
+G E[1/lambda] < 2. A shift of the means of x at each xi decays as exp(-lambda t).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
@@ -10,15 +23,94 @@ import scipy
 from numpy.typing import NDArray
 
 from hdica.limits.mean_field.family import MeanField, coefficient_error
-from hdica.limits.mean_field.steady.boltzmann import density
-from hdica.limits.mean_field.steady.closure import Closure, close, end_moment, step_size
+from hdica.limits.mean_field.steady.closure import (
+    Closure,
+    close,
+    density,
+    end_moment,
+    rates_of_change,
+    step_size,
+)
 from hdica.limits.mean_field.steady.confinement import confinement
-from hdica.limits.mean_field.steady.noiseless import Noiseless, noiseless, vanishes
 from hdica.limits.mean_field.steady.stability import stability
-from hdica.limits.numerics.work import bounded
-from hdica.limits.numerics.zeros import find_zeros
+from hdica.limits.numerics.solvers import bounded, find_zeros
 
 Array = NDArray[np.float64]
+_VANISHES = 1e-13
+"""Share of the largest diffusion below which it is zero with rounding."""
+_SAME = 1e-12
+"""Relative difference of phi(x)/x between values of the feature that is rounding."""
+_SIDE = 1e-7
+
+
+@dataclass(frozen=True)
+class Noiseless:
+    """A steady state at Q = 1 or -1 at which nothing moves.
+
+    R = E[x phi(x)] and the multiplier h are NaN where phi jumps at a value of the feature;
+    ``growth`` is the largest growth rate of a small change of the density: the state is stable
+    where it is < 0.
+    """
+
+    q: float
+    r: float
+    h: float
+    growth: float
+
+
+def vanishes(field: MeanField) -> list[float]:
+    """Those of the overlaps -1 and 1 at which the diffusion is zero."""
+    tau = step_size(field)
+    largest = max(field.diffusion(q, tau) for q in (0.0, 0.25, 0.5, 0.75))
+    return [q for q in (-1.0, 1.0) if field.diffusion(q, tau) <= _VANISHES * largest]
+
+
+def noiseless(field: MeanField) -> list[Noiseless]:
+    """Every steady state at which the diffusion vanishes."""
+    return [state for q in vanishes(field) if (state := _at(field, q)) is not None]
+
+
+def _at(field: MeanField, q: float) -> Noiseless | None:
+    """The state at Q = 1 or -1, None if the regularizer drives the entries away from it."""
+    tau, (_, widens) = step_size(field), rates_of_change(field)
+    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    x, shrinks = q * xi, field.phi.value(q * xi)
+    r = float(np.sum(weights * x * shrinks))
+    if np.any(np.abs(shrinks - r * x) > _SAME * max(1.0, float(np.abs(shrinks).max()))):
+        return None
+    strength = field.strength(tau)
+    curvature = field.pull(q, tau) * q - strength * r
+    back = curvature + strength * _slope(field, x)
+    growth = _growth(back, weights, abs(float(widens(np.array([q]))[0])))
+    held_by_jump = not np.all(np.isfinite(back[xi != 0.0]))
+    r, curvature = (math.nan, math.nan) if held_by_jump else (r, curvature)
+    return Noiseless(q, r, curvature / 2, growth)
+
+
+def _slope(field: MeanField, x: Array) -> Array:
+    """The smaller of the slopes on either side; infinite where the regularizer jumps."""
+    phi, slope = field.phi.value, field.phi.derivative.value
+    smaller = np.minimum(slope(x - _SIDE), slope(x + _SIDE))
+    for kink in field.phi.kinks:
+        jump = float(phi(np.array([kink + _SIDE]))[0] - phi(np.array([kink - _SIDE]))[0])
+        at_kink = np.abs(x - kink) < _SIDE
+        if abs(jump) > math.sqrt(_SIDE):
+            smaller = np.where(at_kink, math.copysign(math.inf, jump), smaller)
+    return np.asarray(smaller)
+
+
+def _growth(back: Array, weights: Array, noise: float) -> float:
+    """Largest eigenvalue of the variances, or of the means where those decay more slowly."""
+    finite = np.isfinite(back)
+    if not np.all(back[~finite] > 0):
+        return math.inf
+    if not np.any(finite):
+        return -math.inf
+    matrix = np.diag(-2 * back[finite]) + noise * weights[finite]
+    variances = float(np.linalg.eigvals(matrix).real.max())
+    return max(variances, float(-back[finite].min()))
+
+
 NEAREST = 1e-5
 """Overlaps smaller than this are not told from 0, nor from 1 where the diffusion vanishes there."""
 _SYMMETRY = 1e-11
@@ -79,9 +171,10 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
     return total
 
 
-def _finer(field: MeanField) -> MeanField:
-    """The same with more nodes of a continuous prior."""
-    return replace(field, prior=field.prior.with_nodes(_FINER))
+def _plus(
+    coefficient: Callable[[float, float], float], by: float
+) -> Callable[[float, float], float]:
+    return lambda q, tau: coefficient(q, tau) + by
 
 
 def _moved(field: MeanField, q: Array) -> Array:
@@ -91,7 +184,7 @@ def _moved(field: MeanField, q: Array) -> Array:
     """
     if field.prior.finer is None:
         return np.zeros(q.size)
-    fine, at = _finer(field), q.copy()
+    fine, at = replace(field, prior=field.prior.with_nodes(_FINER)), q.copy()
     for _ in range(_NEWTON):
         there = close(fine, at)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -106,17 +199,11 @@ def open_to_nodes(field: MeanField, q: Array) -> Array:
     base = close(field, q, slopes=False).excess
     with np.errstate(invalid="ignore"):
         if field.prior.finer is not None:
-            fine = close(_finer(field), q, slopes=False)
+            fine = close(replace(field, prior=field.prior.with_nodes(_FINER)), q, slopes=False)
             total += _NOT_EXACT * np.abs(fine.excess - base)
         if confinement(field.phi).l1 is None:
             total += np.abs(close(field, q, slopes=False, finer=True).excess - base)
     return np.where(np.isfinite(total), total, 0.0)
-
-
-def _plus(
-    coefficient: Callable[[float, float], float], by: float
-) -> Callable[[float, float], float]:
-    return lambda q, tau: coefficient(q, tau) + by
 
 
 def has_zero(field: MeanField) -> bool:
@@ -127,8 +214,8 @@ def has_zero(field: MeanField) -> bool:
 def is_mirrored(field: MeanField) -> bool:
     """Whether Q and -Q are equivalent: S(-Q) = -S(Q)."""
     probe = np.array([0.17, 0.53, 0.91])
-    found = close(field, np.concatenate([probe, -probe])).excess
-    return bool(np.all(np.abs(found[:3] + found[3:]) < _SYMMETRY))
+    excess = close(field, np.concatenate([probe, -probe])).excess
+    return bool(np.all(np.abs(excess[:3] + excess[3:]) < _SYMMETRY))
 
 
 def overlaps_to_scan(lowest: float = NEAREST) -> Array:
@@ -149,19 +236,19 @@ def junctions(field: MeanField, q: Array) -> Array:
     def over(x: float) -> float:
         return 1 / end_moment(field, x) - 1
 
-    found = [scipy.optimize.brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
-    return np.array([v for x in found for v in (x - 1e-10, x + 1e-10)])
+    roots = [scipy.optimize.brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
+    return np.array([v for x in roots for v in (x - 1e-10, x + 1e-10)])
 
 
 def _zeros(field: MeanField, nodes: Array, divided: bool) -> Array:
     """Zeros of S, or of S/Q, whose zero at Q = 0 is no branch of its own."""
 
     def function(q: Array) -> tuple[Array, Array]:
-        found = close(field, q)
+        states = close(field, q)
         if not divided:
-            return found.excess, found.slope
-        value = found.excess / q
-        return value, (found.slope - value) / q
+            return states.excess, states.slope
+        value = states.excess / q
+        return value, (states.slope - value) / q
 
     return find_zeros(function, np.concatenate([nodes, junctions(field, np.sort(nodes))]))
 
@@ -193,7 +280,7 @@ def steady_states(field: MeanField) -> SteadyStates:
     from E x^2 = 1, which has one solution or none (then the state is condensed: h at the end of its
     range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. What the nodes
     of a continuous prior leave out is in ``error``. Where the diffusion vanishes at Q =
-    +-1 there is no density, but maybe a state (:mod:`hdica.limits.mean_field.steady.noiseless`).
+    +-1 there is no density, but maybe a state (:mod:`hdica.limits.mean_field.steady.states`).
     """
     q = overlaps(field)
     state = close(field, q)
@@ -202,14 +289,11 @@ def steady_states(field: MeanField) -> SteadyStates:
     with np.errstate(divide="ignore"):
         error = np.where(q == 0.0, 0.0, residual / np.abs(state.slope))
     error = np.maximum(error, np.where(q == 0.0, 0.0, _moved(field, q)))
-    # Mirror images share their stability.
-    known: dict[float, tuple[bool, float]] = {}
-    mirrored = is_mirrored(field)
-    for i, value in enumerate(q):
-        key = abs(float(value)) if mirrored else float(value)
-        if key not in known:
-            known[key] = stability(field, state, i)
-    judged = [known[abs(float(v)) if mirrored else float(v)] for v in q]
+    # Mirror images share their stability, that of the first of them.
+    keys = (np.abs(q) if is_mirrored(field) else q).tolist()
+    first = {key: i for i, key in reversed(list(enumerate(keys)))}
+    by_key = {key: stability(field, state, first[key]) for key in dict.fromkeys(keys)}
+    judged = [by_key[key] for key in keys]
     return _with(
         noiseless(field),
         SteadyStates(
@@ -234,15 +318,17 @@ def densities(field: MeanField, q: Array, x: Array, ends: Array) -> tuple[Array,
     none of this form: at Q = +-1 without diffusion, and where the feature moves.
     """
     nodes = field.prior.nodes.points
-    found = [np.full((q.size, nodes.size, at.size), np.nan) for at in (x, ends)]
+    results = [np.full((q.size, nodes.size, at.size), np.nan) for at in (x, ends)]
     if field.motion.moves:
-        return found[0], found[1]
-    known = np.isfinite(q) & ~np.isin(q, vanishes(field))
-    state, shape = close(field, q[known], slopes=False), confinement(field.phi)
-    for i, a, k, ratio in zip(np.flatnonzero(known), state.a, state.k, state.ratio, strict=True):
+        return results[0], results[1]
+    has_density = np.isfinite(q) & ~np.isin(q, vanishes(field))
+    state, shape = close(field, q[has_density], slopes=False), confinement(field.phi)
+    for i, a, k, ratio in zip(
+        np.flatnonzero(has_density), state.a, state.k, state.ratio, strict=True
+    ):
         row = np.full(nodes.size, a), np.full(nodes.size, k), ratio * nodes
-        found[0][i], found[1][i] = density(shape, *row, x, ends)
-    return found[0], found[1]
+        results[0][i], results[1][i] = density(shape, *row, x, ends)
+    return results[0], results[1]
 
 
 def _with(ends: list[Noiseless], inner: SteadyStates) -> SteadyStates:

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import panel_nodes
-from hdica.limits.mean_field.density.law_of_x import Density
-from hdica.limits.mean_field.density.problem import Functional
+from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
+from hdica.limits.mean_field.density.state import Functional
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.solvers import integrate
 
+VERSION = 1
 Array = NDArray[np.float64]
 REFINED = 1e-12
 """Tolerance of a step; that of the run with which it is compared is a hundredfold."""
@@ -68,7 +69,7 @@ class NormalDensity(Density):
         return self.mean_with_error(h)[0]
 
     def mean_with_error(self, h: Functional) -> tuple[float, float]:
-        """The same, and its difference to the one with panels twice as wide, in safe hands."""
+        """The same, and twice its difference to the one with panels twice as wide, as its error."""
         fine, coarse = (self._mean(h, panels) for panels in (_PANELS, _PANELS // 2))
         return fine, 2 * abs(fine - coarse) + 1e-14 * (1 + abs(fine))
 
@@ -84,17 +85,6 @@ class NormalDensity(Density):
         return total / float(np.sqrt(2 * np.pi))
 
 
-def _refuse(field: MeanField) -> float:
-    """The slope beta of phi; what is not linear is refused."""
-    beta = field.phi.slope_if_linear
-    if beta is None:
-        raise HdicaError(
-            f"the estimate is not normal for the regularizer {field.phi.text!r} (allowed: 0 and "
-            "beta*x; method 'pde' takes any)"
-        )
-    return beta
-
-
 def _states(field: MeanField, times: Array, tolerance: float) -> tuple[Array, float]:
     """A, B and V at the times, shape (T, 3), and the tolerance of a step."""
     q0 = field.start.overlap(field.prior)
@@ -106,8 +96,8 @@ def _states(field: MeanField, times: Array, tolerance: float) -> tuple[Array, fl
         d = spread + pull * q
         return np.array([-d * a, -d * b + pull, -2 * d * v + 2 * spread])
 
-    found = integrate(rate, field.schedule, np.array([1.0, 0.0, 0.0]), times, tolerance)
-    return found.states, found.tolerance
+    solution = integrate(rate, field.schedule, np.array([1.0, 0.0, 0.0]), times, tolerance)
+    return solution.states, solution.tolerance
 
 
 def _law(field: MeanField, state: Array) -> NormalDensity:
@@ -133,14 +123,19 @@ def solve(
     refused. The error of Q is the difference to a run with a hundredfold tolerance, plus that
     tolerance.
     """
-    beta, q0 = _refuse(field), field.start.overlap(field.prior)
+    beta, q0 = field.phi.slope_if_linear, field.start.overlap(field.prior)
+    if beta is None:
+        raise HdicaError(
+            f"the estimate is not normal for the regularizer {field.phi.text!r} (allowed: 0 and "
+            "beta*x; method 'pde' takes any)"
+        )
     times = np.asarray(times, dtype=float)
     states, close = _states(field, times, tolerance)
     rough, _ = _states(field, times, 100 * close)
-    q, other = (one[:, 0] * q0 + one[:, 1] for one in (states, rough))
+    q, other = (rows[:, 0] * q0 + rows[:, 1] for rows in (states, rough))
     r = np.full(times.size, beta)
     taus = [float(field.schedule.value(np.array(t))) for t in times]
-    rows = list(zip(q.tolist(), taus, strict=True))
+    places = list(zip(q.tolist(), taus, strict=True))
     laws = [_law(field, state) for state in states]
     where = [int(np.argmin(np.abs(times - t))) for t in snapshots]
     means = {
@@ -152,12 +147,12 @@ def solve(
     return DensityPath(
         q=q,
         r=r,
-        curvature=np.array([field.curvature(one, beta, tau) for one, tau in rows]),
-        pull=np.array([field.pull(one, tau) for one, tau in rows]),
+        curvature=np.array([field.curvature(at, beta, tau) for at, tau in places]),
+        pull=np.array([field.pull(at, tau) for at, tau in places]),
         q_error=np.abs(q - other) + close,
         r_error=np.zeros(times.size),
-        functionals={name: found[0] for name, found in means.items()},
-        functional_errors={name: found[1] for name, found in means.items()},
+        functionals={name: mean for name, (mean, _) in means.items()},
+        functional_errors={name: error for name, (_, error) in means.items()},
         mass_error=np.zeros(times.size),
         moment_error=moment,
         multiplier_error=np.zeros(times.size),

@@ -1,8 +1,8 @@
-"""Laws as smooth pieces: what quadrature that refines itself needs to know of a source.
+"""What a source is: a law of mean 0 and variance 1, by atoms and smooth parts.
 
-A law is atoms and parts. On a part the variable is c(t), and c and the mass dP/dt are smooth in
-t: ends of the support, cusps and algebraic tails are taken away by the choice of t, so that
-panels of t of moderate width resolve the law, and an integral may be cut at any c.
+On a part the variable is c(t), and c and the mass dP/dt are smooth in t: ends of the support,
+cusps and algebraic tails are taken away by the choice of t, so that panels of t of moderate width
+resolve the law, and an integral may be cut at any c.
 """
 
 from __future__ import annotations
@@ -10,17 +10,60 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from hdica.ingredients.adaptive import ORDER, gauss_legendre, resolving_edges
-from hdica.ingredients.quadrature import Nodes
+from hdica.errors import HdicaError
+from hdica.ingredients.quadrature import (
+    ORDER,
+    Nodes,
+    dot,
+    gauss_legendre,
+    gaussian_nodes,
+    numbers,
+    resolving_edges,
+)
 
 Array = NDArray[np.float64]
+Sampler = Callable[[np.random.Generator, int], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A standardised law.
+
+    ``sample(rng, size)`` draws an array of shape (size,). ``nodes`` is a discrete measure for
+    expectations of functions as smooth as the law itself; its error is not known, and averages that
+    carry an error are taken over ``law``. ``moment(k)`` is E c^k, ``inf`` where it does not exist;
+    ``symmetric`` says whether -c has the same law. ``shift`` is the mean of the law as it was
+    written, in units of its standard deviation, 0 for the laws that are standardised by their name:
+    c + shift is that law up to a scale.
+    """
+
+    label: str
+    sample: Sampler
+    nodes: Nodes = field(repr=False)
+    moment: Callable[[int], float] = field(repr=False)
+    symmetric: bool
+    find_law: Callable[[], Law] = field(repr=False)
+    shift: float = 0.0
+
+    @cached_property
+    def law(self) -> Law:
+        """The law as atoms and smooth pieces, over which quadrature refines itself."""
+        return self.find_law()
+
+
+def double_factorial(k: int) -> float:
+    """The product k (k - 2) (k - 4) ... down to 1 or 2; 1 for k <= 0."""
+    return math.prod(range(k, 0, -2)) if k > 0 else 1.0
+
+
 Function = Callable[[Array], Array]
 FARTHEST = 184.0
 """Minus the logarithm of the mass beyond which tails are cut off: exp(-184) = 1e-80."""
@@ -79,22 +122,22 @@ def cut(part: Part, points: Array) -> Array:
 def composite_rule(law: Law, points: Array, order: int = ORDER) -> Nodes:
     """A composite Gauss rule of a whole law, its panels cut at some values of c."""
     x, w = gauss_legendre(order)
-    found = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
+    rules = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
     for part in law.parts:
         edges = cut(part, points)
         half = np.diff(edges)[:, None] / 2
         t = (edges[:-1, None] + half * (x + 1)).ravel()
-        found.append((part.point(t), part.mass(t) * (half * w).ravel()))
-    return Nodes(np.concatenate([c for c, _ in found]), np.concatenate([w for _, w in found]))
+        rules.append((part.point(t), part.mass(t) * (half * w).ravel()))
+    return Nodes(np.concatenate([c for c, _ in rules]), np.concatenate([w for _, w in rules]))
 
 
 def _doubling(end: float, step: float = 1.0) -> tuple[float, ...]:
     """0, step, 2 step, 4 step, ... up to the end."""
-    found = [0.0]
+    points = [0.0]
     while step < end:
-        found.append(step)
+        points.append(step)
         step *= 2
-    return (*found, end)
+    return (*points, end)
 
 
 def uniform_law(low: float, high: float) -> Law:
@@ -140,20 +183,15 @@ def symmetric_law(right: Part) -> Law:
 
 def laplace_law(scale: float) -> Law:
     """Density exp(-|c|/scale)/(2 scale)."""
-    return symmetric_law(
-        Part(
-            lambda t: scale * t,
-            lambda t: np.exp(-t) / 2,
-            lambda c: c / scale,
-            _doubling(FARTHEST),
-        )
-    )
+    ends = _doubling(FARTHEST)
+    right = Part(lambda t: scale * t, lambda t: np.exp(-t) / 2, lambda c: c / scale, ends)
+    return symmetric_law(right)
 
 
 def _with_mass(part: Part, total: float) -> Part:
     """A part whose mass is known but for a factor."""
-    found = composite_rule(Law((part,)), np.empty(0)).weights
-    factor = total / float(np.sum(found))
+    weights = composite_rule(Law((part,)), np.empty(0)).weights
+    factor = total / float(np.sum(weights))
     return replace(part, mass=lambda t: factor * part.mass(t))
 
 
@@ -166,8 +204,8 @@ def student_law(nu: float, scale: float) -> Law:
 
     t = np.linspace(0.5, FARTHEST / 2 + 8, 4000)
     with np.errstate(all="ignore"):
-        held = mass(t) > math.exp(-FARTHEST)
-    end = float(t[np.flatnonzero(held)[-1]])
+        matters = mass(t) > math.exp(-FARTHEST)
+    end = float(t[np.flatnonzero(matters)[-1]])
     ends = _doubling(end, 0.5)
     half = Part(lambda t: scale * np.sinh(t), mass, lambda c: np.arcsinh(c / scale), ends)
     return symmetric_law(_with_mass(half, 0.5))
@@ -211,18 +249,14 @@ def quantile_law(
         def place(c: Array) -> Array:
             return np.asarray(sign * log_mass(c * sd + mean), dtype=float)
 
-        edges = _finite(raw, sign)
+        # The first edges are where quantiles are numbers.
+        t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
+        finite = np.isfinite(raw(t))
+        last = t.size if finite.all() else int(np.argmin(finite))
+        edges = tuple(sorted(t[:last].tolist()))
         return _tabulated(Part(raw, lambda t: np.exp(sign * t), place, edges))
 
     return Law((half(lower, log_cdf, 1.0), half(upper, log_sf, -1.0)))
-
-
-def _finite(raw: Function, sign: float) -> tuple[float, ...]:
-    """First edges of a half of a law: where its quantiles are numbers."""
-    t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
-    known = np.isfinite(raw(t))
-    last = t.size if known.all() else int(np.argmin(known))
-    return tuple(sorted(t[:last].tolist()))
 
 
 def _tabulated(part: Part) -> Part:
@@ -241,3 +275,110 @@ def _tabulated(part: Part) -> Part:
         return np.asarray(legendre.legval(inside, coefficients.T[:, panel], tensor=False))
 
     return Part(point, part.mass, part.place, tuple(edges.tolist()))
+
+
+MOST_COMPONENTS = 64
+"""Components of a mixture: each brings quadrature points of its own to every average."""
+_KEYS = ("weights", "means", "sds")
+_NARROWEST = 1e-9
+"""Smallest standard deviation of a component beside that of the whole, unless it is zero."""
+_EVEN = 1e-12
+
+
+def _columns(spec: Any) -> tuple[Array, Array, Array]:
+    """Weights of sum one, means and standard deviations of the components."""
+    if not isinstance(spec, dict) or set(spec) != set(_KEYS):
+        raise HdicaError(
+            f"source: mixture = {spec!r} is not allowed (three lists: weights, means and sds)"
+        )
+    rows = [numbers(spec[key]) for key in _KEYS]
+    w, means, sds = (np.empty(0) if row is None else row for row in rows)
+    fits = w.size and w.size == means.size == sds.size
+    if not (fits and all(np.all(np.abs(row) < 1e100) for row in (w, means, sds))):
+        raise HdicaError(
+            f"source: mixture = {spec!r} is not allowed (weights, means and sds are lists of "
+            "finite numbers, one of each a component)"
+        )
+    if w.size > MOST_COMPONENTS:
+        raise HdicaError(
+            f"source: mixture with {w.size} components is not allowed (at most {MOST_COMPONENTS})"
+        )
+    if not np.all(w > 0):
+        raise HdicaError(f"source: mixture weights {w.tolist()} are not allowed (all above zero)")
+    if not np.all(sds >= 0):
+        raise HdicaError(
+            f"source: mixture sds {sds.tolist()} are not allowed (all >= 0; 0 makes an atom)"
+        )
+    return w / w.sum(), means, sds
+
+
+def _rule(w: Array, means: Array, sds: Array) -> Nodes:
+    """Gauss-Hermite nodes of every component."""
+    normal, wide = gaussian_nodes(128), sds > 0
+    points = (means[wide, None] + sds[wide, None] * normal.points).ravel()
+    weights = (w[wide, None] * normal.weights).ravel()
+    return Nodes(np.append(points, means[~wide]), np.append(weights, w[~wide]))
+
+
+def mixture(spec: Any) -> Source:
+    """The mixture sum_k w_k N(m_k, s_k^2), moved and scaled to mean 0 and variance 1.
+
+    Parameters
+    ----------
+    given
+        ``{"weights": [w_1, ...], "means": [m_1, ...], "sds": [s_1, ...]}``: weights above zero, of
+        which only the ratios count; an s_k of zero is an atom at m_k.
+
+    Raises
+    ------
+    HdicaError
+        If the lists do not fit, a number is not allowed, or the law has no width.
+    """
+    w, means, sds = (tuple(column.tolist()) for column in _columns(spec))
+    return _mixture(w, means, sds)
+
+
+@lru_cache(maxsize=64)
+def _mixture(*columns: tuple[float, ...]) -> Source:
+    w, means, sds = map(np.array, columns)
+    first = dot(w, means)
+    away = means - first
+    width = math.sqrt(dot(w, away**2) + dot(w, sds**2))
+    if not width > 0 or np.any((sds > 0) & (sds < _NARROWEST * width)):
+        raise HdicaError(
+            f"source: mixture with means {means.tolist()} and sds {sds.tolist()} is not allowed "
+            "(it needs a positive variance, and sds that are 0 or no tiny part of it)"
+        )
+    z, s = away / width, sds / width
+    # Even if the mirror image has the same components, some of which may be in parts.
+    table = np.round(np.stack([z, s], axis=1), 12) + 0.0
+    both = np.concatenate([table, table * [-1.0, 1.0] + 0.0])
+    _, place = np.unique(both, axis=0, return_inverse=True)
+    balance = np.bincount(np.ravel(place), np.concatenate([w, -w]))
+    even = bool(np.all(np.abs(balance) < _EVEN))
+
+    def moment(k: int) -> float:
+        if k <= 2:
+            return (1.0, 0.0, 1.0)[k]
+        if even and k % 2:
+            return 0.0
+        terms = (
+            math.comb(k, 2 * j) * double_factorial(2 * j - 1) * z ** (k - 2 * j) * s ** (2 * j)
+            for j in range(k // 2 + 1)
+        )
+        return math.fsum(dot(w, term) for term in terms)
+
+    edges = np.cumsum(w)[:-1]
+
+    def sample(rng: np.random.Generator, size: int) -> Array:
+        component = np.searchsorted(edges, rng.random(size), side="right")
+        return np.asarray(z[component] + s[component] * rng.standard_normal(size))
+
+    def law() -> Law:
+        wide = s > 0
+        rows = zip(z[wide].tolist(), s[wide].tolist(), w[wide].tolist(), strict=True)
+        atoms = None if wide.all() else Nodes(z[~wide], w[~wide])
+        return Law(tuple(normal_part(*row) for row in rows), atoms)
+
+    label = f"mixture of {w.size}"
+    return Source(label, sample, _rule(w, z, s), moment, even, law, first / width)

@@ -1,3 +1,0 @@
-"""Collapse at the transitions of one overlap: what every n has in common there."""
-
-VERSION = 2
