@@ -159,7 +159,7 @@ def test_a_check_ends_whatever_makes_it(
 PARTS = {
     "steps of a kernel": "hdica.finite.record.AT_ONCE",
     "steps of a density": "hdica.limits.mean_field.density.march._NUMBERS",
-    "rows of an average": "hdica.limits.mean_field.steady.wells._AT_ONCE",
+    "rows of an average": "hdica.limits.mean_field.steady.confinement._AT_ONCE",
     "iterations of FastICA": "hdica.finite.fastica.iteration._AT_ONCE",
 }
 

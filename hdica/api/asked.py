@@ -319,7 +319,7 @@ def saved(
     method: Method, system: Parameters, times: Array, asked: Asked, sizes: Sequence[int | None] = ()
 ) -> Save:
     """What to keep, checked against the times, the method and its dimensions."""
-    from hdica.ingredients.functionals import parse_functional
+    from hdica.ingredients.formula import parse_functional
 
     entries = _entries(method, system, asked, sizes)
     snapshots = asked.snapshots

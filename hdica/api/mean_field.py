@@ -13,11 +13,11 @@ from hdica.api.asked import Numbers
 from hdica.api.limit import limit
 from hdica.api.steady import ends_of
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.functionals import parse_functional
-from hdica.limits.bands.gradient import Change, gradient
-from hdica.limits.bands.targets import Function, means, overlap, penalty
+from hdica.ingredients.formula import parse_functional
+from hdica.limits.bands.solve import Change, gradient
+from hdica.limits.bands.sweep import Function, means, overlap, penalty
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.mean_field.transitions.critical_curves import transition_curve
+from hdica.limits.mean_field.transitions.continuation import transition_curve
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import check_times, finite, listed, text

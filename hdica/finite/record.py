@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream, run_length
-from hdica.ingredients.formula import Formula
-from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.formula import Formula, parse_functional
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save

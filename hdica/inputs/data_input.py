@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.held import ARRAY, VECTOR
+from hdica.ingredients.plain import ARRAY, VECTOR
 from hdica.inputs.pictures import BUNDLED_NAMES, bundled_digest
 from hdica.inputs.place import check_listed, digest, place, relative
 

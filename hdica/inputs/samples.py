@@ -4,7 +4,7 @@ The normal form of a vector, a feature or an estimate, is the list if it is shor
 {"file", "n", "sha256"}}``; that of samples, one a row, is ``{"array": rows}`` if there are few
 numbers, else ``{"array": {"file", "n", "samples", "sha256"}}``. The digest is that of the numbers
 as float64, row by row, and not of the file: data is the same wherever it lies, and
-:func:`hdica.ingredients.held.without_place` leaves that out of keys. A long array in memory has no
+:func:`hdica.ingredients.plain.without_place` leaves that out of keys. A long array in memory has no
 file, and exists in this process alone. ``order`` and ``passes`` are keys of samples where they are
 not the usual ones. Rows of a file are read as they are needed: it need not fit in memory.
 """
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.held import ARRAY, VECTOR, digest_of, held, hold, is_vector
+from hdica.ingredients.plain import ARRAY, VECTOR, digest_of, held, hold, is_vector
 from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.place import digest, place, relative
 

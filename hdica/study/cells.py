@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.ingredients.held import without_place
+from hdica.ingredients.plain import without_place
 from hdica.systems import space as gr
 from hdica.systems.method import Method
 from hdica.systems.space import Space

@@ -7,8 +7,6 @@ import zarr
 import hdica
 from hdica import OnlineICA, SparsePCA
 from hdica.errors import DataGone, HdicaError
-from hdica.ingredients import slabs
-from hdica.ingredients.held import held
 from hdica.inputs.samples import LONGEST, vector_input
 from hdica.systems.trials import content_of
 

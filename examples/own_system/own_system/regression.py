@@ -15,7 +15,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from hdica import plug_in as hd
-from hdica.ingredients.pushes import Push, parse_push
+from hdica.ingredients.contrasts import Push, parse_push
 from hdica.systems import fields
 from hdica.systems.projected import controls
 from hdica.systems.projected.pushed import pushed_methods

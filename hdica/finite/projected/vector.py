@@ -31,9 +31,9 @@ from hdica.finite.record import (
     observe,
     record,
 )
+from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.pushes import Push
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import STILL, Motion, Schedule

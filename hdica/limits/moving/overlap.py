@@ -44,8 +44,8 @@ from numpy.typing import NDArray
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Motion, Schedule
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.halves import fitted
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.series import fitted
+from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, OverlapPath, coarser
 
 Array = NDArray[np.float64]

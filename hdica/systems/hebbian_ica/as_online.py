@@ -12,8 +12,8 @@ import xarray as xr
 from hdica.errors import HdicaError
 from hdica.limits.averages.expectations import averages
 from hdica.limits.moving.overlap import best
-from hdica.limits.numerics.packed import scaled
-from hdica.limits.overlap.projected_drift import projected_drift
+from hdica.limits.numerics.series import scaled
+from hdica.limits.overlap.nonlinear import projected_drift
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.fields import formula, resting_refusal

@@ -47,7 +47,7 @@ from hdica.limits.diffusion.escape import (
     summit_of,
 )
 from hdica.limits.diffusion.first_passage import Diffusion
-from hdica.limits.numerics.halves import Halves
+from hdica.limits.numerics.series import Halves
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 

@@ -38,7 +38,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
-from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.solvers import integrate
 from hdica.systems.hebbian_ica.averages import normal_rule, product, source_rule
 from hdica.systems.hebbian_ica.ode import (
     Array,

@@ -35,7 +35,7 @@ from hdica.limits.numerics.series import scaled
 from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap.drift import solve as solve_overlap
-from hdica.limits.overlap.projected_drift import projected_drift
+from hdica.limits.overlap.nonlinear import projected_drift
 from hdica.systems.hebbian_ica.averages import (
     COARSE,
     FINE,

@@ -17,9 +17,9 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
+from hdica.limits.averages.double_average import features
 from hdica.limits.averages.expectations import average, gain_at, power_at
 from hdica.limits.averages.expectations import averages as averages_of
-from hdica.limits.averages.features import features
 from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAIR, PAPER

@@ -9,8 +9,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.overlap.closed import closed_overlap, closed_refusal
-from hdica.limits.overlap.nonlinear import folds_of
+from hdica.limits.overlap.nonlinear import closed_overlap, closed_refusal, folds_of
 from hdica.systems.fields import (
     averages,
     constant_tau,

@@ -21,8 +21,7 @@ from hdica.limits.bands.sweep import (
     support,
 )
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.overlap.drift import Drift
-from hdica.limits.overlap.second_order import second_order
+from hdica.limits.overlap.drift import Drift, second_order
 from hdica.systems.outputs import Array
 
 MOST_TIMES = 48

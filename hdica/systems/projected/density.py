@@ -13,7 +13,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import observe
-from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.formula import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
@@ -387,7 +387,7 @@ def particles(
     def runner(
         system: F, times: Array, n: int, stream: Stream, save: Save
     ) -> tuple[dict[str, Array], str]:
-        from hdica.limits.mean_field.particles import run
+        from hdica.limits.mean_field import particles as run
 
         field = field_of(system)
         kept = _unreached(field, save, times)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.mean_field.normal.solve import solve
+from hdica.limits.mean_field.normal import solve
 from hdica.systems.fields import F, Projected, averages, resting_refusal, signal_varies
 from hdica.systems.method import (
     BANDS,

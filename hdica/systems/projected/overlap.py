@@ -13,10 +13,8 @@ from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.moving.overlap import Moving, moved_drift
 from hdica.limits.moving.overlap import solve as moved
-from hdica.limits.overlap.drift import Drift, solve
-from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.limits.overlap.holds import holds_from
-from hdica.limits.overlap.second_order import bias
+from hdica.limits.overlap.drift import Drift, bias, solve
+from hdica.limits.overlap.fixed_points import find_fixed_points, holds_from
 from hdica.systems.fields import (
     F,
     Projected,

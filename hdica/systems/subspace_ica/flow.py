@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from hdica.ingredients.adaptive import gauss_legendre
+from hdica.ingredients.quadrature import gauss_legendre
 from hdica.systems.subspace_ica.loss import Loss, series
 
 Array = NDArray[np.float64]

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Contrast
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.double_average import Average, double_average
-from hdica.limits.averages.features import features
+from hdica.limits.averages.double_average import Average, double_average, features
 
 Array = NDArray[np.float64]
 ORDERS = 24

@@ -17,7 +17,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.laws import Part, part_edges
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.cumulants import cumulants
+from hdica.limits.averages.trap import cumulants
 
 HIGHEST = 8
 """Order of the highest moment: E y^6 Z^2 of the noise."""

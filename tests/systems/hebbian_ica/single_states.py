@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.limits.averages.expectations import averages, gain_at, power_at
-from hdica.limits.numerics.packed import scaled
-from hdica.limits.overlap.projected_drift import projected_drift
+from hdica.limits.numerics.series import scaled
+from hdica.limits.overlap.nonlinear import projected_drift
 from hdica.systems.hebbian_ica.ode import as_matrix, part_jacobians
 
 
