@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from hdica.analysis.convergence import Convergence
 from hdica.analysis.describe import Cell, assembled, described, units_by
 from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
+from hdica.errors import HdicaError, suggestion
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
@@ -22,6 +24,7 @@ from hdica.verdict.powers import (
     bias_p_values,
     fluctuation_exponent,
 )
+from hdica.verdict.resample import quantile
 from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
 from hdica.verdict.trajectory import Verdict, controlled, judge
 
@@ -67,6 +70,19 @@ LONG_NAMES = {
     "term_known": "1 where C is that of theory and not fitted",
     "limit_from_n": "n from which theory at order 1/n holds",
     "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
+}
+
+DISTANCE = {
+    "difference": "mean of {v} over seeds minus its limit",
+    "difference_error": "standard error of the mean of {v} and the limit's own error together",
+    "z": "difference over its error",
+    "sup_error": LONG_NAMES["sup_error"],
+    "sup_error_se": LONG_NAMES["sup_error_se"],
+    "sup_time": LONG_NAMES["sup_time"],
+    "mean": LONG_NAMES["mean"],
+    "se": "standard error of the mean of {v}",
+    "limit": LONG_NAMES["limit"],
+    "runs": "runs that are done",
 }
 
 HALF, RIVAL = 1 / 2, 1 / 6
@@ -153,6 +169,61 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
             "count": found["count"],
         }
     ).transpose(*swept(values), "n", "time", missing_dims="ignore")
+
+
+def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
+    """The mean over seeds minus the limit, with the errors of both.
+
+    As :func:`against_limit`, of runs that may have one n, as a coordinate, or none.
+    """
+    for dim in set(values.dims) & set(limits["limit"].dims):
+        if not values.indexes[dim].isin(limits["limit"].indexes[dim]).all():
+            raise HdicaError(f"limit: it is not there at every {dim} of the runs")
+    single = "n" not in values.dims
+    if single:
+        values = values.expand_dims(n=[values["n"].item() if "n" in values.coords else np.nan])
+    out = against_limit(values.reset_coords(drop=True), limits)
+    if single:
+        out = out.isel(n=0, drop=bool(np.isnan(out["n"].values[0])))
+    error = np.sqrt(out["se"] ** 2 + limits["error"].fillna(0.0) ** 2)
+    out = out.assign(difference_error=error, limit=limits["limit"]).rename(count="runs")
+    return out[list(DISTANCE)]
+
+
+def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
+    """``low``, ``middle`` and ``high`` over seeds, and the number of ``runs``.
+
+    Of the runs, the median and the quantiles between which this share of them lies; of their mean,
+    the mean and its interval of this level by Student's t, whose ends are NaN for a single run.
+    """
+    if not (isinstance(level, int | float) and 0 < level < 1):
+        raise HdicaError(f"level = {level!r} is not allowed (between 0 and 1)")
+    if of not in ("runs", "mean"):
+        raise HdicaError(f"of = {of!r} is not allowed ({suggestion(of, ('runs', 'mean'))})")
+    if of == "mean":
+        found = moments(values)
+        middle, runs = found["mean"], found["count"]
+        score = stats.t.isf((1 - level) / 2, np.maximum(runs.values - 1, 1))
+        half = found["se"] * xr.DataArray(score, runs.coords, runs.dims)
+        ends = {"low": middle - half, "high": middle + half}
+        return xr.Dataset({"middle": middle, **ends, "runs": runs})
+    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+    timed = tuple(d for d in ("time",) if d in values.dims)
+    shares = {"low": (1 - level) / 2, "middle": 0.5, "high": (1 + level) / 2}
+    cells: list[Cell] = []
+    for runs in finished_runs(values):
+        ordered = np.sort(runs, axis=0)
+        ends = {k: (timed, quantile(ordered, share).value) for k, share in shares.items()}
+        cells.append({**ends, "runs": ((), len(runs))})
+    return assembled(cells, grid, {d: values[d].values for d in (*grid, *timed)})
+
+
+def finished_runs(values: xr.DataArray) -> list[Array]:
+    """Finished runs of every cell, of shape (runs,) or (runs, times), the last dimension fastest."""
+    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+    runs = values.transpose(*grid, "seed", ...).values
+    cells = [runs[i] for i in np.ndindex(runs.shape[: len(grid)])]
+    return [cell[np.isfinite(cell.reshape(len(cell), -1)).all(axis=1)] for cell in cells]
 
 
 def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dataset:

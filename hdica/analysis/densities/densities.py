@@ -66,15 +66,18 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     bins of the histograms where there are any; the mean of the histograms over seeds with its
     standard error (over seeds; with a single seed, that of independent entries). ``xi`` is the
     value of xi of a group. The attribute ``n`` is the dimension of the histograms, 0 if there are
-    none. Where the limit is that of steady states there are ``overlap`` and ``bulk`` of the state
-    that is drawn, and without histograms one ``snapshot``, which is infinite.
+    none; a plot of runs alone has no limit. Where the limit is that of steady states there are
+    ``overlap`` and ``bulk`` of the state that is drawn, and without histograms one ``snapshot``,
+    which is infinite.
     """
-    limits = group(tree, settings.limit)
-    state: dict[str, xr.DataArray] = {}
-    if "fixed_point" in limits["density"].dims:
-        limits, state = reached(tree, limits, settings.simulation)
-    limit = over_bins(limits) if settings.simulation else finished(limits, "density")
-    out = xr.Dataset({"limit": limit, "xi": xi_of(limits), **state})
+    out = xr.Dataset()
+    if settings.limit:
+        limits = group(tree, settings.limit)
+        state: dict[str, xr.DataArray] = {}
+        if "fixed_point" in limits["density"].dims:
+            limits, state = reached(tree, limits, settings.simulation)
+        limit = over_bins(limits) if settings.simulation else finished(limits, "density")
+        out = xr.Dataset({"limit": limit, "xi": xi_of(limits), **state})
     attrs = {"limit_method": settings.limit, "simulation_method": "", "n": 0, "seeds": 0}
     if settings.simulation:
         data = group(tree, settings.simulation)
@@ -85,8 +88,10 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
         error = (center.std("seed", ddof=1) / np.sqrt(count)).where(count > 1)
         histogram = histogram.assign(mean=center.mean("seed"), mean_se=error)
         out = out.merge(histogram, join="outer")
+        out = out if "xi" in out else out.assign(xi=xi_of(data))
         attrs |= {"simulation_method": settings.simulation, "n": n, "seeds": int(count.max())}
-    out["limit_center"] = _center(out["limit"])
+    if settings.limit:
+        out["limit_center"] = _center(out["limit"])
     out = out.reset_coords(drop=True)
     out.attrs = attrs
     at_x = {} if settings.simulation else {"limit": "limit of the density of x given xi, at x"}

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from hdica.analysis.convergence.compute import finished_runs
 from hdica.analysis.describe import Cell, assembled, interval_names
 from hdica.verdict.cells import CONFIDENCE, Array
 from hdica.verdict.resample import quantile, share_interval
@@ -32,6 +33,18 @@ LONG_TIMES = (
 )
 """Those that are times, here and in theory."""
 
+CROSSINGS = {
+    "passage": ("median", "median over runs, infinite where fewer than half cross"),
+    "passage_low": ("median_low", "lower end of the 95 % interval of the median"),
+    "passage_high": ("median_high", "upper end of the 95 % interval of the median"),
+    "passage_se": ("median_se", "standard error of the median"),
+    "passage_mean": ("mean", "mean over runs, infinite if one never crosses"),
+    "passage_mean_se": ("mean_se", "standard error of the mean"),
+    "reached": ("reached", "runs that cross"),
+    "never": ("never", "runs that have not crossed by the last time"),
+}
+"""Names of crossings, and what they are, by those of first passages below a level."""
+
 
 def passages(
     cells: Sequence[Array],
@@ -51,6 +64,35 @@ def passages(
     found = [_level(runs, time, level, shares, most) for runs in cells for level in levels]
     known = {d: coords[d] for d in grid} | {"share": shares, "crossing": list(levels)}
     return assembled(found, [*grid, "crossing"], known)
+
+
+def crossings(values: xr.DataArray, level: float, rising: bool | None) -> xr.Dataset:
+    """When curves first cross a level, and with seeds the median and the mean of these times.
+
+    ``passage`` over all but ``time``; the attribute ``rising`` says whether curves rise to it: if
+    that is not asked for, they do where most begin below.
+    """
+    first = values.isel(time=0).values
+    first = first[np.isfinite(first)]
+    if rising is None:
+        rising = bool(first.size and np.median(first) < level)
+    sign, time = -1.0 if rising else 1.0, values["time"].values.astype(float)
+    units = {"units": str(values["time"].attrs.get("units", "1"))}
+    at = xr.apply_ufunc(
+        lambda y: first_below(time, sign * y, sign * level), values, input_core_dims=[["time"]]
+    )
+    text = f"first {'rises' if rising else 'falls'} to {level:g}, infinite if it never does"
+    out = xr.Dataset({"passage": at.assign_attrs(long_name=text, **units)})
+    if "seed" in values.dims:
+        grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+        coords: dict[str, Any] = {d: values[d].values for d in grid} | {"share": [0.5]}
+        cells = finished_runs(sign * values)
+        found = passages(cells, time, [sign * level], grid, coords)[list(CROSSINGS)]
+        found = found.isel(crossing=0, share=0, drop=True)
+        for own, (name, text) in CROSSINGS.items():
+            timed = {} if name in ("reached", "never") else units
+            out[name] = found[own].assign_attrs(long_name=text, **timed)
+    return out.assign_attrs(level=level, rising=int(rising))
 
 
 def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most: int) -> Cell:

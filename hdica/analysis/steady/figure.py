@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.steady.branches import Branches
+from hdica.analysis.steady.branches import Branches, closed, tracks
 from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_dims
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of
@@ -31,11 +31,16 @@ LETTER = 0.021
 """Width of a letter of a label as a share of the printed axis."""
 
 
-def steady(data: xr.Dataset) -> list[Panel]:
-    """One panel: theory as lines, simulations as markers."""
+def steady(data: xr.Dataset, as_lines: bool = False) -> list[Panel]:
+    """One panel: theory as lines, simulations as markers.
+
+    Where there are steady states at single values of x alone they are markers too, with lines at
+    the transitions; or, if ``as_lines``, lines that end in the transitions.
+    """
     cells = shown(data, extra_dims(data))
     at = _x_range(data)
-    items = [*_theory(data, cells, at), *_transitions(data, cells, at)]
+    items = _theory(data, cells, at, as_lines)
+    items += [] if as_lines else _transitions(data, cells, at)
     for i, cell in enumerate(cells):
         items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
     title, x, y = words("Steady states"), symbol(data.attrs["x"]), size(data.attrs["variable"])
@@ -51,7 +56,8 @@ def _x_range(data: xr.Dataset) -> tuple[float, float]:
     else:
         known = data.get("transition_value", data.get("branch_value", xr.DataArray([0.0, 1.0])))
         values = known.values[np.isfinite(known.values)]
-        values = np.concatenate([values * 0.5, values * 1.5])
+        if "transition_value" in data:
+            values = np.concatenate([values * 0.5, values * 1.5])
     margin = 0.03 * (values.max() - values.min()) or 0.5
     return float(values.min() - margin), float(values.max() + margin)
 
@@ -70,7 +76,9 @@ def _own(values: xr.DataArray, cells: list[Point]) -> Iterator[tuple[int, Point]
     return ((i, cell) for i, cell in enumerate(own) if cell not in own[:i])
 
 
-def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Item]:
+def _theory(
+    data: xr.Dataset, cells: list[Point], at: tuple[float, float], as_lines: bool
+) -> list[Item]:
     """Branches, or fixed points without any, once for every cell on which they depend."""
     out: list[Item] = []
     curves = [data[k] for k in BRANCH if k in data]
@@ -82,7 +90,7 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
         if columns and all(column.ndim == 1 for column in columns):
             out += lines_of(Branches(*(c.values for c in columns)), color, lead, at)
         elif "fixed_Q" in data and data.attrs["x"] in data["fixed_Q"].dims:
-            out.append(_fixed(data, cell, color, lead))
+            out += _tracked(data, cell, color) if as_lines else [_fixed(data, cell, color, lead)]
     return out
 
 
@@ -105,6 +113,32 @@ def lines_of(branches: Branches, color: str, lead: Text, at: tuple[float, float]
         if x.max() >= at[0] and x.min() <= at[1]:
             name, shade, dash = style_of(stable, kind, color)
             out.append(Line(x, y, lead + name, shade, dash, bold=stable))
+    return out
+
+
+def _tracked(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
+    """Fixed points joined from value to value, up to the transitions in which they end."""
+    at, q = data.attrs["x"], abs(selected(data["fixed_Q"], cell))
+    kind = data["fixed_kind"] if "fixed_kind" in data else xr.zeros_like(q)
+    columns = [q, selected(data["fixed_stable"], cell), selected(kind, cell)]
+    flat = [one.transpose(at, ...).values.reshape(data.sizes[at], -1) for one in columns]
+    ends = [np.empty(0), np.empty(0)]
+    if {"transition_value", "transition_Q"} <= set(data):
+        ends = [
+            selected(data[f"transition_{k}"], cell).values.ravel().astype(float)
+            for k in ("value", "Q")
+        ]
+    every = closed(tracks(data[at].values.astype(float), *flat), ends[0], abs(ends[1]))
+    out: list[Item] = []
+    for one in sorted(every, key=lambda one: not one.stable):
+        name, shade, dash = style_of(one.stable, one.kind, color)
+        x, y = np.array(one.x), np.array(one.q)
+        if len(x) > 1:
+            out.append(Line(x, y, leading(cell) + name, shade, dash, bold=one.stable))
+        else:
+            shade = "#444444" if shade == "ink" else shade
+            filled = np.array([one.stable])
+            out.append(Points(x, y, leading(cell) + name, shade, filled=filled))
     return out
 
 

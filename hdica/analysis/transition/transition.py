@@ -16,9 +16,9 @@ from hdica.analysis.steady.figure import once
 from hdica.analysis.transition import Transition
 from hdica.show.choose import Point, points, shown
 from hdica.show.finding import Finding, Form
-from hdica.show.marks import SYMBOLS, color_of
+from hdica.show.marks import SHARES, SYMBOLS, color_of
 from hdica.show.panel import Array, Item, Panel, Points
-from hdica.show.words import EMPTY, Text, critical, leading, size, symbol, words
+from hdica.show.words import EMPTY, Text, axis, critical, leading, size, symbol, words
 from hdica.systems.kinds import ZERO
 
 OVERLAP = "Q"
@@ -95,21 +95,15 @@ def panels(data: xr.Dataset) -> list[Panel]:
     """The critical value, and the overlap there, against x; a marker for every kind."""
     x = str(data.attrs["x"])
     value = critical(str(data.attrs["parameter"]))
-    items, overlaps = (tuple(_items(data, name)) for name in ("value", "overlap"))
+    items, sizes = (tuple(_items(data, name)) for name in ("value", "overlap"))
     if not items:
         return []
     caption = "One marker a transition; those of a kind are joined in order of size."
+    title, there = words("Transitions"), words("Overlap at the transitions")
+    of, inside = size(str(data.attrs["overlap"])), SHARES
     return [
-        Panel("transition", words("Transitions"), symbol(x), value, items, caption),
-        Panel(
-            "transition_overlap",
-            words("Overlap at the transitions"),
-            symbol(x),
-            size(str(data.attrs["overlap"])),
-            overlaps,
-            caption=caption,
-            y_range=(-0.03, 1.03),
-        ),
+        Panel("transition", title, axis(x), value, items, caption),
+        Panel("transition_overlap", there, axis(x), of, sizes, caption, y_range=inside),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdica.plots.tracks import closed, tracks
+from hdica.analysis.steady.branches import closed, tracks
 
 X = np.array([1.0, 2.0, 3.0, 4.0])
 NAN = np.nan
