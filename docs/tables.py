@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hdica.analysis.manual import analyses_table
+from hdica.analysis.registry import analyses_table
 from hdica.systems.manual import methods_table, parameters_tables, systems_table
 
 ROOT = Path(__file__).parents[1]

@@ -114,7 +114,7 @@ class Hdica:
         HdicaError
             If the result keeps no densities.
         """
-        from hdica.analysis.densities.densities import over_bins
+        from hdica.analysis.laws.densities import over_bins
         from hdica.errors import HdicaError
         from hdica.systems.method import HISTOGRAM
 
@@ -155,7 +155,7 @@ class Hdica:
         HdicaError
             If the variable has no seeds, or an argument is not allowed.
         """
-        from hdica.analysis.convergence.compute import bands
+        from hdica.analysis.ensemble.passages import bands
 
         result = self._result
         name = result.variable(variable)

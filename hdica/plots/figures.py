@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.compute import bands, limits_of
+from hdica.analysis.convergence.compute import limits_of
 from hdica.analysis.convergence.figure import together as trajectories_of
-from hdica.analysis.densities.densities import GROUPS, WHAT, over_time
-from hdica.analysis.densities.densities import together as densities_at
+from hdica.analysis.ensemble.passages import bands
 from hdica.analysis.escape import MEANS
-from hdica.analysis.potential.potential import panel_of
+from hdica.analysis.landscapes.potentials import panel_of
+from hdica.analysis.laws.densities import GROUPS, WHAT, over_time
+from hdica.analysis.laws.densities import together as densities_at
 from hdica.analysis.reading import at_end
 from hdica.analysis.registry import at_hand
-from hdica.analysis.transition.transition import OF
+from hdica.analysis.steady.transition import OF
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.result import Result, at, at_point, chosen_time, matching, read, tree_of
 from hdica.show.choose import MOST, evenly, spread

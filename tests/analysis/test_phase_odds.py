@@ -8,9 +8,8 @@ import xarray as xr
 from scipy import special, stats
 
 from hdica.analysis.phase.compute import _beside
-from hdica.analysis.phase.figure import lines
+from hdica.analysis.phase.figure import findings, lines
 from hdica.analysis.phase.figure import phase as panels
-from hdica.analysis.phase.findings import findings
 from hdica.show.panel import Line
 from tests.analysis import toy
 from tests.analysis.escapes import group

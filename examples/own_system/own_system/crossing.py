@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, largest_n
+from hdica.analysis.reading import described, finished, group, largest_n
 from hdica.analysis.record import Analysis, Section
 from hdica.analysis.settings import TIME, Needs, Settings, SweptName, Variable, looked_at
 from hdica.show.finding import Finding, Form

@@ -6,12 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from hdica.analysis.convergence import Convergence
-from hdica.analysis.describe import Cell, assembled, described, units_by
-from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
-from hdica.errors import HdicaError, suggestion
+from hdica.analysis.reading import (
+    Cell,
+    assembled,
+    comparisons_in,
+    described,
+    finished,
+    group,
+    optional,
+    over,
+    swept,
+    units_by,
+)
+from hdica.errors import HdicaError
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
@@ -24,7 +33,6 @@ from hdica.verdict.powers import (
     bias_p_values,
     fluctuation_exponent,
 )
-from hdica.verdict.resample import quantile
 from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
 from hdica.verdict.trajectory import Verdict, controlled, judge
 
@@ -188,42 +196,6 @@ def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     error = np.sqrt(out["se"] ** 2 + limits["error"].fillna(0.0) ** 2)
     out = out.assign(difference_error=error, limit=limits["limit"]).rename(count="runs")
     return out[list(DISTANCE)]
-
-
-def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
-    """``low``, ``middle`` and ``high`` over seeds, and the number of ``runs``.
-
-    Of the runs, the median and the quantiles between which this share of them lies; of their mean,
-    the mean and its interval of this level by Student's t, whose ends are NaN for a single run.
-    """
-    if not (isinstance(level, int | float) and 0 < level < 1):
-        raise HdicaError(f"level = {level!r} is not allowed (between 0 and 1)")
-    if of not in ("runs", "mean"):
-        raise HdicaError(f"of = {of!r} is not allowed ({suggestion(of, ('runs', 'mean'))})")
-    if of == "mean":
-        found = moments(values)
-        middle, runs = found["mean"], found["count"]
-        score = stats.t.isf((1 - level) / 2, np.maximum(runs.values - 1, 1))
-        half = found["se"] * xr.DataArray(score, runs.coords, runs.dims)
-        ends = {"low": middle - half, "high": middle + half}
-        return xr.Dataset({"middle": middle, **ends, "runs": runs})
-    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
-    timed = tuple(d for d in ("time",) if d in values.dims)
-    shares = {"low": (1 - level) / 2, "middle": 0.5, "high": (1 + level) / 2}
-    cells: list[Cell] = []
-    for runs in finished_runs(values):
-        ordered = np.sort(runs, axis=0)
-        ends = {k: (timed, quantile(ordered, share).value) for k, share in shares.items()}
-        cells.append({**ends, "runs": ((), len(runs))})
-    return assembled(cells, grid, {d: values[d].values for d in (*grid, *timed)})
-
-
-def finished_runs(values: xr.DataArray) -> list[Array]:
-    """Finished runs of every cell, of shape (runs,) or (runs, times), the last dimension fastest."""
-    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
-    runs = values.transpose(*grid, "seed", ...).values
-    cells = [runs[i] for i in np.ndindex(runs.shape[: len(grid)])]
-    return [cell[np.isfinite(cell.reshape(len(cell), -1)).all(axis=1)] for cell in cells]
 
 
 def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dataset:

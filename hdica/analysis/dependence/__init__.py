@@ -1,4 +1,4 @@
-"""How a quantity depends on a swept parameter, beside theory: settings and record."""
+"""How a quantity depends on a swept parameter: settings and records."""
 
 from __future__ import annotations
 
@@ -128,4 +128,13 @@ DEPENDENCE = Analysis(
     rank=3.4,
     findings=lazy(__name__, "dependence:findings"),
     suits=lazy(__name__, "dependence:suits"),
+)
+
+
+SLOPES = Analysis(
+    name="slopes",
+    compute=lazy(__name__, "slopes:slopes"),
+    sections=(Section("slopes", "Change along a parameter", lazy(__name__, "slopes:panels"), 7),),
+    rank=7,
+    findings=lazy(__name__, "slopes:findings"),
 )

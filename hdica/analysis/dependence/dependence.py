@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.dependence import BOUNDS, Dependence, bound
-from hdica.analysis.describe import described
 from hdica.analysis.reading import (
     at_end,
     check_numbers,
     control,
+    described,
     grid_of,
     group,
     numeric,

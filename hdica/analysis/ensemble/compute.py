@@ -9,11 +9,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import Cell, assembled, described, interval_names
 from hdica.analysis.ensemble import Ensemble
 from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
 from hdica.analysis.ensemble.passages import LONG_TIMES, passages
-from hdica.analysis.reading import at_top, finished, group, over, swept
+from hdica.analysis.reading import (
+    Cell,
+    assembled,
+    at_top,
+    described,
+    finished,
+    group,
+    interval_names,
+    over,
+    swept,
+)
 from hdica.show.choose import Point, points, selected, spread
 from hdica.show.finding import Finding
 from hdica.show.words import (

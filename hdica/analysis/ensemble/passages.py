@@ -1,4 +1,4 @@
-"""When runs first go below values: quantiles and means, runs that never do included."""
+"""Runs at each time, and when they first cross values: quantiles and means over seeds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.convergence.compute import finished_runs
-from hdica.analysis.describe import Cell, assembled, interval_names
+from hdica.analysis.reading import Cell, assembled, interval_names
+from hdica.errors import HdicaError, suggestion
 from hdica.verdict.cells import CONFIDENCE, Array
+from hdica.verdict.ladder import moments
 from hdica.verdict.resample import quantile, share_interval
 from hdica.verdict.survival import EscapeTimes, first_below, restricted_mean
 
@@ -44,6 +45,42 @@ CROSSINGS = {
     "never": ("never", "runs that have not crossed by the last time"),
 }
 """Names of crossings, and what they are, by those of first passages below a level."""
+
+
+def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
+    """``low``, ``middle`` and ``high`` over seeds, and the number of ``runs``.
+
+    Of the runs, the median and the quantiles between which this share of them lies; of their mean,
+    the mean and its interval of this level by Student's t, whose ends are NaN for a single run.
+    """
+    if not (isinstance(level, int | float) and 0 < level < 1):
+        raise HdicaError(f"level = {level!r} is not allowed (between 0 and 1)")
+    if of not in ("runs", "mean"):
+        raise HdicaError(f"of = {of!r} is not allowed ({suggestion(of, ('runs', 'mean'))})")
+    if of == "mean":
+        found = moments(values)
+        middle, runs = found["mean"], found["count"]
+        score = stats.t.isf((1 - level) / 2, np.maximum(runs.values - 1, 1))
+        half = found["se"] * xr.DataArray(score, runs.coords, runs.dims)
+        ends = {"low": middle - half, "high": middle + half}
+        return xr.Dataset({"middle": middle, **ends, "runs": runs})
+    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+    timed = tuple(d for d in ("time",) if d in values.dims)
+    shares = {"low": (1 - level) / 2, "middle": 0.5, "high": (1 + level) / 2}
+    cells: list[Cell] = []
+    for runs in finished_runs(values):
+        ordered = np.sort(runs, axis=0)
+        ends = {k: (timed, quantile(ordered, share).value) for k, share in shares.items()}
+        cells.append({**ends, "runs": ((), len(runs))})
+    return assembled(cells, grid, {d: values[d].values for d in (*grid, *timed)})
+
+
+def finished_runs(values: xr.DataArray) -> list[Array]:
+    """Finished runs of every cell, each of shape (runs,) or (runs, times)."""
+    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+    runs = values.transpose(*grid, "seed", ...).values
+    cells = [runs[i] for i in np.ndindex(runs.shape[: len(grid)])]
+    return [cell[np.isfinite(cell.reshape(len(cell), -1)).all(axis=1)] for cell in cells]
 
 
 def passages(

@@ -44,6 +44,6 @@ ESCAPE = Analysis(
     settings=Escape,
     sections=(Section("escape", "Escape times", lazy(__name__, "figure:escape"), 6),),
     rank=4,
-    findings=lazy(__name__, "findings:findings"),
+    findings=lazy(__name__, "figure:findings"),
     suits=lazy(__name__, "compute:suits"),
 )

@@ -8,9 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import Cell, assembled, described, interval_names
 from hdica.analysis.escape import LAWS, MEANS, Escape
-from hdica.analysis.reading import check_numbers, finished, gives, grid_of, group, numeric, over
+from hdica.analysis.reading import (
+    Cell,
+    assembled,
+    check_numbers,
+    described,
+    finished,
+    gives,
+    grid_of,
+    group,
+    interval_names,
+    numeric,
+    over,
+)
 from hdica.analysis.settings import ALONE
 from hdica.errors import HdicaError
 from hdica.show.marks import positive

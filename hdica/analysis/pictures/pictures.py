@@ -9,9 +9,8 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import described
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
-from hdica.analysis.reading import at_top, done, group, over
+from hdica.analysis.reading import at_top, described, done, group, over
 from hdica.show.choose import points, selected, selection_note, shown
 from hdica.show.finding import Finding
 from hdica.show.panel import Array, Panel, Pictures

@@ -1,4 +1,4 @@
-"""Steady states over one parameter, and where simulations end: settings and record."""
+"""Steady states over one parameter, ends of simulations, critical values: settings and records."""
 
 from __future__ import annotations
 
@@ -61,4 +61,24 @@ STEADY = Analysis(
     rank=1,
     findings=lazy(__name__, "compute:findings"),
     suits=lazy(__name__, "compute:suits"),
+)
+
+
+class Transition(Settings):
+    """Where steady states appear or vanish, over one swept parameter."""
+
+    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    critical: Annotated[str, Needs(False, "value", (BY_TRANSITION,), found=True)] = Field(
+        default="", description="method that gives transitions"
+    )
+
+
+TRANSITION = Analysis(
+    name="transition",
+    compute=lazy(__name__, "transition:transition"),
+    settings=Transition,
+    sections=(Section("transition", "Transitions", lazy(__name__, "transition:panels"), 2),),
+    rank=2,
+    findings=lazy(__name__, "transition:findings"),
+    suits=lazy(__name__, "transition:suits"),
 )

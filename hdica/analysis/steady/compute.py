@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import described
 from hdica.analysis.reading import (
     at_end,
     check_swept,
     control,
+    described,
     finished,
     group,
     numeric,
