@@ -325,10 +325,7 @@ def units_by(time: xr.DataArray) -> dict[str, str]:
 
 
 def described(
-    data: xr.Dataset,
-    table: Mapping[str, str],
-    variable: str = "",
-    units: Mapping[str, str] = UNITS,
+    data: xr.Dataset, table: Mapping[str, str], variable: str = "", units: Mapping[str, str] = UNITS
 ) -> xr.Dataset:
     """The dataset with ``long_name`` and ``units`` on every variable.
 

@@ -125,8 +125,7 @@ Control = Annotated[
 ]
 Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
 Variable = Annotated[
-    str,
-    Field(description="output (default: the first order parameter that a method named has)"),
+    str, Field(description="output (default: the first order parameter that a method named has)")
 ]
 
 

@@ -127,10 +127,7 @@ class Hdica:
         return density.assign_attrs(long_name=HISTOGRAM.long_name, units=units)
 
     def bands(
-        self,
-        level: float = 0.9,
-        of: Literal["runs", "mean"] = "runs",
-        variable: str | None = None,
+        self, level: float = 0.9, of: Literal["runs", "mean"] = "runs", variable: str | None = None
     ) -> xr.Dataset:
         """A band over seeds: of the runs, or of their mean.
 

@@ -27,12 +27,7 @@ from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
 from hdica.verdict.cells import AGREES, UNDECIDED, Array, judged
 from hdica.verdict.ladder import Ladder, ladder, moments, pooled
-from hdica.verdict.powers import (
-    Exponent,
-    bias_exponent,
-    bias_p_values,
-    fluctuation_exponent,
-)
+from hdica.verdict.powers import Exponent, bias_exponent, bias_p_values, fluctuation_exponent
 from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
 from hdica.verdict.trajectory import Verdict, controlled, judge
 

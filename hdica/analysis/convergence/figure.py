@@ -161,10 +161,7 @@ def _at(data: xr.Dataset, point: Point, n: int) -> tuple[Array, Array, NDArray[n
 
 
 def edges(
-    data: xr.Dataset,
-    members: Sequence[Point],
-    drawn: Mapping[int, str],
-    label: Text | None = None,
+    data: xr.Dataset, members: Sequence[Point], drawn: Mapping[int, str], label: Text | None = None
 ) -> list[Line]:
     """Edges of the bands in which runs lie at order 1/n, of ``drawn`` n in their colours.
 

@@ -63,8 +63,7 @@ class Ensemble(Settings):
         default=None, description="method that predicts when runs go below the crossings"
     )
     stages: Outputs = Field(
-        default=(),
-        description="outputs of times, one for each of the crossings",
+        default=(), description="outputs of times, one for each of the crossings"
     )
     within: float = Field(
         default=0.0,

@@ -15,17 +15,7 @@ from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of
 from hdica.show.panel import Item, Line, Panel, Points, Vertical
-from hdica.show.words import (
-    Text,
-    joined,
-    leading,
-    method_name,
-    number,
-    place,
-    size,
-    symbol,
-    words,
-)
+from hdica.show.words import Text, joined, leading, method_name, number, place, size, symbol, words
 
 LETTER = 0.021
 """Width of a letter of a label as a share of the printed axis."""

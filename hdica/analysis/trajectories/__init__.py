@@ -34,9 +34,7 @@ class Paths(Settings):
     variable: Variable = ""
     runs: int = Field(default=4, ge=1, le=12, description="runs that are drawn, 1 to 12")
     threshold: float | None = Field(
-        default=None,
-        gt=0,
-        description="lines at this value of either sign, and when runs reach it",
+        default=None, gt=0, description="lines at this value of either sign, and when runs reach it"
     )
     barrier: Annotated[str | None, Needs(False, "summit", (ALONE,), entries=True)] = Field(
         default=None,
