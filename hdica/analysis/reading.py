@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from pydantic import ValidationError
 
-from hdica.analysis.registry import analyses, asked_for
+from hdica.analysis.registry import asked_for
 from hdica.analysis.settings import TIME, Gives, Needs, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
@@ -48,11 +48,11 @@ def asked(tree: xr.DataTree, analysis: str) -> Any:
     A study that asks for none is shown what suits its system.
     """
     written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given, suits = written.get(analysis), analyses()[analysis].suits
+    given, settings = written.get(analysis), asked_for().get(analysis)
     if not written:
         given = _of_system(tree, analysis)
-        if given is None and suits is not None:
-            given = suits(tree)
+        if given is None and settings is not None:
+            given = settings.suits(tree)
     return None if given is None else settings_of(tree, analysis, given)
 
 
@@ -61,11 +61,11 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     record = system_of(tree)
     if record is None or analysis not in record.analyses:
         return None
-    needs, found = dict(needs_of(asked_for()[analysis])), {}
+    needs, methods = dict(needs_of(asked_for()[analysis])), {}
     for key, role in record.analyses[analysis].items():
         need = needs.get(key, Needs(None))
-        found[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
-    return found if all(found.values()) else None
+        methods[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
+    return methods if all(methods.values()) else None
 
 
 def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> Any:
@@ -125,25 +125,25 @@ def overlaps(tree: xr.DataTree) -> tuple[str, ...]:
 
 def overlap_in(tree: xr.DataTree, data: xr.Dataset) -> str:
     """The first order parameter that a method has."""
-    found = next((name for name in overlaps(tree) if name in data), "")
-    if not found:
+    overlap = next((name for name in overlaps(tree) if name in data), "")
+    if not overlap:
         raise HdicaError(
             f"method {data.attrs.get('method', '?')!r} has no order parameter of the system "
             f"{tree.attrs.get('system')!r} (its plug-in has to be loaded)"
         )
-    return found
+    return overlap
 
 
 def steady_states(tree: xr.DataTree) -> str | None:
     """The first method of a store that has steady states with their stability."""
-    found = (m for m, node in tree.children.items() if "fixed_point" in node.dims)
-    return next((m for m in found if "stable" in tree[m]), None)
+    methods = (m for m, node in tree.children.items() if "fixed_point" in node.dims)
+    return next((m for m in methods if "stable" in tree[m]), None)
 
 
 def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
     """The first method of a store that has the critical values of a parameter."""
-    found = [m for m, node in tree.children.items() if "transition" in node.dims]
-    known = ((m, method_of(tree, m)) for m in found if parameter not in tree[m].dims)
+    methods = [m for m, node in tree.children.items() if "transition" in node.dims]
+    known = ((m, method_of(tree, m)) for m in methods if parameter not in tree[m].dims)
     return next((m for m, method in known if method is None or method.varies == parameter), None)
 
 

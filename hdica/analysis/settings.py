@@ -134,6 +134,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @staticmethod
+    def suits(tree: Any) -> Mapping[str, Any] | None:
+        """Settings, as plain data, that suit a store whose study asks for no analysis, if any."""
+        return None
+
     @model_validator(mode="before")
     @classmethod
     def _keys(cls, given: Any) -> Any:
@@ -168,14 +173,14 @@ class Settings(BaseModel):
 
         What the methods of the study have is looked at in the order given.
         """
-        found: dict[str, Any] = {}
+        update: dict[str, Any] = {}
         for named in self.named(system):
             if not named.method:
                 fit = (name for name, gives in given.items() if named.accepts(gives))
-                found[named.key] = next(fit, "")
+                update[named.key] = next(fit, "")
         if getattr(self, "variable", None) == "":
-            found["variable"] = self._variable(system, given)
-        return self.model_copy(update=found) if found else self
+            update["variable"] = self._variable(system, given)
+        return self.model_copy(update=update) if update else self
 
     def _variable(self, system: System | None, given: Mapping[str, Gives]) -> str:
         """The first order parameter that a named method has, over time or of steady states."""

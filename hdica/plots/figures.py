@@ -216,8 +216,8 @@ class Plots:
         settings = {"x": across, "event": event, "simulation": runs}
         settings["limits"] = [k for k in groups if k not in runs]
         wanted = kinds["survival" if across == ALONE else "mean"] if show == "auto" else kinds[show]
-        found = first(panels("escape", groups, settings), wanted)
-        return replace(found, key="escapes", title=EMPTY if across == ALONE else found.title)
+        panel = first(panels("escape", groups, settings), wanted)
+        return replace(panel, key="escapes", title=EMPTY if across == ALONE else panel.title)
 
     @figure(lambda r: r.has_densities)
     def densities(
@@ -477,7 +477,7 @@ def check(key: str, value: Any, allowed: Iterable[Any]) -> None:
 
 def first(drawn: Iterable[Panel], key: str = "") -> Panel:
     """The first panel whose key begins so."""
-    found = next((one for one in drawn if one.key.startswith(key)), None)
-    if found is None:
+    panel = next((one for one in drawn if one.key.startswith(key)), None)
+    if panel is None:
         raise HdicaError(f"{key.replace('_', ' ')}: there is nothing to draw")
-    return found
+    return panel

@@ -270,7 +270,7 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
                 f"variable = {name!r} is not allowed (runs that ended before count as shorter in a "
                 "mean; plot.escapes shows their survival)"
             )
-        found, attrs = moments(result.values(name, "seed")), data[name].attrs
+        moment, attrs = moments(result.values(name, "seed")), data[name].attrs
         units = {k: v for k, v in attrs.items() if k == "units"}
         what = attrs.get("long_name", name)
         for end, part, text in (
@@ -278,8 +278,10 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
             ("_se", "se", "standard error of the mean"),
             ("_sd", "sd", "standard deviation over seeds"),
         ):
-            out[f"{name}{end}"] = found[part].assign_attrs(long_name=f"{what}: {text}", **units)
-        out[f"{name}_runs"] = found["count"].assign_attrs(long_name=f"runs of {name} that are done")
+            out[f"{name}{end}"] = moment[part].assign_attrs(long_name=f"{what}: {text}", **units)
+        out[f"{name}_runs"] = moment["count"].assign_attrs(
+            long_name=f"runs of {name} that are done"
+        )
     if not out:
         raise HdicaError(f"{result.method}: no variable has seeds (a simulation is needed)")
     return xr.Dataset(out, attrs=result.about)

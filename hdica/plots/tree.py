@@ -97,11 +97,11 @@ class HdicaTree:
         from hdica.show.terms import speaking_of
 
         with speaking_of(str(self._tree.attrs.get("system", ""))):
-            found = self._aggregate
+            aggregate = self._aggregate
             sections = [
-                (section, found[one.name].to_dataset())
+                (section, aggregate[one.name].to_dataset())
                 for one in analyses().values()
-                if one.name in found
+                if one.name in aggregate
                 for section in one.sections
             ]
             ordered = sorted(sections, key=lambda pair: pair[0].rank)

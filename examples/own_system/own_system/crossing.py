@@ -9,7 +9,7 @@ import xarray as xr
 from pydantic import Field
 
 from hdica.analysis.reading import described, finished, group, largest_n
-from hdica.analysis.record import Analysis, Section
+from hdica.analysis.record import Analysis, Answer, Section
 from hdica.analysis.settings import TIME, Needs, Settings, SweptName, Variable, looked_at
 from hdica.show.finding import Finding, Form
 from hdica.show.panel import Panel, Points
@@ -74,6 +74,5 @@ ANALYSIS = Analysis(
     compute=compute,
     settings=Crossing,
     sections=(Section("crossing", "Crossing times", figure, 50),),
-    findings=findings,
-    rank=50,
+    answer=Answer(50, findings),
 )

@@ -149,8 +149,8 @@ def condensing(tree: xr.DataTree) -> xr.Dataset | None:
     if not methods:
         return None
     groups = [group(tree, m) for m in methods]
-    found = over([_end(data) for data in groups], "method", methods)
-    return described(found, OF_CURVATURE, units=units_by(groups[0]["time"]))
+    out = over([_end(data) for data in groups], "method", methods)
+    return described(out, OF_CURVATURE, units=units_by(groups[0]["time"]))
 
 
 def _end(data: xr.Dataset) -> xr.Dataset:
@@ -200,8 +200,8 @@ def learning(tree: xr.DataTree) -> xr.Dataset | None:
     falls to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
     why that is so at the first of them.
     """
-    found = [_of(tree, name) for name in tree.children if "status" in tree[name]]
-    rows = [row for row in found if row is not None]
+    every = [_of(tree, name) for name in tree.children if "status" in tree[name]]
+    rows = [row for row in every if row is not None]
     if not rows:
         return None
     names = ("method", "what", "count", "points", "note")
@@ -222,10 +222,10 @@ def _of(tree: xr.DataTree, name: str) -> tuple[str, str, int, int, str] | None:
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
         what, where = ("lost", end.notnull() & lost) if not still.any() else ("still", still)
     else:
-        found = _known(data)
-        if found is None:
+        learned = _known(data)
+        if learned is None:
             return None
-        what, where = "none", (data["status"] == DONE) & ~found.any()
+        what, where = "none", (data["status"] == DONE) & ~learned.any()
     if not where.any():
         return None
     pairs = zip(where.dims, np.argwhere(where.values)[0].tolist(), strict=True)
@@ -295,7 +295,7 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
     record = system_of(tree)
     if record is None or "system" not in study(tree):
         return None
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     try:
         grid = space(tree, record)
         axes = [[(axis.path, value) for value in axis.values] for axis in grid.axes]
@@ -305,12 +305,12 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
             return None
         for point in islice(product(*axes), MOST):
             for note in _noted(record, grid.at(dict(point))):
-                found[note] = found.get(note, 0) + 1
+                counts[note] = counts.get(note, 0) + 1
     except HdicaError:
         return None
-    if not found:  # the last point alone has a note, and there are too many to come to it
+    if not counts:  # the last point alone has a note, and there are too many to come to it
         return None
-    kinds, texts = map(np.array, zip(*found, strict=True))
+    kinds, texts = map(np.array, zip(*counts, strict=True))
     columns = {
         "kind": ("row", kinds, {"long_name": "whether it is a choice or a note on data"}),
         "text": (
@@ -318,7 +318,7 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
             texts,
             {"long_name": "what the system chose of itself, or what its data are"},
         ),
-        "count": ("row", [*found.values()], {"long_name": "points of the grid"}),
+        "count": ("row", [*counts.values()], {"long_name": "points of the grid"}),
     }
     return xr.Dataset(columns, attrs={"points": min(MOST, math.prod(map(len, axes)))})
 

@@ -149,8 +149,8 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     limits
         ``limit`` with its ``error`` and ``sd``, as :func:`limits_of` gives them.
     """
-    found = moments(values)
-    mean, sd, se = found["mean"], found["sd"], found["se"]
+    result = moments(values)
+    mean, sd, se = result["mean"], result["sd"], result["se"]
     difference = mean - limits["limit"]
     total = np.sqrt(se**2 + limits["error"].fillna(0.0) ** 2)
     size = abs(difference)
@@ -169,7 +169,7 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
             "sup_time": size["time"].isel(time=worst).where(some).drop_vars("time"),
             "rms_sd": np.sqrt((sd**2).mean("time")),
             "rms_sd_predicted": np.sqrt((limits["sd"] ** 2).mean("time") / values["n"]),
-            "count": found["count"],
+            "count": result["count"],
         }
     ).transpose(*swept(values), "n", "time", missing_dims="ignore")
 
@@ -203,11 +203,11 @@ def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dat
         for k in ("limit", "error", "control", "bias", "from_n")
     ]
     n = runs["n"].values.astype(float)
-    found = [
+    cells = [
         _point(runs.values[i], n, [curve[i] for curve in curves], level)
         for i in np.ndindex(runs.shape[: len(grid)])
     ]
-    return assembled(found, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
+    return assembled(cells, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
 
 
 def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
@@ -233,17 +233,17 @@ def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
     }
 
 
-def exponent(name: str, found: Exponent) -> Cell:
+def exponent(name: str, fit: Exponent) -> Cell:
     """A fitted exponent with its interval as variables."""
-    values = {f"{name}_{k}": ((), float(value)) for k, value in vars(found).items()}
+    values = {f"{name}_{k}": ((), float(value)) for k, value in vars(fit).items()}
     return {name: values.pop(f"{name}_value"), **values}
 
 
-def _verdict(found: Verdict) -> Cell:
+def _verdict(verdict: Verdict) -> Cell:
     plain = ("control_rejected", "term_known", "n_count")
     return {
         name: (("time",) * np.ndim(value), float(value) if name in plain else value)
-        for name, value in vars(found).items()
+        for name, value in vars(verdict).items()
     }
 
 

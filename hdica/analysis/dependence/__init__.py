@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     ALONE,
     TIME,
@@ -38,6 +38,8 @@ def bound(text: str) -> tuple[str, float]:
 
 class Dependence(Settings):
     """How a quantity depends on a swept parameter, as a mean over seeds beside theory."""
+
+    suits = staticmethod(lazy(__name__, "dependence:suits"))
 
     simulation: Annotated[Methods, Needs(True, looked_at, (ALONE, TIME))] = Field(
         min_length=1, description="stochastic methods, at the last time"
@@ -119,22 +121,17 @@ class Dependence(Settings):
 
 
 DEPENDENCE = Analysis(
-    name="dependence",
-    compute=lazy(__name__, "dependence:dependence"),
-    settings=Dependence,
-    sections=(
-        Section("dependence", "Along a parameter", lazy(__name__, "dependence:panels"), 3.4),
-    ),
-    rank=3.4,
-    findings=lazy(__name__, "dependence:findings"),
-    suits=lazy(__name__, "dependence:suits"),
+    "dependence",
+    lazy(__name__, "dependence:dependence"),
+    Dependence,
+    (Section("dependence", "Along a parameter", lazy(__name__, "dependence:panels"), 3.4),),
+    answer=Answer(3.4, findings=lazy(__name__, "dependence:findings")),
 )
 
 
 SLOPES = Analysis(
-    name="slopes",
-    compute=lazy(__name__, "slopes:slopes"),
+    "slopes",
+    lazy(__name__, "slopes:slopes"),
     sections=(Section("slopes", "Change along a parameter", lazy(__name__, "slopes:panels"), 7),),
-    rank=7,
-    findings=lazy(__name__, "slopes:findings"),
+    answer=Answer(7, findings=lazy(__name__, "slopes:findings")),
 )

@@ -148,9 +148,9 @@ def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence
         part["predicted"] = predicted_like(prediction, part["mean"])
         part["difference"] = part["mean"] - part["predicted"]
         parts.append(part)
-    found = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))
+    out = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))
     lost = (data["status"] >= DIVERGED).sum([d for d in data["status"].dims if d == "seed"])
-    return found.assign(diverged=lost.reset_coords(drop=True))
+    return out.assign(diverged=lost.reset_coords(drop=True))
 
 
 def predicted_like(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataArray:
@@ -267,8 +267,8 @@ def _extremes(cut: xr.Dataset) -> list[Finding]:
     quantity = _mean(cut)
     for k, name in enumerate(conditions):
         quantity += (" and " if k else " for each ") + symbol(name)
-    found = [_extreme(cut, one, quantity, form) for one in points(cut, conditions)]
-    known = [one for one in found if one is not None]
+    extremes = [_extreme(cut, one, quantity, form) for one in points(cut, conditions)]
+    known = [one for one in extremes if one is not None]
     return sorted(known, key=lambda one: one.value, reverse=form is Form.LARGEST)
 
 

@@ -45,8 +45,8 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     their own; and ``slope_p_count``, the seeds finished on both sides. None if no method shares
     noise or no number is swept.
     """
-    found = (asked(tree, name) for name in ASKED)
-    named = [settings.variable for settings in found if settings is not None]
+    every = (asked(tree, name) for name in ASKED)
+    named = [settings.variable for settings in every if settings is not None]
     variable = next(iter((*named, *overlaps(tree))), "")
     names = [
         name
@@ -94,7 +94,7 @@ def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
     slope, error = difference.mean("seed") / width, difference.std("seed", ddof=1) / root / width
     alone = sum(side.where(both).var("seed", ddof=1) for side in (left, right))
     half = error * xr.apply_ufunc(stats.t.ppf, 0.5 + CONFIDENCE / 2, (count - 1).clip(min=1))
-    found = {
+    parts = {
         "": slope,
         "_low": slope - half,
         "_high": slope + half,
@@ -102,7 +102,7 @@ def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
         "_se_apart": alone**0.5 / root / width,
         "_count": count,
     }
-    return {f"slope_{parameter}{ending}": values for ending, values in found.items()}
+    return {f"slope_{parameter}{ending}": values for ending, values in parts.items()}
 
 
 def parameters_of(data: xr.Dataset) -> list[str]:
@@ -132,8 +132,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """A panel for each parameter: slope between neighbours at the last n, for some points."""
-    found = [_panel(at_last_n(data), name) for name in parameters_of(data)]
-    return [panel for panel in found if panel.items]
+    drawn = [_panel(at_last_n(data), name) for name in parameters_of(data)]
+    return [panel for panel in drawn if panel.items]
 
 
 def _panel(top: xr.Dataset, name: str) -> Panel:

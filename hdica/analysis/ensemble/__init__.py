@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     ALONE,
     TIME,
@@ -106,10 +106,9 @@ class Ensemble(Settings):
 
 
 ENSEMBLE = Analysis(
-    name="ensemble",
-    compute=lazy(__name__, "compute:ensemble"),
-    settings=Ensemble,
-    sections=(Section("ensemble", "The ensemble in time", lazy(__name__, "figure:ensemble"), 4.6),),
-    rank=3.6,
-    findings=lazy(__name__, "compute:findings"),
+    "ensemble",
+    lazy(__name__, "compute:ensemble"),
+    Ensemble,
+    (Section("ensemble", "The ensemble in time", lazy(__name__, "figure:ensemble"), 4.6),),
+    answer=Answer(3.6, findings=lazy(__name__, "compute:findings")),
 )

@@ -58,10 +58,10 @@ def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
     if of not in ("runs", "mean"):
         raise HdicaError(f"of = {of!r} is not allowed ({suggestion(of, ('runs', 'mean'))})")
     if of == "mean":
-        found = moments(values)
-        middle, runs = found["mean"], found["count"]
+        result = moments(values)
+        middle, runs = result["mean"], result["count"]
         score = stats.t.isf((1 - level) / 2, np.maximum(runs.values - 1, 1))
-        half = found["se"] * xr.DataArray(score, runs.coords, runs.dims)
+        half = result["se"] * xr.DataArray(score, runs.coords, runs.dims)
         ends = {"low": middle - half, "high": middle + half}
         return xr.Dataset({"middle": middle, **ends, "runs": runs})
     grid = [str(d) for d in values.dims if d not in ("seed", "time")]
@@ -98,9 +98,9 @@ def passages(
     where too few have passed.
     """
     shares, most = coords["share"], max(len(runs) for runs in cells)
-    found = [_level(runs, time, level, shares, most) for runs in cells for level in levels]
+    rows = [_level(runs, time, level, shares, most) for runs in cells for level in levels]
     known = {d: coords[d] for d in grid} | {"share": shares, "crossing": list(levels)}
-    return assembled(found, [*grid, "crossing"], known)
+    return assembled(rows, [*grid, "crossing"], known)
 
 
 def crossings(values: xr.DataArray, level: float, rising: bool | None) -> xr.Dataset:
@@ -124,18 +124,18 @@ def crossings(values: xr.DataArray, level: float, rising: bool | None) -> xr.Dat
         grid = [str(d) for d in values.dims if d not in ("seed", "time")]
         coords: dict[str, Any] = {d: values[d].values for d in grid} | {"share": [0.5]}
         cells = finished_runs(sign * values)
-        found = passages(cells, time, [sign * level], grid, coords)[list(CROSSINGS)]
-        found = found.isel(crossing=0, share=0, drop=True)
+        times = passages(cells, time, [sign * level], grid, coords)[list(CROSSINGS)]
+        times = times.isel(crossing=0, share=0, drop=True)
         for own, (name, text) in CROSSINGS.items():
             timed = {} if name in ("reached", "never") else units
-            out[name] = found[own].assign_attrs(long_name=text, **timed)
+            out[name] = times[own].assign_attrs(long_name=text, **timed)
     return out.assign_attrs(level=level, rising=int(rising))
 
 
 def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most: int) -> Cell:
     """First passages of one cell below one level, padded to ``most`` runs."""
     many, at = len(runs), np.sort(first_below(time, runs, level))
-    found = [quantile(at, share) for share in shares]
+    quantiles = [quantile(at, share) for share in shares]
     reached = int(np.isfinite(at).sum())
     passed = np.arange(1.0, many + 1)[:reached]
     low, high = share_interval(passed, many) if many else (passed, passed)
@@ -152,7 +152,7 @@ def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most
         "reached": ((), reached),
         "never": ((), many - reached),
         **{
-            f"passage{end}": (("share",), np.array([float(getattr(q, one)) for q in found]))
+            f"passage{end}": (("share",), np.array([float(getattr(q, one)) for q in quantiles]))
             for end, one in fields.items()
         },
         "passage_mean": ((), mean),
@@ -165,5 +165,7 @@ def _mean(at: Array) -> tuple[float, float]:
     """Mean of the times, infinite if a run never passes, and its standard error."""
     if not (at.size and np.isfinite(at).all()):
         return np.inf if at.size else np.nan, np.nan
-    found = restricted_mean(EscapeTimes(at, np.isfinite(at)))
-    return found.value, (found.high - found.value) / float(stats.norm.isf((1 - CONFIDENCE) / 2))
+    estimate = restricted_mean(EscapeTimes(at, np.isfinite(at)))
+    return estimate.value, (estimate.high - estimate.value) / float(
+        stats.norm.isf((1 - CONFIDENCE) / 2)
+    )

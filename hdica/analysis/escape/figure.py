@@ -52,8 +52,8 @@ def _along(data: xr.Dataset, name: str, along: str, point: Point) -> Array:
 
     What is for n -> infinity is the same at every n.
     """
-    found = selected(data[name], point).isel(n=0, missing_dims="ignore")
-    values = found.broadcast_like(data[along]).values.astype(float)
+    known_at = selected(data[name], point).isel(n=0, missing_dims="ignore")
+    values = known_at.broadcast_like(data[along]).values.astype(float)
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -326,12 +326,12 @@ def _extremes(data: xr.Dataset) -> list[Finding]:
     x, least, most = str(data.attrs["x"]), list[Finding](), list[Finding]()
     for point, mean, sure in _series(data):
         name = _time(data) + ("" if sure else " where runs escape")
-        for found, form, pick in (
+        for extremes, form, pick in (
             (least, Form.SMALLEST, np.nanargmin),
             (most, Form.LARGEST, np.nanargmax),
         ):
             at = {x: data[x].values[int(pick(mean))].item(), **point}
-            found.append(_mean_at(data, at, name, form=form, theory=_whose(data)))
+            extremes.append(_mean_at(data, at, name, form=form, theory=_whose(data)))
         if bool(np.isinf(data["mean"].sel(point)).any()) or mean.size == 1:
             most.pop()
     return [*least, *most]

@@ -6,12 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import BY_X, Needs, Settings
 
 
 class Flow(Settings):
     """Drift of the limit and its fixed points."""
+
+    suits = staticmethod(lazy(__name__, "flow:suits"))
 
     method: Annotated[str, Needs(False, "drift", (("q",),), found=True)] = Field(
         default="", description="method that gives the drift"
@@ -22,13 +24,11 @@ class Flow(Settings):
 
 
 FLOW = Analysis(
-    name="flow",
-    compute=lazy(__name__, "flow:flow"),
-    settings=Flow,
-    sections=(Section("flow", "Flow of the limit", lazy(__name__, "flow:panels"), 16),),
-    rank=14,
-    findings=lazy(__name__, "flow:findings"),
-    suits=lazy(__name__, "flow:suits"),
+    "flow",
+    lazy(__name__, "flow:flow"),
+    Flow,
+    (Section("flow", "Flow of the limit", lazy(__name__, "flow:panels"), 16),),
+    answer=Answer(14, findings=lazy(__name__, "flow:findings")),
 )
 
 
@@ -41,16 +41,15 @@ class Potential(Settings):
 
 
 POTENTIAL = Analysis(
-    name="potential",
-    compute=lazy(__name__, "potentials:potential"),
-    settings=Potential,
-    sections=(
+    "potential",
+    lazy(__name__, "potentials:potential"),
+    Potential,
+    (
         Section(
             "potential", "Effective potential", lazy(__name__, "potentials:potential_panels"), 14
         ),
     ),
-    rank=11,
-    findings=lazy(__name__, "potentials:potential_findings"),
+    answer=Answer(11, findings=lazy(__name__, "potentials:potential_findings")),
 )
 
 
@@ -63,13 +62,13 @@ class Trapping(Settings):
 
 
 TRAPPING = Analysis(
-    name="trapping",
-    compute=lazy(__name__, "potentials:trapping"),
-    settings=Trapping,
-    sections=(
-        Section("trapping", "Trapping potential", lazy(__name__, "potentials:trapping_panels"), 4),
+    "trapping",
+    lazy(__name__, "potentials:trapping"),
+    Trapping,
+    (Section("trapping", "Trapping potential", lazy(__name__, "potentials:trapping_panels"), 4),),
+    answer=Answer(
+        5,
+        findings=lazy(__name__, "potentials:trapping_findings"),
+        notes=lazy(__name__, "potentials:trapping_notes"),
     ),
-    rank=5,
-    findings=lazy(__name__, "potentials:trapping_findings"),
-    notes=lazy(__name__, "potentials:trapping_notes"),
 )

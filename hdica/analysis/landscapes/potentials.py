@@ -47,9 +47,9 @@ def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     across, core = values["x"].astype(float), [["x"]] * 2
     out["minimum"] = xr.apply_ufunc(_least, values, across, input_core_dims=core, vectorize=True)
     out |= {k: finished(data, k) for k in ("convex", "curvature") if k in data}
-    found = xr.Dataset(out).reset_coords(drop=True)
-    found.attrs = {"limit_method": settings.limit}
-    return described(found, OF_POTENTIAL)
+    result = xr.Dataset(out).reset_coords(drop=True)
+    result.attrs = {"limit_method": settings.limit}
+    return described(result, OF_POTENTIAL)
 
 
 def _least(y: Array, x: Array) -> float:
@@ -97,12 +97,12 @@ def _convex(here: xr.Dataset, cell: Point) -> list[Finding]:
         return []
     convex = here["convex"].dropna("time")
     share = words("the share of output times at which the effective potential is convex")
-    found = [Finding(share, cell, 100 * float((convex > 0.5).mean()), unit=words("%"))]
+    out = [Finding(share, cell, 100 * float((convex > 0.5).mean()), unit=words("%"))]
     bad = convex["time"].values[convex.values < 0.5]
     if bad.size:
         last = words("the last output time at which the effective potential is not convex")
-        found.append(Finding(last, cell, float(bad[-1])))
-    return found
+        out.append(Finding(last, cell, float(bad[-1])))
+    return out
 
 
 def potential_panels(data: xr.Dataset) -> list[Panel]:
@@ -203,11 +203,11 @@ def trapping_notes(data: xr.Dataset) -> list[str]:
 def trapping_panels(data: xr.Dataset) -> list[Panel]:
     """One panel an overlap, one curve a grid point, with dots at the summits."""
     every = points(data, pair_of(data))
-    found = [
+    drawn = [
         _panel(data.sel(entry), entry if len(every) > 1 else {}, k + 1)
         for k, entry in enumerate(every[:MOST])
     ]
-    return [panel for panel in found if panel.items]
+    return [panel for panel in drawn if panel.items]
 
 
 def pair_of(data: xr.Dataset) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     BY_EDGE,
     BY_STATE,
@@ -23,6 +23,8 @@ from hdica.analysis.settings import (
 class Densities(Settings):
     """Densities of the estimate given the feature, at the snapshots."""
 
+    suits = staticmethod(lazy(__name__, "densities:suits"))
+
     simulation: Annotated[str | None, Needs(True, "density", (BY_X,), n=True)] = Field(
         default=None, description="stochastic method"
     )
@@ -36,10 +38,10 @@ class Densities(Settings):
 
 
 DENSITIES = Analysis(
-    name="densities",
-    compute=lazy(__name__, "densities:densities"),
-    settings=Densities,
-    sections=(
+    "densities",
+    lazy(__name__, "densities:densities"),
+    Densities,
+    (
         Section(
             "densities",
             "Densities of the estimate",
@@ -48,14 +50,14 @@ DENSITIES = Analysis(
             films=lazy(__name__, "densities:films"),
         ),
     ),
-    rank=9.5,
-    findings=lazy(__name__, "densities:findings"),
-    suits=lazy(__name__, "densities:suits"),
+    answer=Answer(9.5, findings=lazy(__name__, "densities:findings")),
 )
 
 
 class Distances(Settings):
     """Distance between the empirical density of the estimate and its limit as n grows."""
+
+    suits = staticmethod(lazy(__name__, "distances:suits"))
 
     simulation: Annotated[Methods, Needs(True, "cdf", (BY_EDGE,), n=True)] = Field(
         min_length=1, description="stochastic methods that keep densities"
@@ -68,10 +70,10 @@ class Distances(Settings):
 
 
 DISTANCES = Analysis(
-    name="distances",
-    compute=lazy(__name__, "distances:distances"),
-    settings=Distances,
-    sections=(
+    "distances",
+    lazy(__name__, "distances:distances"),
+    Distances,
+    (
         Section(
             "distances",
             "Distance of laws against dimension",
@@ -79,14 +81,14 @@ DISTANCES = Analysis(
             12,
         ),
     ),
-    rank=9,
-    findings=lazy(__name__, "distances:findings"),
-    suits=lazy(__name__, "distances:suits"),
+    answer=Answer(9, findings=lazy(__name__, "distances:findings")),
 )
 
 
 class Support(Settings):
     """Recovery of the feature's support by thresholding the estimate."""
+
+    suits = staticmethod(lazy(__name__, "support:suits"))
 
     simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,), n=True)] = Field(
         default=None, description="stochastic methods"
@@ -99,11 +101,9 @@ class Support(Settings):
 
 
 SUPPORT = Analysis(
-    name="support",
-    compute=lazy(__name__, "support:support"),
-    settings=Support,
-    sections=(Section("support", "Support recovery", lazy(__name__, "support:panels"), 13),),
-    rank=10,
-    findings=lazy(__name__, "support:findings"),
-    suits=lazy(__name__, "support:suits"),
+    "support",
+    lazy(__name__, "support:support"),
+    Support,
+    (Section("support", "Support recovery", lazy(__name__, "support:panels"), 13),),
+    answer=Answer(10, findings=lazy(__name__, "support:findings")),
 )

@@ -128,7 +128,10 @@ def thinned(law: Array, tail: float = TAIL) -> NDArray[np.intp]:
     return np.asarray(nearest[inside])
 
 
-def _described(found: Verdict) -> Cell:
-    values = {name: getattr(found, name) for name in KEPT}
-    values |= {"control_rejected": float(found.control_rejected), "n_count": float(found.n_count)}
+def _described(verdict: Verdict) -> Cell:
+    values = {name: getattr(verdict, name) for name in KEPT}
+    values |= {
+        "control_rejected": float(verdict.control_rejected),
+        "n_count": float(verdict.n_count),
+    }
     return {name: ((), value) for name, value in values.items()}

@@ -113,10 +113,10 @@ def reached(
         near = near.rename(time="snapshot").reset_coords(drop=True)
     off = abs(finished(states, name) - near).where(finished(states, "stable") == 1)
     known = off.notnull().any("fixed_point")
-    found = states.isel(fixed_point=off.fillna(np.inf).argmin("fixed_point"))
-    found = found.drop_vars("fixed_point", errors="ignore")
-    found = found.assign({k: found[k].where(known) for k in ("density", "cdf", name, "bulk")})
-    return found, {"overlap": finished(found, name), "bulk": finished(found, "bulk")}
+    state = states.isel(fixed_point=off.fillna(np.inf).argmin("fixed_point"))
+    state = state.drop_vars("fixed_point", errors="ignore")
+    state = state.assign({k: state[k].where(known) for k in ("density", "cdf", name, "bulk")})
+    return state, {"overlap": finished(state, name), "bulk": finished(state, "bulk")}
 
 
 def over_bins(data: xr.Dataset) -> xr.DataArray:
@@ -134,8 +134,8 @@ def over_bins(data: xr.Dataset) -> xr.DataArray:
 
 def xi_of(data: xr.Dataset) -> xr.DataArray:
     """Value of xi of every group: its coordinate, or its own variable where the prior is swept."""
-    found = finished(data, "xi") if "xi" in data else data["feature"].astype(float)
-    return found.reset_coords(drop=True)
+    xi = finished(data, "xi") if "xi" in data else data["feature"].astype(float)
+    return xi.reset_coords(drop=True)
 
 
 def histogram_of(data: xr.Dataset, n: float | xr.DataArray) -> xr.Dataset:

@@ -106,8 +106,8 @@ def area(tpr: xr.DataArray, fpr: xr.DataArray) -> xr.DataArray:
     # Rates fall as the threshold rises: from (1, 1) to (0, 0).
     one, zero = np.ones((*tpr.shape[:-1], 1)), np.zeros((*tpr.shape[:-1], 1))
     y, x = (np.concatenate([one, rate.values, zero], axis=-1) for rate in (tpr, fpr))
-    found = -np.trapezoid(y, x, axis=-1)
-    return tpr.isel(threshold=0, drop=True).copy(data=found)
+    result = -np.trapezoid(y, x, axis=-1)
+    return tpr.isel(threshold=0, drop=True).copy(data=result)
 
 
 def findings(data: xr.Dataset) -> list[Finding]:

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import ALONE, TIME, Needs, Settings, SweptName, Variable, looked_at
 from hdica.errors import HdicaError
 
 
 class Phase(Settings):
     """Where learning stops, over two swept parameters."""
+
+    suits = staticmethod(lazy(__name__, "compute:suits"))
 
     simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
         description="stochastic method"
@@ -32,13 +34,11 @@ class Phase(Settings):
 
 
 PHASE = Analysis(
-    name="phase",
-    compute=lazy(__name__, "compute:phase"),
-    settings=Phase,
-    sections=(Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
-    rank=3,
-    findings=lazy(__name__, "figure:findings"),
-    suits=lazy(__name__, "compute:suits"),
+    "phase",
+    lazy(__name__, "compute:phase"),
+    Phase,
+    (Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
+    answer=Answer(3, findings=lazy(__name__, "figure:findings")),
 )
 
 
@@ -93,10 +93,9 @@ class Success(Settings):
 
 
 SUCCESS = Analysis(
-    name="success",
-    compute=lazy(__name__, "success:success"),
-    settings=Success,
-    sections=(Section("success", "Where runs succeed", lazy(__name__, "success:panels"), 3.2),),
-    rank=3.2,
-    findings=lazy(__name__, "success:findings"),
+    "success",
+    lazy(__name__, "success:success"),
+    Success,
+    (Section("success", "Where runs succeed", lazy(__name__, "success:panels"), 3.2),),
+    answer=Answer(3.2, findings=lazy(__name__, "success:findings")),
 )

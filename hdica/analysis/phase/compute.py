@@ -96,11 +96,11 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     tree = with_theory(tree, x, settings.simulation)
     states = states_of(tree, variable, limit)
     values = finished(data, variable).reset_coords(drop=True)
-    found = fate(values, threshold, states)
+    fates = fate(values, threshold, states)
     final = values.isel(time=-1, drop=True)
     last = float(data["time"].values[-1])
-    out = _outcomes(final, data["status"], found, last)
-    shared = found.assign(finished=final.notnull()) if shares_noise(data) else None
+    out = _outcomes(final, data["status"], fates, last)
+    shared = fates.assign(finished=final.notnull()) if shares_noise(data) else None
     out = out.merge(_threshold(out, y, shared))
     if limit:
         curve = finished(group(tree, limit), variable).reset_coords(drop=True)
@@ -117,22 +117,22 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
 
 
 def _outcomes(
-    final: xr.DataArray, status: xr.DataArray, found: xr.Dataset, last: float
+    final: xr.DataArray, status: xr.DataArray, fates: xr.Dataset, last: float
 ) -> xr.Dataset:
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
-    successes = found["success"].sum("seed")
+    successes = fates["success"].sum("seed")
     low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
-    separated = (found["separated"] & final.notnull()).sum("seed")
+    separated = (fates["separated"] & final.notnull()).sum("seed")
     counts = (2 * separated >= trials) & (trials > 0)
-    left = found["left"].where(final.notnull()).median("seed").clip(max=1.0)
+    left = fates["left"].where(final.notnull()).median("seed").clip(max=1.0)
     pace = -np.log(left.where(~counts & (left < 1)))
     return xr.Dataset(
         {
             "overlap": abs(final).mean("seed"),
             "successes": successes,
-            "decaying": found["decaying"].sum("seed"),
-            "by_limit": found["by_limit"],
+            "decaying": fates["decaying"].sum("seed"),
+            "by_limit": fates["by_limit"],
             "trials": trials,
             "diverged": (status == DIVERGED).sum("seed").reset_coords(drop=True),
             "separated": separated,
@@ -174,8 +174,8 @@ def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
         (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
     )
     crosses &= (out["trials"].sortby(y) > 0).all(y)
-    found = {"threshold": _spearman_karber(share, y), "threshold_se": (variance + cell) ** 0.5}
-    return xr.Dataset({name: values.where(crosses) for name, values in found.items()})
+    result = {"threshold": _spearman_karber(share, y), "threshold_se": (variance + cell) ** 0.5}
+    return xr.Dataset({name: values.where(crosses) for name, values in result.items()})
 
 
 def _shares_without_one(runs: xr.Dataset, known: xr.DataArray, y: str) -> xr.DataArray:
@@ -219,7 +219,7 @@ def _against_limit(
     side = goes["success"].astype(float)
     agreement = _majority(out["probability"], side).where(known)
     cells = [d for d in agreement.dims if d != "n"]
-    found = {
+    result = {
         "limit": end,
         "limit_success": side.where(end.notnull()),
         "agreement": agreement,
@@ -231,10 +231,10 @@ def _against_limit(
             for share in resampled_shares(runs["success"], runs["finished"])
         ]
         ends = zip(("low", "high"), interval(np.concatenate(drawn)), strict=True)
-        found |= {
-            f"agreement_share_{k}": found["agreement_share"].copy(data=value) for k, value in ends
+        result |= {
+            f"agreement_share_{k}": result["agreement_share"].copy(data=value) for k, value in ends
         }
-    return xr.Dataset(found)
+    return xr.Dataset(result)
 
 
 def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
@@ -254,8 +254,8 @@ def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
     for many in np.unique(trials[trials > 0]):
         cells = (trials == many) & np.isfinite(known.values) & np.isfinite(share.values)
         p[cells], chance[cells] = _beside(hits[cells], int(many), known.values[cells])
-    found = {"odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
-    return xr.Dataset({"odds": known, **found})
+    result = {"odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
+    return xr.Dataset({"odds": known, **result})
 
 
 def _beside(hits: Array, many: int, p0: Array) -> tuple[Array, Array]:
@@ -354,10 +354,10 @@ def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
         unstable = (fixed["status"] == DONE) & (at > ZERO) & (fixed["stable"] == 0)
         out["boundary"] = at.where(unstable).min("fixed_point")
     if transitions is not None:
-        found = group(tree, transitions)
-        found = found.where(found["kind"] == FOLD)  # where informative states appear or vanish
+        folds = group(tree, transitions)
+        folds = folds.where(folds["kind"] == FOLD)  # where informative states appear or vanish
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
-        out |= {name: found[own] for name, own in pairs.items() if own in found}
+        out |= {name: folds[own] for name, own in pairs.items() if own in folds}
     return xr.Dataset(out).reset_coords(drop=True)
 
 

@@ -166,9 +166,9 @@ def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
     out += lines(here)
     # Across a gap of cells in which runs have not separated it is nowhere in particular.
     step = np.abs(np.diff(here[here.attrs["y"]].values.astype(float))).max(initial=0.0)
-    found = here["threshold"].where(here["threshold_se"] < step).values
-    if np.isfinite(found).any():
-        out.append(Points(at_x, found, words("even odds"), "#ffffff"))
+    even = here["threshold"].where(here["threshold_se"] < step).values
+    if np.isfinite(even).any():
+        out.append(Points(at_x, even, words("even odds"), "#ffffff"))
     return out
 
 

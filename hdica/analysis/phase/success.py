@@ -82,8 +82,8 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     log_x, log_y = (np.log(event[d].values.astype(float)) for d in (x, y))
     made: list[Cell] = []
     for i in np.ndindex(*(event.sizes[d] for d in others)):
-        found = _boundary(event.values[i], tried.values[i], log_x, log_y, shared)
-        made.append({k: ((x,) if np.ndim(v) else (), v) for k, v in found.items()})
+        fit = _boundary(event.values[i], tried.values[i], log_x, log_y, shared)
+        made.append({k: ((x,) if np.ndim(v) else (), v) for k, v in fit.items()})
     boundary = assembled(made, others, {d: event[d].values for d in [*others, x]})
     out = _shares(event, tried, lost).merge(boundary)
     out.attrs = {"variable": settings.variable, "x": x, "y": y, "simulation": settings.simulation}
@@ -213,7 +213,7 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     nearest = laws[0]
     others = [one for one in power.values() if one != power[nearest]]
     margin = min((abs(power[nearest] - one) / 2 for one in others), default=CONTROL)
-    found = judged(off[nearest], error, margin)
+    result = judged(off[nearest], error, margin)
     quantity = "the power of " + symbol(data.attrs["x"]) + " in the " + _even_odds(data)
     out = []
     for law in laws:
@@ -224,8 +224,8 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
             evidence = f"{number(scores[law][k], 2)} standard errors off"
             if law == nearest:
                 evidence = f"control: a power off by {number(margin)}"
-                seeds = float(found.seeds[k] * data["trials"].max())
-                one = replace(one, verdict=str(found.verdict[k]), seeds=seeds)
+                seeds = float(result.seeds[k] * data["trials"].max())
+                one = replace(one, verdict=str(result.verdict[k]), seeds=seeds)
             out.append(replace(one, evidence=evidence))
     return out
 

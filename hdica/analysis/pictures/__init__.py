@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import FIXED_POINT, Named, Needs, Settings, names
 from hdica.errors import HdicaError
 from hdica.systems.system import System
@@ -52,12 +52,12 @@ class Shown(Settings):
 
     @field_validator("show")
     @classmethod
-    def _some(cls, found: tuple[str, ...]) -> tuple[str, ...]:
-        if not found or len(set(found)) < len(found):
+    def _some(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value or len(set(value)) < len(value):
             raise HdicaError(
-                f"show = {list(found)} is not allowed (at least one output, each only once)"
+                f"show = {list(value)} is not allowed (at least one output, each only once)"
             )
-        return found
+        return value
 
     def named(self, system: System | None) -> list[Named]:
         """The method, once for each output that is taken of it."""
@@ -68,12 +68,11 @@ class Shown(Settings):
 
 
 PICTURES = Analysis(
-    name="pictures",
-    compute=lazy(__name__, "pictures:pictures"),
-    settings=Shown,
-    sections=(Section("pictures", "Pictures", lazy(__name__, "pictures:panels"), 16.8),),
-    rank=13.8,
-    findings=lazy(__name__, "pictures:findings"),
+    "pictures",
+    lazy(__name__, "pictures:pictures"),
+    Shown,
+    (Section("pictures", "Pictures", lazy(__name__, "pictures:panels"), 16.8),),
+    answer=Answer(13.8, findings=lazy(__name__, "pictures:findings")),
 )
 
 
@@ -107,10 +106,9 @@ class Sphere(Settings):
 
 
 SPHERE = Analysis(
-    name="sphere",
-    compute=lazy(__name__, "sphere:sphere"),
-    settings=Sphere,
-    sections=(Section("sphere", "The landscape", lazy(__name__, "sphere:panels"), 16.6),),
-    rank=13.6,
-    findings=lazy(__name__, "sphere:findings"),
+    "sphere",
+    lazy(__name__, "sphere:sphere"),
+    Sphere,
+    (Section("sphere", "The landscape", lazy(__name__, "sphere:panels"), 16.6),),
+    answer=Answer(13.6, findings=lazy(__name__, "sphere:findings")),
 )

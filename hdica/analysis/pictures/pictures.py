@@ -50,8 +50,8 @@ def pictures(tree: xr.DataTree, settings: Shown) -> xr.Dataset:
     component. ``by`` and ``against`` are quartiles over all components and seeds.
     """
     data = group(tree, settings.method)
-    found = [_in_order(data, name, settings) for name in settings.show]
-    out = over(found, "shown", settings.show)
+    parts = [_in_order(data, name, settings) for name in settings.show]
+    out = over(parts, "shown", settings.show)
     meaning = [str(data[name].attrs.get("long_name", name)) for name in settings.show]
     out["meaning"] = ("shown", meaning)
     out.attrs = {"method": settings.method, "variable": settings.by or ""}

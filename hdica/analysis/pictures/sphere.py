@@ -86,14 +86,16 @@ def _counted(states: xr.Dataset, at: xr.DataArray) -> dict[str, xr.DataArray]:
     kind = xr.where(unstable == dimension - 1, MAXIMISER, SADDLE)
     kind = xr.where((stable > 0.5) & (unstable == 0), MINIMISER, kind).where(known)
     many = states.get("multiplicity", xr.ones_like(unstable)).where(known, 0.0)
-    found = {name: many.where(kind == code, 0.0).sum("fixed_point") for name, code in KINDS.items()}
+    counts = {
+        name: many.where(kind == code, 0.0).sum("fixed_point") for name, code in KINDS.items()
+    }
     sign = 1 - 2 * (unstable % 2)
     total = (sign * many).sum("fixed_point").where(many.sum("fixed_point") < EXACT)
     some = known.any("fixed_point")
     return {
         "kind": kind,
         "space": dimension.where(some),
-        **{name: values.where(some) for name, values in found.items()},
+        **{name: values.where(some) for name, values in counts.items()},
         "index_sum": total.where(some),
         "characteristic": (1 + (-1) ** (dimension - 1)).where(some),
     }

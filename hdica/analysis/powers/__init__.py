@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     ALONE,
     TIME,
@@ -48,12 +48,11 @@ class Exponents(Settings):
 
 
 EXPONENTS = Analysis(
-    name="exponents",
-    compute=lazy(__name__, "exponents:exponents"),
-    settings=Exponents,
-    sections=(Section("exponents", "Power laws", lazy(__name__, "exponents:panels"), 3.5),),
-    rank=3.5,
-    findings=lazy(__name__, "exponents:findings"),
+    "exponents",
+    lazy(__name__, "exponents:exponents"),
+    Exponents,
+    (Section("exponents", "Power laws", lazy(__name__, "exponents:panels"), 3.5),),
+    answer=Answer(3.5, findings=lazy(__name__, "exponents:findings")),
 )
 
 
@@ -126,14 +125,9 @@ class Collapse(Settings):
 
 
 COLLAPSE = Analysis(
-    name="collapse",
-    compute=lazy(__name__, "collapse:collapse"),
-    settings=Collapse,
-    sections=(
-        Section(
-            "collapse", "Runs of every n on one curve", lazy(__name__, "collapse:panels"), 3.55
-        ),
-    ),
-    rank=3.55,
-    findings=lazy(__name__, "collapse:findings"),
+    "collapse",
+    lazy(__name__, "collapse:collapse"),
+    Collapse,
+    (Section("collapse", "Runs of every n on one curve", lazy(__name__, "collapse:panels"), 3.55),),
+    answer=Answer(3.55, findings=lazy(__name__, "collapse:findings")),
 )

@@ -185,7 +185,7 @@ def _fit(out: xr.Dataset, predicted: xr.DataArray) -> Fit:
 
 def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
     """The law over the range of the points, right and wrong."""
-    found = []
+    ranges = []
     for name in ("x", "x_control"):
         known = out[name].where(out["measured"].notnull()).values
         x = known[np.isfinite(known)]
@@ -193,8 +193,8 @@ def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
         ends = (x.min(), x.max()) if x.size else ALONE[kind]
         low, high = max(ends[0], -SHOWN[kind]), min(ends[1], SHOWN[kind])
         more = 0.03 * max(high - low, 1e-9)
-        found.append(np.linspace(low - more, high + more, CURVE))
-    at, control = found
+        ranges.append(np.linspace(low - more, high + more, CURVE))
+    at, control = ranges
     curves = {"curve": law(kind, at), "curve_control": law(kind, control)}
     curves["curve_control_at"] = control
     return xr.Dataset({name: ("at", values) for name, values in curves.items()}, {"at": at})
@@ -213,11 +213,11 @@ def measured(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dat
         ended = xr.zeros_like(values, dtype=bool)
     else:
         values, ended = finished(data, "first"), finished(data, "first_seen") == 0
-    found, still = student(values), (ended & values.notnull()).sum("seed")
-    known = (still == 0) & (found["seeds"] >= LEAST)
-    out = found[["mean", "se", "low", "high"]].where(known).rename(mean="measured")
+    result, still = student(values), (ended & values.notnull()).sum("seed")
+    known = (still == 0) & (result["seeds"] >= LEAST)
+    out = result[["mean", "se", "low", "high"]].where(known).rename(mean="measured")
     nothing = xr.full_like(out["measured"], np.nan)
-    return out.assign(runs=found["seeds"], open=still, hits=nothing).reset_coords(drop=True)
+    return out.assign(runs=result["seeds"], open=still, hits=nothing).reset_coords(drop=True)
 
 
 def _steady_square(values: xr.DataArray, since: float | None) -> xr.DataArray:
@@ -427,9 +427,9 @@ def _panel(data: xr.Dataset, tail: str) -> Panel:
     items: list[Line | Points] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
     for k, n in enumerate(sizes):
         here, mark = data.sel(n=n), SYMBOLS[k % len(SYMBOLS)]
-        x, found = here[f"x{tail}"].values.ravel(), interval(here, f"y{tail}")
+        x, heights = here[f"x{tail}"].values.ravel(), interval(here, f"y{tail}")
         inside = (x >= at[0]) & (x <= at[-1])
-        drawn = [values.ravel()[inside] for values in found]
+        drawn = [values.ravel()[inside] for values in heights]
         items += bars(x[inside], drawn, of_n(int(n)), color_of(k, len(sizes)), symbol=mark)
     wrong = " wrong powers of " + symbol("n")
     return Panel(

@@ -272,11 +272,11 @@ def _judged(data: xr.Dataset, laws: list[Finding], cells: Sequence[Point]) -> li
         return [*laws, *values]
     together = [*laws, total]
     off, error = (np.array([getattr(one, key) for one in together]) for key in ("off", "error"))
-    found = judged(off, error, CONTROL)
+    result = judged(off, error, CONTROL)
     evidence = f"control: a factor or an exponent off by {CONTROL:g}"
     together = [
         replace(one, verdict=str(v), evidence=evidence, seeds=float(s * seeds.max()))
-        for one, v, s in zip(together, found.verdict, found.seeds, strict=True)
+        for one, v, s in zip(together, result.verdict, result.seeds, strict=True)
     ]
     return [*together, *values]
 

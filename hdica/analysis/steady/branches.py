@@ -55,15 +55,15 @@ class Branches:
 
         Linear between points of a branch that are both stable.
         """
-        v, found = self.value, []
+        v, states = self.value, list[tuple[float, float]]()
         inner = (np.diff(self.branch) == 0) & self.stable[1:] & self.stable[:-1]
         low, high = np.minimum(v[1:], v[:-1]), np.maximum(v[1:], v[:-1])
         for k in np.flatnonzero(inner & (low <= value) & (value <= high)):
             width = v[k + 1] - v[k]
             share = (value - v[k]) / width if width else 0.0
             q = self.q[k] + share * (self.q[k + 1] - self.q[k])
-            found.append((float(q), float(self.kind[k if share < 0.5 else k + 1])))
-        return distinct(found)
+            states.append((float(q), float(self.kind[k if share < 0.5 else k + 1])))
+        return distinct(states)
 
     def bistable(self, transitions: Array) -> Pairs:
         """Ranges of the parameter with several stable states; ends are put on near transitions."""
@@ -155,14 +155,14 @@ def _joined(x: Array, rows: Sequence[list[float]], label: tuple[bool, int]) -> l
     return over + going
 
 
-def closed(found: Sequence[Track], value: Array, q: Array) -> list[Track]:
+def closed(every: Sequence[Track], value: Array, q: Array) -> list[Track]:
     """The same with each end inside the range put on the transition at which it is.
 
     That is the one between the last value with the branch and the next without it, of several the
     one of the nearest size.
     """
     out = []
-    for one in found:
+    for one in every:
         begin = _nearest(one.before, one.x[0], one.q[0], value, q)
         end = _nearest(one.x[-1], one.after, one.q[-1], value, q)
         points = [*begin, *zip(one.x, one.q, strict=True), *end]

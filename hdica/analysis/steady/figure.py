@@ -149,20 +149,20 @@ def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) 
     """Labelled lines, in the colour of their cell; labels that would meet go to other rows."""
     if "transition_value" not in data:
         return []
-    found: list[tuple[float, str, str]] = []
+    labels: list[tuple[float, str, str]] = []
     for i, cell in _own(data["transition_value"], cells):
         value, kind = (
             selected(data[f"transition_{k}"], cell).values.ravel() for k in ("value", "kind")
         )
         color = color_of(i, len(cells)) if cell else GREY
-        found += [
+        labels += [
             (float(v), f"{TRANSITIONS[int(k)]} {number(v, 4)}", color)
             for v, k in zip(value, kind, strict=True)
             if at[0] <= v <= at[1]
         ]
     ends: list[float] = []
     out = []
-    for x, text, color in sorted(found):
+    for x, text, color in sorted(labels):
         # A label has its middle at the line, but near an end of the axis it grows inwards.
         share, width = (x - at[0]) / (at[1] - at[0]), LETTER * len(text)
         anchor = "left" if share < width / 2 else "right" if share > 1 - width / 2 else "center"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     ALONE,
     FIXED_POINT,
@@ -44,13 +44,13 @@ class Paths(Settings):
 
 
 PATHS = Analysis(
-    name="paths",
-    compute=lazy(__name__, "paths:paths"),
-    settings=Paths,
-    sections=(Section("paths", "Single runs", lazy(__name__, "paths:panels"), 5),),
-    rank=14.5,
-    findings=lazy(__name__, "paths:findings"),
-    notes=lazy(__name__, "paths:notes"),
+    "paths",
+    lazy(__name__, "paths:paths"),
+    Paths,
+    (Section("paths", "Single runs", lazy(__name__, "paths:panels"), 5),),
+    answer=Answer(
+        14.5, findings=lazy(__name__, "paths:findings"), notes=lazy(__name__, "paths:notes")
+    ),
 )
 
 
@@ -74,31 +74,32 @@ class Curves(Settings):
 
     @field_validator("variables")
     @classmethod
-    def _once(cls, found: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(found)) < len(found):
-            raise HdicaError(f"variables = {', '.join(found)} is not allowed (each once)")
-        return found
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise HdicaError(f"variables = {', '.join(value)} is not allowed (each once)")
+        return value
 
     def named(self, system: System | None) -> list[Named]:
         """The method, once for each variable, and the theory, which may lack some."""
-        found = super().named(system)
-        own = next(one for one in found if one.key == "method")
+        methods = super().named(system)
+        own = next(one for one in methods if one.key == "method")
         each = [replace(own, output=name, dims=((self.over,),)) for name in self.variables]
-        return [*each, *(one for one in found if one.key == "theory")]
+        return [*each, *(one for one in methods if one.key == "theory")]
 
 
 CURVES = Analysis(
-    name="curves",
-    compute=lazy(__name__, "curves:curves"),
-    settings=Curves,
-    sections=(Section("curves", "Variables side by side", lazy(__name__, "curves:panels"), 8.5),),
-    rank=6.5,
-    findings=lazy(__name__, "curves:findings"),
+    "curves",
+    lazy(__name__, "curves:curves"),
+    Curves,
+    (Section("curves", "Variables side by side", lazy(__name__, "curves:panels"), 8.5),),
+    answer=Answer(6.5, findings=lazy(__name__, "curves:findings")),
 )
 
 
 class Compare(Settings):
     """Trajectories of several methods in one panel: simulations with bands, limits as lines."""
+
+    suits = staticmethod(lazy(__name__, "compare:suits"))
 
     curves: Annotated[Methods, Needs(None, looked_at, (TIME, FIXED_POINT))] = Field(
         min_length=1, description="methods, stochastic or not"
@@ -111,12 +112,11 @@ class Compare(Settings):
 
 
 COMPARE = Analysis(
-    name="compare",
-    compute=lazy(__name__, "compare:compare"),
-    settings=Compare,
-    sections=(Section("compare", "Methods side by side", lazy(__name__, "compare:panels"), 8),),
-    findings=lazy(__name__, "compare:findings"),
-    suits=lazy(__name__, "compare:suits"),
+    "compare",
+    lazy(__name__, "compare:compare"),
+    Compare,
+    (Section("compare", "Methods side by side", lazy(__name__, "compare:panels"), 8),),
+    answer=Answer(findings=lazy(__name__, "compare:findings")),
 )
 
 
@@ -131,10 +131,9 @@ class Decay(Settings):
 
 
 DECAY = Analysis(
-    name="decay",
-    compute=lazy(__name__, "decay:decay"),
-    settings=Decay,
-    sections=(Section("decay", "Learning curves", lazy(__name__, "decay:panels"), 9),),
-    rank=6,
-    findings=lazy(__name__, "decay:findings"),
+    "decay",
+    lazy(__name__, "decay:decay"),
+    Decay,
+    (Section("decay", "Learning curves", lazy(__name__, "decay:panels"), 9),),
+    answer=Answer(6, findings=lazy(__name__, "decay:findings")),
 )

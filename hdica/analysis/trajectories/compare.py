@@ -54,11 +54,11 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     parts = []
     if finite:
         tops = [at_top(finished(groups[m], variable)) for m in finite]
-        found = [moments(v).assign(largest_n=np.nan if n is None else n) for v, n in tops]
-        parts.append(over([one.reset_coords(drop=True) for one in found], "simulation", finite))
+        each = [moments(v).assign(largest_n=np.nan if n is None else n) for v, n in tops]
+        parts.append(over([one.reset_coords(drop=True) for one in each], "simulation", finite))
     if limits:
-        found = [xr.Dataset({"limit_mean": finished(groups[m], variable)}) for m in limits]
-        parts.append(over(found, "limit", limits))
+        each = [xr.Dataset({"limit_mean": finished(groups[m], variable)}) for m in limits]
+        parts.append(over(each, "limit", limits))
     if steady:
         data = groups[steady[0]]
         parts.append(xr.Dataset({"steady": finished(data, variable).where(data["stable"] == 1)}))

@@ -61,11 +61,11 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     if settings.rises:
         out = out.merge(_rises(every, settings))
     if settings.theory is not None:
-        found, nothing = group(tree, settings.theory), xr.full_like(out["mean"][0], np.nan)
-        has = [name in found and settings.over in found[name].dims for name in variables]
+        known, nothing = group(tree, settings.theory), xr.full_like(out["mean"][0], np.nan)
+        has = [name in known and settings.over in known[name].dims for name in variables]
         parts = [
-            finished(found, name) if known else nothing
-            for name, known in zip(variables, has, strict=True)
+            finished(known, name) if there else nothing
+            for name, there in zip(variables, has, strict=True)
         ]
         alike = xr.broadcast(*(one.reset_coords(drop=True) for one in parts))
         out["theory"] = xr.concat(alike, dim=out["variable"])
@@ -106,11 +106,11 @@ def _rises(every: list[xr.DataArray], settings: Curves) -> xr.Dataset:
         at = values[settings.over].astype(float).drop_attrs()
         one = xr.apply_ufunc(half_way, at, values, input_core_dims=core, vectorize=True)
         parts.append(xr.Dataset({"rise": one}))
-    found = over(parts, "variable", settings.variables)["rise"]
-    earliest = (found == found.min("variable")).where(found.notnull().all("variable"))
-    error = _error(found, found.notnull().sum("seed"))
+    rises = over(parts, "variable", settings.variables)["rise"]
+    earliest = (rises == rises.min("variable")).where(rises.notnull().all("variable"))
+    error = _error(rises, rises.notnull().sum("seed"))
     return xr.Dataset(
-        {"rise": found.mean("seed"), "rise_se": error, "first": earliest.mean("seed")}
+        {"rise": rises.mean("seed"), "rise_se": error, "first": earliest.mean("seed")}
     )
 
 
@@ -212,13 +212,13 @@ def _theory_lines(here: xr.Dataset, cells: list[Point]) -> list[Line]:
     """Theory, once where it is the same at all grid points."""
     if "theory" not in here:
         return []
-    found = [selected(here["theory"], cell).values for cell in cells]
-    alike = all(np.array_equal(y, found[0], equal_nan=True) for y in found)
+    theory = [selected(here["theory"], cell).values for cell in cells]
+    alike = all(np.array_equal(y, theory[0], equal_nan=True) for y in theory)
     label = words("theory: ") + method_name(here.attrs["theory"])
     looks = [(leading(cell) + label, color_of(k, len(cells))) for k, cell in enumerate(cells)]
     return [
         Line(here["at"].values, y, *look, "dash")
-        for y, look in zip(found, [(label, "ink")] if alike else looks, strict=False)
+        for y, look in zip(theory, [(label, "ink")] if alike else looks, strict=False)
         if np.isfinite(y).any()
     ]
 

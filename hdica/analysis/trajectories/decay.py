@@ -68,8 +68,8 @@ def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
     limits = [name for name in groups if name not in finite]
     parts = []
     if finite:
-        found = [_simulated(finished(groups[m], variable), target) for m in finite]
-        parts.append(over(found, "simulation", finite))
+        each = [_simulated(finished(groups[m], variable), target) for m in finite]
+        parts.append(over(each, "simulation", finite))
     if limits:
         parts.append(over([_limit(groups[m], variable, target) for m in limits], "limit", limits))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
@@ -87,8 +87,8 @@ def diagonal(values: xr.DataArray) -> xr.DataArray:
     row, column = matrix.dims
     both = [i for i in values[column].values if i in values[row].values]
     index = xr.DataArray(both, dims="entry")
-    found = values.sel({row: index, column: index}).drop_vars(matrix.dims)
-    return found.rename(entry=column).assign_coords({column: both})
+    result = values.sel({row: index, column: index}).drop_vars(matrix.dims)
+    return result.rename(entry=column).assign_coords({column: both})
 
 
 def _simulated(values: xr.DataArray, target: float) -> xr.Dataset:
@@ -102,9 +102,9 @@ def _simulated(values: xr.DataArray, target: float) -> xr.Dataset:
     left = count - gap.notnull()
     without = (gap.sum("seed") - gap.fillna(0.0)) / left.where(left > 0)
     slope_se = jackknife_error(_slope(without, xr.zeros_like(without)), count)
-    found = {"gap": mean, "gap_se": se, "count": count}
-    found |= {"largest_n": xr.DataArray(np.nan if n is None else n), "slope": slope}
-    return xr.Dataset(found | {"slope_se": slope_se.where(slope.notnull())}).reset_coords(drop=True)
+    out = {"gap": mean, "gap_se": se, "count": count}
+    out |= {"largest_n": xr.DataArray(np.nan if n is None else n), "slope": slope}
+    return xr.Dataset(out | {"slope_se": slope_se.where(slope.notnull())}).reset_coords(drop=True)
 
 
 def _limit(data: xr.Dataset, variable: str, target: float) -> xr.Dataset:
