@@ -29,8 +29,7 @@ def register() -> None:
 def _register() -> None:
     import xarray as xr
 
-    from hdica.plots.accessor import Hdica
-    from hdica.plots.tree import HdicaTree
+    from hdica.plots.accessor import Hdica, HdicaTree
 
     for kind, accessor, add in (
         (xr.Dataset, Hdica, xr.register_dataset_accessor),

@@ -22,7 +22,7 @@ from hdica.analysis.reading import at_end
 from hdica.analysis.registry import at_hand
 from hdica.analysis.steady.transition import OF
 from hdica.errors import HdicaError, suggestion
-from hdica.plots.result import Result, at, at_point, chosen_time, matching, read, tree_of
+from hdica.plots.result import Result, at, matching, read, tree_of
 from hdica.show.choose import MOST, evenly, spread
 from hdica.show.marks import map_of, wide_range
 from hdica.show.panel import FRAMES, Film, Panel, film
@@ -239,9 +239,9 @@ class Plots:
         ax, legend
             Axes to draw on, and whether they get a legend.
         """
-        when = chosen_time(self.result.data["density"], "snapshot", snapshot)
+        when = chosen_time(self.result.data, snapshot)
         data = of_groups(self.result, matching(limit, "limit"), [when])
-        return densities_at(data.sel(snapshot=when), {"snapshot": when})
+        return densities_at(data.isel(snapshot=0), {"snapshot": when})
 
     @figure(lambda r: "potential" in r.data)
     def potentials(
@@ -252,7 +252,7 @@ class Plots:
         result.only("potential")
         if "snapshot" not in data["potential"].dims:
             data = data[["potential", "status"]].rename(time="snapshot")
-        when = chosen_time(data["potential"], "snapshot", snapshot)
+        when = chosen_time(data, snapshot)
         here = computed("potential", {"limit": replace(result, data=data)}, {"limit": "limit"})
         groups = spread(here.sizes["feature"], GROUPS)
         return panel_of(here.sel(snapshot=when), {"snapshot": when}, groups, 1)
@@ -304,8 +304,8 @@ class Plots:
         check("show", show, MAPS)
         result = self.result
         if n is not None:
-            check("n", n, result.data["n"].values.tolist() if "n" in result.data.dims else [])
-            result = at_point(result, {"n": n})
+            check("n", n, result.data["n"].values.tolist() if result.has("n") else [])
+            result = result.at_point({"n": n})
         free = sorted((d for d in result.numeric if d not in (x, y)), key=lambda d: d in starts())
         across = x or next(iter(free), "")
         up = y or next((d for d in free if d != across), "")
@@ -323,8 +323,7 @@ class Plots:
         groups = {result.method: result} | ({} if theory is None else {theory.method: theory})
         for key, one in (("states", states), ("critical", critical)):
             if (other := matching(one, key, result.data, [across])) is not None:
-                kept = {across: result.data[across].values.tolist()}
-                groups[key] = replace(other, data=at(other.data, kept, key))
+                groups[key] = other
         settings = {"simulation": result.method, "x": across, "y": up, "variable": name}
         more = {"limit": None if theory is None else theory.method, "success": success}
         return first(panels("phase", groups, settings | more), f"phase_{show}")
@@ -439,9 +438,9 @@ def film_of(result: Result, limit: Result | None, point: dict[str, Any]) -> Film
     """Densities over time at a point of the grid."""
     if not result.has_densities:
         raise HdicaError(f"animate: this result has no densities (it holds {result.held})")
-    own = at_point(result, point).squeezed()
+    own = result.at_point(point).squeezed()
     if limit is not None:
-        limit = at_point(limit, {k: v for k, v in point.items() if k in limit.grid}).squeezed()
+        limit = limit.at_point({k: v for k, v in point.items() if k in limit.grid})
     times = evenly(own.data["snapshot"].values.astype(float).tolist(), FRAMES)
     if len(times) < 2:
         raise HdicaError("animate: 1 snapshot is no animation (two or more are needed)")
@@ -453,19 +452,25 @@ def of_groups(result: Result, limit: Result | None, times: list[float]) -> xr.Da
     """Densities of all groups at one grid point: of runs at the largest n, and of the limit."""
     runs = "seed" in result.data["density"].dims
     result.only("density")
-    groups = {result.method: result.of_one("density").at_times(times)}
+    own = result.of_one("density").data
+    groups = {"own": replace(result, data=at(own, {"snapshot": times}))}
     if runs and limit is not None:
         limit = limit.squeezed()
         limit.only("limit")
-        for time in times:
-            at(limit.data, {"snapshot": time}, "limit")
-        if limit.data.sizes["feature"] != result.data.sizes["feature"]:
+        data = at(limit.data, {"snapshot": times}, "limit: ")
+        if data.sizes["feature"] != own.sizes["feature"]:
             raise HdicaError("limit: its groups of entries are not those of the runs")
-        alike = limit.data.assign_coords(feature=result.data["feature"])
-        groups[limit.method] = replace(limit, data=alike).at_times(times)
-    others = [name for name in groups if name != result.method]
-    named = {"simulation": result.method, "limit": "".join(others)}
-    return computed("densities", groups, named if runs else {"limit": result.method})
+        groups["limit"] = replace(limit, data=data.assign_coords(feature=own["feature"]))
+    named = {"simulation": "own", "limit": "limit" if "limit" in groups else ""}
+    data = computed("densities", groups, named if runs else {"limit": "own"})
+    curves = limit if runs and limit is not None else result
+    return data.assign_attrs(limit_method=curves.method, simulation_method=result.method)
+
+
+def chosen_time(data: xr.Dataset, wanted: float | None) -> float:
+    """A snapshot of a result: the last, or the one that is asked for."""
+    times = data if wanted is None else at(data, {"snapshot": wanted})
+    return float(times["snapshot"].values[-1])
 
 
 def check(key: str, value: Any, allowed: Iterable[Any]) -> None:

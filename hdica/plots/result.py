@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -24,7 +24,6 @@ SEEN = "_seen"
 """Ends the name of what says whether a time was waited for."""
 OUTCOMES = frozenset({"status", "cpu_seconds"})
 """Variables over seeds that are not averaged."""
-Labelled = TypeVar("Labelled", xr.Dataset, xr.DataArray)
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,14 @@ class Result:
             data = data.assign({name: abs(data[name]).max(pairs)})
         return replace(self, data=data)
 
-    def at_times(self, times: list[float]) -> Result:
-        """The same at some of its snapshots."""
-        return replace(self, data=self.data.sel(snapshot=times))
+    def at_point(self, point: Mapping[str, Any]) -> Result:
+        """The same at one value of each of some swept parameters, or of n."""
+        able = [d for d in (*self.grid, "n") if self.has(d)]
+        for name in point:
+            if name not in able:
+                near = suggestion(name, able, what="there")
+                raise HdicaError(f"{name} is no parameter that was swept ({near})")
+        return replace(self, data=at(self.data, point)).squeezed()
 
 
 def read(data: xr.Dataset) -> Result:
@@ -202,62 +206,37 @@ def tree_of(groups: Mapping[str, Result]) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"system": name}), **data})
 
 
-def at(values: Labelled, point: Mapping[str, Any], what: str) -> Labelled:
-    """A result at a point of another's grid, or a sentence that it is not there."""
-    for key, value in point.items():
-        if key not in values.dims:
-            continue
-        try:
-            values = values.sel({key: value})
-        except KeyError:
-            near = suggestion(value, map(str, values[key].values[:6].tolist()), what="there")
-            raise HdicaError(f"{what}: {key} = {value} is not there ({near})") from None
-    return values
+def at(data: xr.Dataset, point: Mapping[str, Any], lead: str = "") -> xr.Dataset:
+    """Data at a value, or several, of each of some dimensions, or a sentence that one is missing.
+
+    The dimensions stay; ``lead`` says whose data they are.
+    """
+    for key, wanted in point.items():
+        values, places = data[key].values, []
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            number = values.dtype.kind in "fiu" and isinstance(value, int | float)
+            same = np.isclose(values, value, rtol=1e-9, atol=1e-12) if number else values == value
+            if not np.any(same):
+                near = suggestion(value, (f"{one}" for one in values[:8]), what="there")
+                raise HdicaError(f"{lead}{key} = {value!r} is not there ({near})")
+            places.append(int(np.argmax(same)))
+        data = data.isel({key: places})
+    return data
 
 
 def matching(
     other: Any, what: str, like: xr.Dataset | None = None, dims: Iterable[str] = ()
 ) -> Result | None:
-    """A dataset beside the one that is drawn, at all of whose values of some dimensions it is."""
+    """A dataset beside the one that is drawn, at the values that this has of some dimensions."""
     if other is None:
         return None
     if not isinstance(other, xr.Dataset):
         kind = type(other).__name__
         raise HdicaError(f"{what}: a {kind} is not allowed (a Dataset, such as hdica.limit gives)")
-    for dim in dims if like is not None else ():
-        for value in like[dim].values.tolist() if dim in other.dims else ():
-            at(other, {dim: value}, what)
+    if like is not None:
+        point = {d: like[d].values.tolist() for d in dims if d in other.dims}
+        other = at(other, point, f"{what}: ")
     return read(other)
-
-
-def at_point(result: Result, point: Mapping[str, Any]) -> Result:
-    """A result at values of some of its parameters, or a sentence which there are."""
-    data = result.data
-    for name, value in point.items():
-        able = [d for d in (*result.grid, "n") if d in data.dims]
-        if name not in able:
-            near = suggestion(name, able, what="there")
-            raise HdicaError(f"{name} is no parameter that was swept ({near})")
-        values = data[name].values
-        if values.dtype.kind in "fiu" and isinstance(value, int | float):
-            places = np.flatnonzero(np.isclose(values, value, rtol=1e-9, atol=1e-12))
-        else:
-            places = np.flatnonzero(values == value)
-        if not places.size:
-            near = suggestion(value, map(str, values[:8].tolist()), what="there")
-            raise HdicaError(f"{name} = {value!r} is not there ({near})")
-        data = data.isel({name: [int(places[0])]})
-    return replace(result, data=data)
-
-
-def chosen_time(values: xr.DataArray, dim: str, wanted: float | None) -> float:
-    """A time of a result: the last, or the one that is asked for."""
-    times = values[dim].values.astype(float)
-    near = times[-1 if wanted is None else np.abs(times - wanted).argmin()]
-    if wanted is not None and not np.isclose(near, wanted, rtol=1e-9, atol=1e-12):
-        listed = ", ".join(f"{t:g}" for t in times)
-        raise HdicaError(f"{dim} = {wanted!r} is not there (there: {listed})")
-    return float(near)
 
 
 def means(result: Result, variable: str | None = None) -> xr.Dataset:
