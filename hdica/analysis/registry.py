@@ -161,7 +161,7 @@ def analyses_table() -> str:
 def _row(name: str, settings: type[Settings]) -> str:
     needs = dict(needs_of(settings))
     keys = "; ".join(
-        f"`{key}`: {_said(field, needs.get(key))}" for key, field in settings.model_fields.items()
+        f"`{key}`: {_text(field, needs.get(key))}" for key, field in settings.model_fields.items()
     )
     saved = {saved_for(need.over) for need in needs.values()} - {""}
     more = " and ".join(f"`save.{key}`" for key in sorted(saved))
@@ -170,12 +170,12 @@ def _row(name: str, settings: type[Settings]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _said(field: FieldInfo, needs: Needs | None) -> str:
+def _text(field: FieldInfo, needs: Needs | None) -> str:
     """What a key means, and what it is where it is left out."""
     text = str(field.description)
     if field.is_required() or "default" in text:
         return text
-    if needs is not None and needs.found:
+    if needs is not None and needs.first:
         return f"{text} (default: the first of the study that does)"
     if field.default in (None, (), {}):
         return f"{text} (optional)"

@@ -50,7 +50,7 @@ class Needs:
         parameter may have its own too.
     entries
         Whether the output may in addition have dimensions of entries of matrices.
-    found
+    first
         Whether a key that is left out means the first method of the study that is so.
     n
         Whether it must have a dimension n, as what is compared over n must; None if either will do.
@@ -60,7 +60,7 @@ class Needs:
     output: str | Callable[[Any], str] | None = None
     over: tuple[Dims, ...] = ()
     entries: bool = False
-    found: bool = False
+    first: bool = False
     n: bool | None = None
 
 
@@ -154,13 +154,13 @@ class Settings(BaseModel):
     def named(self, system: System | None) -> list[Named]:
         """Every method named here, once for each output that is taken of it.
 
-        A method to be found has no name as long as it is not.
+        A method that is left open has no name until it is settled.
         """
         return [
             _named(key, method, needs, output, system)
             for key, needs in needs_of(type(self))
             for method in dict.fromkeys(names(getattr(self, key)))
-            if method or needs.found
+            if method or needs.first
             for output in self._taken(key, method, needs)
         ]
 

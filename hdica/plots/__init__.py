@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
 
 
 def register() -> None:
-    """Give xarray the accessor ``.hdica``, now or when it is imported: it cannot be told before."""
+    """Give xarray the accessor ``.hdica``, now or when it is imported."""
     after_import("xarray", _register)
 
 

@@ -20,7 +20,7 @@ class Crossing(Settings):
     """When the overlap of a simulation crosses a level."""
 
     x: SweptName = Field(description="swept parameter on the horizontal axis")
-    simulation: Annotated[str, Needs(True, looked_at, (TIME,), found=True)] = Field(
+    simulation: Annotated[str, Needs(True, looked_at, (TIME,), first=True)] = Field(
         default="", description="stochastic method that gives the overlap"
     )
     variable: Variable = ""

@@ -15,7 +15,7 @@ class Flow(Settings):
 
     suits = staticmethod(lazy(__name__, "flow:suits"))
 
-    method: Annotated[str, Needs(False, "drift", (("q",),), found=True)] = Field(
+    method: Annotated[str, Needs(False, "drift", (("q",),), first=True)] = Field(
         default="", description="method that gives the drift"
     )
     fixed_points: Annotated[str | None, Needs(False)] = Field(
@@ -35,7 +35,7 @@ FLOW = Analysis(
 class Potential(Settings):
     """The effective potential of one entry, at the snapshots."""
 
-    limit: Annotated[str, Needs(False, "potential", (BY_X,), found=True)] = Field(
+    limit: Annotated[str, Needs(False, "potential", (BY_X,), first=True)] = Field(
         default="", description="method that gives the potential"
     )
 
@@ -56,7 +56,7 @@ POTENTIAL = Analysis(
 class Trapping(Settings):
     """The potential that holds an overlap near zero, and its barrier."""
 
-    limit: Annotated[str, Needs(False, "U", (("r",),), entries=True, found=True)] = Field(
+    limit: Annotated[str, Needs(False, "U", (("r",),), entries=True, first=True)] = Field(
         default="", description="method that gives the potential"
     )
 

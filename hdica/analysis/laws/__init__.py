@@ -28,7 +28,7 @@ class Densities(Settings):
     simulation: Annotated[str | None, Needs(True, "density", (BY_X,), n=True)] = Field(
         default=None, description="stochastic method"
     )
-    limit: Annotated[str, Needs(False, "density", (BY_X, BY_STATE), found=True)] = Field(
+    limit: Annotated[str, Needs(False, "density", (BY_X, BY_STATE), first=True)] = Field(
         default="",
         description=(
             "method that gives the limiting density; of steady states that of the stable one whose "
@@ -62,7 +62,7 @@ class Distances(Settings):
     simulation: Annotated[Methods, Needs(True, "cdf", (BY_EDGE,), n=True)] = Field(
         min_length=1, description="stochastic methods that keep densities"
     )
-    limit: Annotated[str, Needs(False, "cdf", (BY_EDGE,), found=True)] = Field(
+    limit: Annotated[str, Needs(False, "cdf", (BY_EDGE,), first=True)] = Field(
         default="", description="method that gives the limiting density"
     )
     level: Level = 0.01
@@ -93,7 +93,7 @@ class Support(Settings):
     simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,), n=True)] = Field(
         default=None, description="stochastic methods"
     )
-    limit: Annotated[str, Needs(False, "tpr", (BY_THRESHOLD,), found=True)] = Field(
+    limit: Annotated[str, Needs(False, "tpr", (BY_THRESHOLD,), first=True)] = Field(
         default="", description="method that gives the limiting rates"
     )
     level: Level = 0.01

@@ -70,7 +70,7 @@ class Transition(Settings):
     suits = staticmethod(lazy(__name__, "transition:suits"))
 
     x: SweptName = Field(description="swept parameter on the horizontal axis")
-    critical: Annotated[str, Needs(False, "value", (BY_TRANSITION,), found=True)] = Field(
+    critical: Annotated[str, Needs(False, "value", (BY_TRANSITION,), first=True)] = Field(
         default="", description="method that gives transitions"
     )
 
