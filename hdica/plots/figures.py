@@ -149,14 +149,16 @@ class Plots:
         if not across:
             problem = "states at one point are no branch"
             raise HdicaError(f'branches: {problem} (give over={{"...": [...]}})')
-        others = {"critical": matching(critical, "critical"), "runs": matching(runs, "runs")}
-        groups = {k: one.of_one(name) for k, one in others.items() if one is not None}
-        if "critical" in groups and not {name, "value"} <= set(groups["critical"].data):
-            raise HdicaError("critical: it has no critical values (hdica.critical gives them)")
-        groups["states"] = result.of_one(name)
+        groups = {"states": result.of_one(name)}
         settings = {"x": across, "variable": name, "branches" if curves else "limits": "states"}
-        settings |= {"critical": "critical"} if "critical" in groups else {}
-        settings |= {"simulation": "runs"} if "runs" in groups else {}
+        if (folds := matching(critical, "critical")) is not None:
+            if not {name, "value"} <= set(folds.data):
+                raise HdicaError("critical: it has no critical values (hdica.critical gives them)")
+            groups["critical"] = folds.of_one(name)
+            settings["critical"] = "critical"
+        if (ends := matching(runs, "runs")) is not None:
+            groups[ends.method] = ends.of_one(name)
+            settings["simulation"] = ends.method
         return first(panels("steady", groups, settings, True))
 
     @figure(lambda r: "value" in r.data and (r.has("transition") or bool(r.varies)))

@@ -353,9 +353,12 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
         if line.size > 1:  # methods with the same theory have one line
             theory = Line(along, line.values, "theory, " + label, color, listed=False)
             lines.setdefault((along.tobytes(), line.values.tobytes()), theory)
-    # Theory of no curve in particular is in ink.
-    shared = len(lines) == 1 and len(drawn) > 1
-    items += [replace(line, color="ink") if shared else line for line in lines.values()]
+    if len(lines) == 1:  # of no curve in particular
+        one = next(iter(lines.values()))
+        color = "ink" if len(drawn) > 1 else one.color
+        items.append(replace(one, label=words("theory"), color=color, listed=True))
+    else:
+        items += lines.values()
     # A file returns a list of one as its only entry.
     names, values = (np.atleast_1d(cut.attrs[key]) for key in ("level_names", "levels"))
     for name, value in zip(names, values, strict=True):
@@ -366,7 +369,7 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     return Panel(
         f"dependence_{output}",
         _beginning(output) + " against " + symbol(x),
-        axis(x),
+        words("dimension ") + symbol("n") if x == "n" else axis(x),
         "mean of " + symbol(output),
         lines_first(items),
         " ".join(caption),

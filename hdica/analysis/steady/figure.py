@@ -15,7 +15,18 @@ from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of
 from hdica.show.panel import Item, Line, Panel, Points, Vertical
-from hdica.show.words import Text, joined, leading, method_name, number, place, size, symbol, words
+from hdica.show.words import (
+    Text,
+    axis,
+    joined,
+    leading,
+    method_name,
+    number,
+    place,
+    size,
+    symbol,
+    words,
+)
 
 LETTER = 0.021
 """Width of a letter of a label as a share of the printed axis."""
@@ -33,7 +44,7 @@ def steady(data: xr.Dataset, as_lines: bool = False) -> list[Panel]:
     items += [] if as_lines else _transitions(data, cells, at)
     for i, cell in enumerate(cells):
         items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
-    title, x, y = words("Steady states"), symbol(data.attrs["x"]), size(data.attrs["variable"])
+    title, x, y = words("Steady states"), axis(data.attrs["x"]), size(data.attrs["variable"])
     look: dict[str, Any] = {"x_range": at, "y_range": SHARES, "wide": True}
     panel = Panel("steady", title, x, y, tuple(once(items)), _caption(data, cells), **look)
     return [panel] if items else []
