@@ -15,7 +15,7 @@ from hdica.analysis.convergence.compute import limits_of
 from hdica.analysis.convergence.figure import together as trajectories_of
 from hdica.analysis.ensemble.passages import bands
 from hdica.analysis.escape import MEANS
-from hdica.analysis.landscapes.potentials import panel_of
+from hdica.analysis.landscapes.landscapes import panel_of
 from hdica.analysis.laws.densities import GROUPS, WHAT, over_time
 from hdica.analysis.laws.densities import together as densities_at
 from hdica.analysis.reading import at_end
@@ -71,6 +71,7 @@ def figure(
                 shown = panel(plots, *args, **options)
             return drawn(shown, ax, legend)
 
+        draw.__signature__ = signature(panel).replace(return_annotation="Axes")  # type: ignore[attr-defined]
         return draw
 
     return drawing

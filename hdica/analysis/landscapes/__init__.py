@@ -13,7 +13,7 @@ from hdica.analysis.settings import BY_X, Needs, Settings
 class Flow(Settings):
     """Drift of the limit and its fixed points."""
 
-    suits = staticmethod(lazy(__name__, "flow:suits"))
+    suits = staticmethod(lazy(__name__, "landscapes:flow_suits"))
 
     method: Annotated[str, Needs(False, "drift", (("q",),), first=True)] = Field(
         default="", description="method that gives the drift"
@@ -25,10 +25,10 @@ class Flow(Settings):
 
 FLOW = Analysis(
     "flow",
-    lazy(__name__, "flow:flow"),
+    lazy(__name__, "landscapes:flow"),
     Flow,
-    (Section("flow", "Flow of the limit", lazy(__name__, "flow:panels"), 16),),
-    answer=Answer(14, findings=lazy(__name__, "flow:findings")),
+    (Section("flow", "Flow of the limit", lazy(__name__, "landscapes:flow_panels"), 16),),
+    answer=Answer(14, findings=lazy(__name__, "landscapes:flow_findings")),
 )
 
 
@@ -42,14 +42,14 @@ class Potential(Settings):
 
 POTENTIAL = Analysis(
     "potential",
-    lazy(__name__, "potentials:potential"),
+    lazy(__name__, "landscapes:potential"),
     Potential,
     (
         Section(
-            "potential", "Effective potential", lazy(__name__, "potentials:potential_panels"), 14
+            "potential", "Effective potential", lazy(__name__, "landscapes:potential_panels"), 14
         ),
     ),
-    answer=Answer(11, findings=lazy(__name__, "potentials:potential_findings")),
+    answer=Answer(11, findings=lazy(__name__, "landscapes:potential_findings")),
 )
 
 
@@ -63,12 +63,12 @@ class Trapping(Settings):
 
 TRAPPING = Analysis(
     "trapping",
-    lazy(__name__, "potentials:trapping"),
+    lazy(__name__, "landscapes:trapping"),
     Trapping,
-    (Section("trapping", "Trapping potential", lazy(__name__, "potentials:trapping_panels"), 4),),
+    (Section("trapping", "Trapping potential", lazy(__name__, "landscapes:trapping_panels"), 4),),
     answer=Answer(
         5,
-        findings=lazy(__name__, "potentials:trapping_findings"),
-        notes=lazy(__name__, "potentials:trapping_notes"),
+        findings=lazy(__name__, "landscapes:trapping_findings"),
+        notes=lazy(__name__, "landscapes:trapping_notes"),
     ),
 )
