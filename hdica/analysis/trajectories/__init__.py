@@ -99,7 +99,7 @@ CURVES = Analysis(
 class Compare(Settings):
     """Trajectories of several methods in one panel: simulations with bands, limits as lines."""
 
-    suits = staticmethod(lazy(__name__, "compare:suits"))
+    suits = staticmethod(lazy(__name__, "curves:compare_suits"))
 
     curves: Annotated[Methods, Needs(None, looked_at, (TIME, FIXED_POINT))] = Field(
         min_length=1, description="methods, stochastic or not"
@@ -113,10 +113,10 @@ class Compare(Settings):
 
 COMPARE = Analysis(
     "compare",
-    lazy(__name__, "compare:compare"),
+    lazy(__name__, "curves:compare"),
     Compare,
-    (Section("compare", "Methods side by side", lazy(__name__, "compare:panels"), 8),),
-    answer=Answer(findings=lazy(__name__, "compare:findings")),
+    (Section("compare", "Methods side by side", lazy(__name__, "curves:compare_panels"), 8),),
+    answer=Answer(findings=lazy(__name__, "curves:compare_findings")),
 )
 
 
