@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from hdica.analysis.points.means import GROUP, means
-from hdica.analysis.reading import asked
+from hdica.analysis.reading import requested
 from hdica.analysis.registry import analyses
 
 
@@ -30,7 +30,7 @@ def analysed(tree: xr.DataTree) -> xr.DataTree:
     """
     groups = {}
     for name, analysis in analyses().items():
-        given = () if analysis.settings is None else (asked(tree, name),)
+        given = () if analysis.settings is None else (requested(tree, name),)
         data = None if None in given else analysis.compute(tree, *given)
         if data is not None:
             groups[name] = data

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from pydantic import ValidationError
 
-from hdica.analysis.registry import asked_for
+from hdica.analysis.registry import settings_classes
 from hdica.analysis.settings import TIME, Gives, Needs, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
@@ -42,13 +42,13 @@ def study(tree: xr.DataTree) -> dict[str, Any]:
     return loaded
 
 
-def asked(tree: xr.DataTree, analysis: str) -> Any:
+def requested(tree: xr.DataTree, analysis: str) -> Any:
     """Settings of one analysis, or None if the study of the store did not ask for it.
 
     A study that asks for none is shown what suits its system.
     """
     written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given, settings = written.get(analysis), asked_for().get(analysis)
+    given, settings = written.get(analysis), settings_classes().get(analysis)
     if not written:
         given = _of_system(tree, analysis)
         if given is None and settings is not None:
@@ -61,7 +61,7 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     record = system_of(tree)
     if record is None or analysis not in record.analyses:
         return None
-    needs, methods = dict(needs_of(asked_for()[analysis])), {}
+    needs, methods = dict(needs_of(settings_classes()[analysis])), {}
     for key, role in record.analyses[analysis].items():
         need = needs.get(key, Needs(None))
         methods[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
@@ -74,7 +74,7 @@ def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> A
     Studies leave nothing open today; those of before may have.
     """
     try:
-        written = asked_for()[analysis].model_validate(given)
+        written = settings_classes()[analysis].model_validate(given)
     except ValidationError as exc:
         mark = "." if exc.errors()[0]["loc"] else ": "
         text = one_sentence(exc, "").removeprefix(": ")

@@ -74,7 +74,7 @@ def at_hand() -> dict[str, Analysis]:
     return _ANALYSES
 
 
-def asked_for() -> dict[str, type[Settings]]:
+def settings_classes() -> dict[str, type[Settings]]:
     """Settings of those that a study has to ask for."""
     return {name: one.settings for name, one in analyses().items() if one.settings is not None}
 
@@ -106,7 +106,7 @@ def _model(settings: tuple[tuple[str, type[Settings]], ...]) -> type[Analyses]:
 
 def analyses_model() -> type[Analyses]:
     """The model with one field for each analysis that is registered now."""
-    return _model(tuple(asked_for().items()))
+    return _model(tuple(settings_classes().items()))
 
 
 def no_analyses() -> Analyses:
@@ -155,7 +155,9 @@ HEAD = ("| analysis | question | keys |", "|---|---|---|")
 
 def analyses_table() -> str:
     """Every analysis that a study may ask for, with its keys, in Markdown."""
-    return "\n".join([*HEAD, *(_row(name, settings) for name, settings in asked_for().items())])
+    return "\n".join(
+        [*HEAD, *(_row(name, settings) for name, settings in settings_classes().items())]
+    )
 
 
 def _row(name: str, settings: type[Settings]) -> str:

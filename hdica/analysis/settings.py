@@ -161,10 +161,10 @@ class Settings(BaseModel):
             for key, needs in needs_of(type(self))
             for method in dict.fromkeys(names(getattr(self, key)))
             if method or needs.first
-            for output in self._taken(key, method, needs)
+            for output in self._outputs_of(key, method, needs)
         ]
 
-    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names; an empty one if any will do."""
         return (needs.output(self) if callable(needs.output) else needs.output or "",)
 

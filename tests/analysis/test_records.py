@@ -20,9 +20,9 @@ import hdica
 from hdica.analysis import registry
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import summary
-from hdica.analysis.reading import asked, settings_of
+from hdica.analysis.reading import requested, settings_of
 from hdica.analysis.record import Analysis, Answer, Section
-from hdica.analysis.registry import analyses, asked_for, register
+from hdica.analysis.registry import analyses, register, settings_classes
 from hdica.analysis.settings import Needs, Settings, Swept, needs_of
 from hdica.errors import HdicaError
 from hdica.report.page import panels, render
@@ -172,7 +172,7 @@ def _unfinished(store: xr.DataTree, method: str, share: float) -> xr.DataTree:
 
 def _shown(analysis: Analysis, store: xr.DataTree) -> tuple[list[str], set[str]]:
     """All that an analysis says of a store, with its captions, and what is said to differ."""
-    given = () if analysis.settings is None else (asked(store, analysis.name),)
+    given = () if analysis.settings is None else (requested(store, analysis.name),)
     data = analysis.compute(store, *given)
     if data is None:
         return [], set()
@@ -230,9 +230,9 @@ def test_a_section_that_draws_some_n_says_which_it_leaves_out(
         assert not known or known == every, name
 
 
-@pytest.mark.parametrize("name", list(asked_for()))
+@pytest.mark.parametrize("name", list(settings_classes()))
 def test_settings_say_what_they_are(name: str) -> None:
-    kind = asked_for()[name]
+    kind = settings_classes()[name]
     assert kind.__doc__
     for key, field in kind.model_fields.items():
         assert field.description, key
@@ -257,7 +257,7 @@ def test_reading_order_is_told_for_everything_that_is_shown() -> None:
 
 def test_the_manual_says_every_key() -> None:
     table = registry.analyses_table()
-    for name, kind in asked_for().items():
+    for name, kind in settings_classes().items():
         row = next(line for line in table.splitlines() if line.startswith(f"| `{name}` |"))
         assert all(f"`{key}`: " in row for key in kind.model_fields)
 
@@ -340,7 +340,7 @@ def test_a_name_is_taken_by_one_analysis_only(ends: Analysis) -> None:
 def test_the_schema_of_a_study_has_every_analysis() -> None:
     schema = Study.model_json_schema()
     fields = schema["properties"]["analysis"]["properties"]
-    assert list(fields) == list(asked_for())
+    assert list(fields) == list(settings_classes())
     level = schema["$defs"]["Convergence"]["properties"]["level"]
     assert level["default"] == 0.01
     assert level["description"]

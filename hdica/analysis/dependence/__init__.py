@@ -115,7 +115,7 @@ class Dependence(Settings):
         """What theory has for them, in their order, of all or of the first."""
         return self.predicted or self.outputs
 
-    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names."""
         return self.of_theory if key == "theory" else self.outputs
 

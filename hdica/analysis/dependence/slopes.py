@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.reading import asked, at_end, described, group, over, overlaps, swept
+from hdica.analysis.reading import at_end, described, group, over, overlaps, requested, swept
 from hdica.show.choose import at_last_n, shown
 from hdica.show.finding import Finding
 from hdica.show.marks import SYMBOLS, color_of
@@ -45,7 +45,7 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     their own; and ``slope_p_count``, the seeds finished on both sides. None if no method shares
     noise or no number is swept.
     """
-    every = (asked(tree, name) for name in ASKED)
+    every = (requested(tree, name) for name in ASKED)
     named = [settings.variable for settings in every if settings is not None]
     variable = next(iter((*named, *overlaps(tree))), "")
     names = [

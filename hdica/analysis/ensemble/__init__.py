@@ -87,8 +87,8 @@ class Ensemble(Settings):
         if len(set(self.crossings)) < len(self.crossings):
             raise HdicaError("crossings has a value twice, which is not allowed")
         if self.stages and len(self.stages) != len(self.crossings):
-            asked = f"{len(self.stages)} outputs, not {len(self.crossings)}"
-            raise HdicaError(f"stages has {asked} (one for each of the crossings)")
+            many = f"{len(self.stages)} outputs, not {len(self.crossings)}"
+            raise HdicaError(f"stages has {many} (one for each of the crossings)")
         return self
 
     def predictions(self) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ class Ensemble(Settings):
         methods = self.theory * (many if len(self.theory) == 1 else 1)
         return list(zip(methods, outputs * (many if len(outputs) == 1 else 1), strict=True))
 
-    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names."""
         predicted = tuple(output for name, output in self.predictions() if name == method)
         taken = {"theory": predicted, "bound": self.terms, "times": self.stages}

@@ -253,12 +253,12 @@ def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
     hits = out["successes"].transpose(*share.dims).values
     for many in np.unique(trials[trials > 0]):
         cells = (trials == many) & np.isfinite(known.values) & np.isfinite(share.values)
-        p[cells], chance[cells] = _beside(hits[cells], int(many), known.values[cells])
+        p[cells], chance[cells] = _exact_p(hits[cells], int(many), known.values[cells])
     result = {"odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
     return xr.Dataset({"odds": known, **result})
 
 
-def _beside(hits: Array, many: int, p0: Array) -> tuple[Array, Array]:
+def _exact_p(hits: Array, many: int, p0: Array) -> tuple[Array, Array]:
     """Exact two-sided p-values of shares, and the chance that such a one is below the level."""
     mass = stats.binom.pmf(np.arange(many + 1), many, p0[:, None])
     # As improbable or more: the sum of all that are, for each number of successes.
