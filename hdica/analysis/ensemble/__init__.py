@@ -87,8 +87,8 @@ class Ensemble(Settings):
         if len(set(self.crossings)) < len(self.crossings):
             raise HdicaError("crossings has a value twice, which is not allowed")
         if self.stages and len(self.stages) != len(self.crossings):
-            many = f"{len(self.stages)} outputs, not {len(self.crossings)}"
-            raise HdicaError(f"stages has {many} (one for each of the crossings)")
+            counts = f"{len(self.stages)} outputs, not {len(self.crossings)}"
+            raise HdicaError(f"stages has {counts} (one for each of the crossings)")
         return self
 
     def predictions(self) -> list[tuple[str, str]]:
