@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -134,10 +134,8 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @staticmethod
-    def suits(tree: Any) -> Mapping[str, Any] | None:
-        """Settings, as plain data, that suit a store whose study asks for no analysis, if any."""
-        return None
+    suits: ClassVar[Callable[[Any], Mapping[str, Any] | None]] = lambda tree: None
+    """Settings, as plain data, that suit a store whose study asks for no analysis, if any do."""
 
     @model_validator(mode="before")
     @classmethod

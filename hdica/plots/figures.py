@@ -66,7 +66,8 @@ def figure(
             if name not in plots.kinds:
                 able = ", ".join(plots.kinds) or "none"
                 raise HdicaError(f"plot.{name}: this result has nothing of it (it has: {able})")
-            ax, legend = (options.pop(key, default) for key, default in LOOKS.items())
+            ax: Any = options.pop("ax", None)
+            legend: Any = options.pop("legend", True)
             with speaking_of(plots.result.system):
                 shown = panel(plots, *args, **options)
             return drawn(shown, ax, legend)
@@ -75,10 +76,6 @@ def figure(
         return draw
 
     return drawing
-
-
-LOOKS: dict[str, Any] = {"ax": None, "legend": True}
-"""Options of every figure."""
 
 
 class Plots:
@@ -111,7 +108,7 @@ class Plots:
         if name is None:
             raise HdicaError(f"plot: no figure suits this result (it holds {self.result.held})")
         draw = getattr(self, name)
-        allowed = signature(draw).parameters.keys() - LOOKS.keys()
+        allowed = signature(draw).parameters.keys() - {"ax", "legend"}
         for key in options:
             if key not in allowed:
                 near = suggestion(key, sorted(allowed))

@@ -228,13 +228,13 @@ def _what(data: xr.Dataset) -> Text:
 def _curve(data: xr.Dataset, cell: Point, color: str) -> Line:
     """The middle of the runs at a point, or the one curve that is there, with its band."""
     here, point = data.sel(cell), {k: v for k, v in cell.items() if k != "n"}
-    ends = {k: here[k].values for k in ("low", "high") if k in here}
+    low, high = (here[k].values if k in here else None for k in ("low", "high"))
     label = place(point)
     if "n" in here.coords and ("n" in cell or not label):
         label = leading(point) + of_n(float(here["n"]))
     label = label or method_name(data.attrs["method"])
     time = here["time"].values.astype(float)
-    return Line(time, here["middle"].values, label, color, bold=True, **ends)
+    return Line(time, here["middle"].values, label, color, low=low, high=high, bold=True)
 
 
 def _predicted(here: xr.Dataset, limits: xr.Dataset, cell: Point, color: str) -> list[Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -39,7 +39,7 @@ def bound(text: str) -> tuple[str, float]:
 class Dependence(Settings):
     """How a quantity depends on a swept parameter, as a mean over seeds beside theory."""
 
-    suits = staticmethod(lazy(__name__, "dependence:suits"))
+    suits: ClassVar = lazy(__name__, "dependence:suits")
 
     simulation: Annotated[Methods, Needs(True, looked_at, (ALONE, TIME))] = Field(
         min_length=1, description="stochastic methods, at the last time"

@@ -62,16 +62,16 @@ def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
         middle, runs = result["mean"], result["count"]
         score = stats.t.isf((1 - level) / 2, np.maximum(runs.values - 1, 1))
         half = result["se"] * xr.DataArray(score, runs.coords, runs.dims)
-        ends = {"low": middle - half, "high": middle + half}
-        return xr.Dataset({"middle": middle, **ends, "runs": runs})
+        interval = {"low": middle - half, "high": middle + half}
+        return xr.Dataset({"middle": middle, **interval, "runs": runs})
     grid = [str(d) for d in values.dims if d not in ("seed", "time")]
     timed = tuple(d for d in ("time",) if d in values.dims)
     shares = {"low": (1 - level) / 2, "middle": 0.5, "high": (1 + level) / 2}
     cells: list[Cell] = []
-    for runs in finished_runs(values):
-        ordered = np.sort(runs, axis=0)
+    for cell in finished_runs(values):
+        ordered = np.sort(cell, axis=0)
         ends = {k: (timed, quantile(ordered, share).value) for k, share in shares.items()}
-        cells.append({**ends, "runs": ((), len(runs))})
+        cells.append({**ends, "runs": ((), len(cell))})
     return assembled(cells, grid, {d: values[d].values for d in (*grid, *timed)})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -19,7 +19,7 @@ LAWS = {"first": "survival", "last": "survival_last"}
 class Escape(Settings):
     """Escape times, the runs that end too early included, against theory."""
 
-    suits = staticmethod(lazy(__name__, "compute:suits"))
+    suits: ClassVar = lazy(__name__, "compute:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis, its values numbers")
     simulation: Annotated[Methods, Needs(True, lambda s: s.event, (ALONE,), n=True)] = Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from hdica.analysis.settings import BY_X, Needs, Settings
 class Flow(Settings):
     """Drift of the limit and its fixed points."""
 
-    suits = staticmethod(lazy(__name__, "landscapes:flow_suits"))
+    suits: ClassVar = lazy(__name__, "landscapes:flow_suits")
 
     method: Annotated[str, Needs(False, "drift", (("q",),), first=True)] = Field(
         default="", description="method that gives the drift"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -23,7 +23,7 @@ from hdica.analysis.settings import (
 class Densities(Settings):
     """Densities of the estimate given the feature, at the snapshots."""
 
-    suits = staticmethod(lazy(__name__, "densities:suits"))
+    suits: ClassVar = lazy(__name__, "densities:suits")
 
     simulation: Annotated[str | None, Needs(True, "density", (BY_X,), n=True)] = Field(
         default=None, description="stochastic method"
@@ -57,7 +57,7 @@ DENSITIES = Analysis(
 class Distances(Settings):
     """Distance between the empirical density of the estimate and its limit as n grows."""
 
-    suits = staticmethod(lazy(__name__, "distances:suits"))
+    suits: ClassVar = lazy(__name__, "distances:suits")
 
     simulation: Annotated[Methods, Needs(True, "cdf", (BY_EDGE,), n=True)] = Field(
         min_length=1, description="stochastic methods that keep densities"
@@ -88,7 +88,7 @@ DISTANCES = Analysis(
 class Support(Settings):
     """Recovery of the feature's support by thresholding the estimate."""
 
-    suits = staticmethod(lazy(__name__, "support:suits"))
+    suits: ClassVar = lazy(__name__, "support:suits")
 
     simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,), n=True)] = Field(
         default=None, description="stochastic methods"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,7 +15,7 @@ from hdica.errors import HdicaError
 class Phase(Settings):
     """Where learning stops, over two swept parameters."""
 
-    suits = staticmethod(lazy(__name__, "compute:suits"))
+    suits: ClassVar = lazy(__name__, "compute:suits")
 
     simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
         description="stochastic method"

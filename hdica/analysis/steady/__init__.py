@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -26,7 +26,7 @@ from hdica.errors import HdicaError
 class Steady(Settings):
     """Steady states of the limit and of simulations over one swept parameter."""
 
-    suits = staticmethod(lazy(__name__, "compute:suits"))
+    suits: ClassVar = lazy(__name__, "compute:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis")
     limits: Annotated[Methods, Needs(False, looked_at, (FIXED_POINT, TIME))] = Field(
@@ -67,7 +67,7 @@ STEADY = Analysis(
 class Transition(Settings):
     """Where steady states appear or vanish, over one swept parameter."""
 
-    suits = staticmethod(lazy(__name__, "transition:suits"))
+    suits: ClassVar = lazy(__name__, "transition:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis")
     critical: Annotated[str, Needs(False, "value", (BY_TRANSITION,), first=True)] = Field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -99,7 +99,7 @@ CURVES = Analysis(
 class Compare(Settings):
     """Trajectories of several methods in one panel: simulations with bands, limits as lines."""
 
-    suits = staticmethod(lazy(__name__, "curves:compare_suits"))
+    suits: ClassVar = lazy(__name__, "curves:compare_suits")
 
     curves: Annotated[Methods, Needs(None, looked_at, (TIME, FIXED_POINT))] = Field(
         min_length=1, description="methods, stochastic or not"
