@@ -58,10 +58,10 @@ def means(tree: xr.DataTree) -> xr.DataTree | None:
     wanted = _within(ALTOGETHER, [one for one in every if _numbers(one, 1) <= MOST])
     left = [f"{one.method}/{one.variable}" for one in every if one not in wanted]
     times = max((a.size for one in every for a in one.axes if a.name in TIMES), default=1)
-    groups = {"/": xr.Dataset(attrs={"left": " ".join(left), "times": times})}
+    found = {"/": xr.Dataset(attrs={"left": " ".join(left), "times": times})}
     for method in dict.fromkeys(one.method for one in wanted):
-        groups[method] = _of_method(tree, [one for one in wanted if one.method == method])
-    return xr.DataTree.from_dict(groups)
+        found[method] = _of_method(tree, [one for one in wanted if one.method == method])
+    return xr.DataTree.from_dict(found)
 
 
 def _explorable(tree: xr.DataTree, method: str) -> list[Quantity]:
@@ -95,13 +95,13 @@ def _within(most: int, every: list[Quantity]) -> list[Quantity]:
 
 def _times(every: Sequence[Quantity]) -> dict[str, list[int]]:
     """Positions of the times that are kept of a method, for all its variables."""
-    places = {}
+    found = {}
     for name in TIMES:
         timed = [one for one in every if any(a.name == name for a in one.axes)]
         if timed:
             most = min(MOST // _numbers(one, 1) for one in timed)
-            places[name] = spread_times(timed[0].axis(name).size, most)
-    return places
+            found[name] = spread_times(timed[0].axis(name).size, most)
+    return found
 
 
 def spread_times(size: int, most: int) -> list[int]:
@@ -110,19 +110,18 @@ def spread_times(size: int, most: int) -> list[int]:
 
 
 def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
-    data, kept, columns = tree[every[0].method].to_dataset(), _times(every), {}
+    data, kept, found = tree[every[0].method].to_dataset(), _times(every), {}
     for name, count in _counts(data["status"].load()).items():
-        columns[f"runs_{name}"] = count.reset_coords(drop=True)
-        columns[f"runs_{name}"].attrs = {"long_name": f"points that are {name}", "units": "1"}
+        found[f"runs_{name}"] = count.reset_coords(drop=True)
+        found[f"runs_{name}"].attrs = {"long_name": f"points that are {name}", "units": "1"}
     for one in every:
         read = _everywhere(tree, one, kept)
-        columns[one.variable] = read["mean"].assign_attrs(_about(tree, one))
+        found[one.variable] = read["mean"].assign_attrs(_about(tree, one))
         if bool(read["error"].notnull().any()):
             kind = "standard error over seeds" if one.seeds else "the solver's own error"
-            units = columns[one.variable].attrs["units"]
-            about = {"long_name": kind, "units": units}
-            columns[f"{one.variable}_error"] = read["error"].assign_attrs(about)
-    out = xr.Dataset(columns, attrs={"method": every[0].method, "seeds": every[0].seeds})
+            units = found[one.variable].attrs["units"]
+            found[f"{one.variable}_error"] = read["error"].assign_attrs(long_name=kind, units=units)
+    out = xr.Dataset(found, attrs={"method": every[0].method, "seeds": every[0].seeds})
     for dim in out.coords:
         out[dim].attrs = dict(data[dim].attrs)
     return out
@@ -136,8 +135,8 @@ def _everywhere(tree: xr.DataTree, shown: Quantity, kept: Mapping[str, list[int]
         return _densities(band, shown).isel(kept, missing_dims="ignore")
 
     part = _with_error(tree, shown)
-    out = _in_bands(part, shown, longest.name if longest else "", reduced)
-    return out.transpose(*(one.name for one in shown.axes), missing_dims="ignore")
+    found = _in_bands(part, shown, longest.name if longest else "", reduced)
+    return found.transpose(*(one.name for one in shown.axes), missing_dims="ignore")
 
 
 def _about(tree: xr.DataTree, one: Quantity) -> dict[str, str]:
@@ -201,16 +200,16 @@ def _in_bands(
 
 def _counts(status: xr.DataArray) -> dict[str, xr.DataArray]:
     """How many seeds have each status, by its name."""
-    each = {name: status == code for code, name in enumerate(STATUS_NAMES)}
-    return {k: v.sum("seed") if "seed" in v.dims else v.astype(int) for k, v in each.items()}
+    found = {name: status == code for code, name in enumerate(STATUS_NAMES)}
+    return {k: v.sum("seed") if "seed" in v.dims else v.astype(int) for k, v in found.items()}
 
 
 def runs(tree: xr.DataTree, shown: Quantity, point: Point) -> NDArray[np.float64]:
     """Values of every finished seed at one point and time, shape (seeds,)."""
     time = {shown.along.name: point[shown.along.name]} if shown.along else {}
     part = _with_error(tree, shown).isel(_places(shown, point, *time)).load()
-    values = np.atleast_1d(finished(part, shown.variable).isel(time).to_numpy()).astype(float)
-    return values[np.isfinite(values)]
+    found = np.atleast_1d(finished(part, shown.variable).isel(time).to_numpy()).astype(float)
+    return found[np.isfinite(found)]
 
 
 def _with_error(tree: xr.DataTree, shown: Quantity) -> xr.Dataset:
@@ -251,8 +250,8 @@ def _means(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
     mean = over_bins(band) if shown.variable == DENSITY.name else finished(band, shown.variable)
     error = xr.full_like(mean, np.nan)
     if "seed" in mean.dims:
-        result = moments(mean)
-        mean, error = result["mean"], result["se"]
+        found = moments(mean)
+        mean, error = found["mean"], found["se"]
     if f"{shown.variable}_error" in band:
         error = finished(band, f"{shown.variable}_error")
     return xr.Dataset({"mean": mean, "error": error}).reset_coords(drop=True)
@@ -262,6 +261,6 @@ def _densities(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
     """The same, of histograms with an error for one seed too."""
     if shown.variable != DENSITY.name or not shown.seeds:
         return _means(band, shown)
-    histogram = histogram_of(band, band["n"].astype(float) if "n" in band.coords else math.nan)
-    out = {"mean": histogram["density"], "error": histogram["density_se"]}
+    found = histogram_of(band, band["n"].astype(float) if "n" in band.coords else math.nan)
+    out = {"mean": found["density"], "error": found["density_se"]}
     return xr.Dataset(out).reset_coords(drop=True)

@@ -84,8 +84,8 @@ class Axis:
         """Position of a value, or of the one that is closest; 0 for a word that is not there."""
         if self.values.dtype.kind in "fiu" and isinstance(value, int | float | np.number):
             return int(np.argmin(np.abs(self.values - value)))
-        places = np.flatnonzero(self.values == value)
-        return int(places[0]) if places.size else 0
+        found = np.flatnonzero(self.values == value)
+        return int(found[0]) if found.size else 0
 
 
 def _even(values: NDArray[np.float64]) -> bool:
@@ -200,10 +200,10 @@ def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
 
 def _predicted(tree: xr.DataTree, variable: str) -> list[str]:
     """Names under which the analyses of the study have a theory's value of a variable."""
-    names: list[str] = []
+    found: list[str] = []
     for settings in (_study(tree).get("analysis") or {}).values():
         if isinstance(settings, dict) and settings.get("predicted"):
             measured = [settings.get("variable"), *(settings.get("beside") or ())]
             pairs = zip(measured, settings["predicted"], strict=False)
-            names += [theirs for ours, theirs in pairs if ours == variable]
-    return names
+            found += [theirs for ours, theirs in pairs if ours == variable]
+    return found
