@@ -20,7 +20,7 @@ from hdica.analysis.laws.densities import GROUPS, WHAT, over_time
 from hdica.analysis.laws.densities import together as densities_at
 from hdica.analysis.reading import at_end
 from hdica.analysis.registry import at_hand
-from hdica.analysis.steady.transition import OF
+from hdica.analysis.steady.transition import OF, OVERLAP
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.result import Result, at, matching, read, tree_of
 from hdica.show.choose import MOST, evenly, spread
@@ -165,7 +165,7 @@ class Plots:
     ) -> Panel:
         """Critical values over another parameter, a line for each kind."""
         result, data = self.result, self.result.data
-        across, overlap = x or result.axis(), result.overlap or "Q"
+        across, overlap = x or result.axis(), result.overlap or OVERLAP
         if not across:
             raise HdicaError('critical: one value is no line (give over={"...": [...]})')
         if not result.has("transition"):  # one that was followed

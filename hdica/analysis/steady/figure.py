@@ -123,12 +123,9 @@ def _tracked(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
     kind = data["fixed_kind"] if "fixed_kind" in data else xr.zeros_like(q)
     columns = [q, selected(data["fixed_stable"], cell), selected(kind, cell)]
     flat = [one.transpose(at, ...).values.reshape(data.sizes[at], -1) for one in columns]
-    ends = [np.empty(0), np.empty(0)]
-    if {"transition_value", "transition_Q"} <= set(data):
-        ends = [
-            selected(data[f"transition_{k}"], cell).values.ravel().astype(float)
-            for k in ("value", "Q")
-        ]
+    ends, names = [np.empty(0), np.empty(0)], ("transition_value", "transition_Q")
+    if set(names) <= set(data):
+        ends = [selected(data[k], cell).values.ravel().astype(float) for k in names]
     every = closed(tracks(data[at].values.astype(float), *flat), ends[0], abs(ends[1]))
     out: list[Item] = []
     for one in sorted(every, key=lambda one: not one.stable):
