@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hdica.analysis.manual import analyses_table
+from hdica.analysis.registry import analyses_table
 from hdica.systems.registry import systems
 from hdica.systems.system import System
 

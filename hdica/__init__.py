@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import extras as _extras
-from hdica.plots.register import registered as _registered
+from hdica.plots import register as _register
 from hdica.process.compile_cache import close_caches as _close_caches
 from hdica.version import __version__ as __version__
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _close_caches()
-_registered()
+_register()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.
 _HOME = {

@@ -20,7 +20,7 @@ import pytest
 import hdica
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import summary
-from hdica.analysis.registry import asked_for
+from hdica.analysis.registry import settings_classes
 from hdica.cli import call
 from hdica.cli_new import TEMPLATE, _template
 from hdica.errors import HdicaError
@@ -108,7 +108,9 @@ def test_its_commands_lead_to_a_page_with_an_answer(
 def test_every_analysis_is_part_of_a_study_that_comes_with_hdica() -> None:
     files = [*(ROOT / "config/studies").glob("*.yaml"), *map(_template, RECORDS)]
     written = {name for file in files for name in read_yaml(file)["analysis"]}
-    own = {name for name, kind in asked_for().items() if kind.__module__.startswith("hdica.")}
+    own = {
+        name for name, kind in settings_classes().items() if kind.__module__.startswith("hdica.")
+    }
     assert own == written
 
 

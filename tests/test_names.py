@@ -20,7 +20,7 @@ FAMILIES = ("projected",)
 """Folders of systems/ that belong to several systems, which share their methods' names."""
 WORDS = frozenset({"overlap"})
 """Words of all: whatever is learned has an overlap, and so has a start."""
-KEPT = {"analysis/transition/transition.py": "Q", "ingredients/plain.py": "vector"}
+KEPT = {"analysis/steady/transition.py": "Q", "ingredients/plain.py": "vector"}
 """Names of columns in files that users have, and a key of theirs."""
 FILES = sorted(
     path

@@ -69,10 +69,10 @@ def test_nothing_succeeds_above_the_critical_step_size(
     serial: tuple[Path, xr.DataTree],
 ) -> None:
     from hdica.analysis.phase.compute import phase
-    from hdica.analysis.reading import asked
+    from hdica.analysis.reading import requested
 
     _, tree = serial
-    settings = asked(tree, "phase")
+    settings = requested(tree, "phase")
     assert settings is not None
     at = phase(tree, settings).sel(tau=0.08, Q0=0.8)
     assert float(at["critical_value"][0]) < 0.08

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from hdica.analysis.points.means import GROUP, means
-from hdica.analysis.reading import asked
+from hdica.analysis.reading import requested
 from hdica.analysis.registry import analyses
 
 
@@ -15,11 +15,11 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
     These are in a group ``points/<method>`` for each method that has any; see
     :func:`hdica.analysis.points.means.means`.
     """
-    found = analysed(tree)
+    out = analysed(tree)
     points = means(tree)
     if points is not None:
-        found[GROUP] = points
-    return found
+        out[GROUP] = points
+    return out
 
 
 def analysed(tree: xr.DataTree) -> xr.DataTree:
@@ -30,8 +30,8 @@ def analysed(tree: xr.DataTree) -> xr.DataTree:
     """
     groups = {}
     for name, analysis in analyses().items():
-        given = () if analysis.settings is None else (asked(tree, name),)
-        found = None if None in given else analysis.compute(tree, *given)
-        if found is not None:
-            groups[name] = found
+        given = () if analysis.settings is None else (requested(tree, name),)
+        data = None if None in given else analysis.compute(tree, *given)
+        if data is not None:
+            groups[name] = data
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(tree.attrs)), **groups})

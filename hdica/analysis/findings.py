@@ -69,9 +69,9 @@ def summary(aggregate: xr.DataTree) -> Summary:
     it ends the sentence.
     """
     with about(aggregate):
-        found = _found(aggregate)
-        groups = [group for some in found.values() for group in grouped(some)]
-        verdict = verdict_of([one for some in found.values() for one in some])
+        every = _found(aggregate)
+        groups = [group for some in every.values() for group in grouped(some)]
+        verdict = verdict_of([one for some in every.values() for one in some])
         opening = _opening(groups, verdict)
         left = [group for group in groups if group not in opening]
         notes = {one.name: (one.heading, _notes(aggregate, one)) for one in _ranked(aggregate)}
@@ -86,7 +86,7 @@ def summary(aggregate: xr.DataTree) -> Summary:
             {heading: texts for heading, texts in notes.values() if texts},
             account,
             done == total,
-            found,
+            every,
         )
 
 
@@ -155,23 +155,24 @@ def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
     """Findings by analysis; first those of the analysis that the study names, then by rank."""
     question = json.loads(aggregate.attrs.get("study_yaml") or "{}").get("question")
     named = question.get("analysis") if isinstance(question, dict) else None
-    found: dict[str, list[Finding]] = {}
+    every: dict[str, list[Finding]] = {}
     for one in sorted(_ranked(aggregate), key=lambda one: one.name != named):
-        some = [] if one.findings is None else one.findings(aggregate[one.name].to_dataset())
+        findings = one.answer.findings
+        some = [] if findings is None else findings(aggregate[one.name].to_dataset())
         known = [finding for finding in some if np.isfinite(finding.value)]
         if known:
-            found[one.name] = known
-    return found
+            every[one.name] = known
+    return every
 
 
 def _ranked(aggregate: xr.DataTree) -> list[Analysis]:
     """Analyses of an aggregate, the first in rank first."""
     known = [one for name, one in analyses().items() if name in aggregate]
-    return sorted(known, key=lambda one: one.rank)
+    return sorted(known, key=lambda one: one.answer.rank)
 
 
 def _notes(aggregate: xr.DataTree, analysis: Analysis) -> tuple[Markup, ...]:
-    if analysis.notes is None:
-        return ()
+    notes = analysis.answer.notes
     # Every part that a user wrote went through place() or escape().
-    return tuple(map(Markup, analysis.notes(aggregate[analysis.name].to_dataset())))
+    texts = () if notes is None else notes(aggregate[analysis.name].to_dataset())
+    return tuple(map(Markup, texts))

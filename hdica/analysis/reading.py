@@ -1,4 +1,4 @@
-"""What an analysis takes from a published store: its settings, its system, its finished points."""
+"""What an analysis takes from a published store, and how it describes what it returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from pydantic import ValidationError
 
-from hdica.analysis.registry import analyses, asked_for
+from hdica.analysis.registry import settings_classes
 from hdica.analysis.settings import TIME, Gives, Needs, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
@@ -41,17 +41,17 @@ def study(tree: xr.DataTree) -> dict[str, Any]:
     return loaded
 
 
-def asked(tree: xr.DataTree, analysis: str) -> Any:
+def requested(tree: xr.DataTree, analysis: str) -> Any:
     """Settings of one analysis, or None if the study of the store did not ask for it.
 
     A study that asks for none is shown what suits its system.
     """
     written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given, suits = written.get(analysis), analyses()[analysis].suits
+    given, settings = written.get(analysis), settings_classes().get(analysis)
     if not written:
         given = _of_system(tree, analysis)
-        if given is None and suits is not None:
-            given = suits(tree)
+        if given is None and settings is not None:
+            given = settings.suits(tree)
     return None if given is None else settings_of(tree, analysis, given)
 
 
@@ -60,11 +60,11 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     record = system_of(tree)
     if record is None or analysis not in record.analyses:
         return None
-    needs, found = dict(needs_of(asked_for()[analysis])), {}
+    needs, methods = dict(needs_of(settings_classes()[analysis])), {}
     for key, role in record.analyses[analysis].items():
         need = needs.get(key, Needs(None))
-        found[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
-    return found if all(found.values()) else None
+        methods[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
+    return methods if all(methods.values()) else None
 
 
 def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> Any:
@@ -73,7 +73,7 @@ def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> A
     Studies leave nothing open today; those of before may have.
     """
     try:
-        written = asked_for()[analysis].model_validate(given)
+        written = settings_classes()[analysis].model_validate(given)
     except ValidationError as exc:
         mark = "." if exc.errors()[0]["loc"] else ": "
         text = one_sentence(exc, "").removeprefix(": ")
@@ -124,25 +124,25 @@ def overlaps(tree: xr.DataTree) -> tuple[str, ...]:
 
 def overlap_in(tree: xr.DataTree, data: xr.Dataset) -> str:
     """The first order parameter that a method has."""
-    found = next((name for name in overlaps(tree) if name in data), "")
-    if not found:
+    overlap = next((name for name in overlaps(tree) if name in data), "")
+    if not overlap:
         raise HdicaError(
             f"method {data.attrs.get('method', '?')!r} has no order parameter of the system "
             f"{tree.attrs.get('system')!r} (its plug-in has to be loaded)"
         )
-    return found
+    return overlap
 
 
 def steady_states(tree: xr.DataTree) -> str | None:
     """The first method of a store that has steady states with their stability."""
-    found = (m for m, node in tree.children.items() if "fixed_point" in node.dims)
-    return next((m for m in found if "stable" in tree[m]), None)
+    methods = (m for m, node in tree.children.items() if "fixed_point" in node.dims)
+    return next((m for m in methods if "stable" in tree[m]), None)
 
 
 def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
     """The first method of a store that has the critical values of a parameter."""
-    found = [m for m, node in tree.children.items() if "transition" in node.dims]
-    known = ((m, method_of(tree, m)) for m in found if parameter not in tree[m].dims)
+    methods = [m for m, node in tree.children.items() if "transition" in node.dims]
+    known = ((m, method_of(tree, m)) for m in methods if parameter not in tree[m].dims)
     return next((m for m, method in known if method is None or varied(method) == parameter), None)
 
 
@@ -286,3 +286,53 @@ def control(tree: xr.DataTree, swept: list[str]) -> str:
     record = system_of(tree)
     controls = [] if record is None else [one.name for one in record.controls]
     return next((name for name in controls if name in swept), "")
+
+
+TIMES = ("sup_time", "end")
+"""Variables that are times."""
+UNITS = dict.fromkeys(TIMES, "samples per dimension (k/n)")
+TEXT = {"verdict", "corrected_verdict", "why", "what", "where", "origin", "erratum"}
+
+
+Cell = Mapping[str, tuple[tuple[str, ...], Any]]
+"""What was found in one cell: own dimensions and value by variable."""
+
+
+def assembled(cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, Any]) -> xr.Dataset:
+    """All cells, of the same variables, as one dataset over the grid and their own dimensions.
+
+    The last dimension of the grid is the fastest. ``coords`` has the values of its dimensions and
+    of the variables'; an own dimension may lack them.
+    """
+    shape = tuple(len(coords[d]) for d in grid)
+    variables = {}
+    for name, (own, first) in cells[0].items():
+        values = np.array([cell[name][1] for cell in cells])
+        variables[name] = ((*grid, *own), values.reshape((*shape, *np.shape(first))))
+    return xr.Dataset(variables, coords=dict(coords))
+
+
+def interval_names(name: str, what: str) -> dict[str, str]:
+    """Long names of both ends of the 95 % interval of a variable, by their names."""
+    both = {"low": "lower", "high": "upper"}
+    return {f"{name}_{k}": f"{end} end of the 95 % interval of {what}" for k, end in both.items()}
+
+
+def units_by(time: xr.DataArray) -> dict[str, str]:
+    """Units of variables by the clock of the dimension ``time``."""
+    return dict.fromkeys(TIMES, str(time.attrs.get("units", UNITS[TIMES[0]])))
+
+
+def described(
+    data: xr.Dataset, table: Mapping[str, str], variable: str = "", units: Mapping[str, str] = UNITS
+) -> xr.Dataset:
+    """The dataset with ``long_name`` and ``units`` on every variable.
+
+    The table has ``{v}`` for the output that was looked at, ``variable``; what is not among the
+    units has none.
+    """
+    for name, values in data.data_vars.items():
+        values.attrs["long_name"] = table[str(name)].format(v=variable)
+        if name not in TEXT:
+            values.attrs["units"] = units.get(str(name), "1")
+    return data

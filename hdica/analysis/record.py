@@ -6,7 +6,7 @@ a second, without SciPy and without anything that draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,8 @@ def lazy(package: str, name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
 
     def call(*given: Any) -> Any:
-        found = import_module(f"{package}.{module}")
-        return getattr(found, function)(*given)
+        home = import_module(f"{package}.{module}")
+        return getattr(home, function)(*given)
 
     call.__name__ = call.__qualname__ = function
     return call
@@ -48,6 +48,28 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a report says of an analysis.
+
+    Parameters
+    ----------
+    rank
+        Place of the findings among those of other analyses, the least first.
+    findings
+        ``findings(data) -> [Finding, ...]``, the answer to the question first.
+    notes
+        ``notes(data) -> [sentence, ...]``: HTML about what has no number.
+    topic
+        Heading of the notes; by default that of the first section.
+    """
+
+    rank: float = 100
+    findings: Callable[..., Sequence[Finding]] | None = None
+    notes: Callable[..., Sequence[str]] | None = None
+    topic: str = ""
+
+
+@dataclass(frozen=True)
 class Analysis:
     """A question to a published store, and how its answer is shown.
 
@@ -62,30 +84,17 @@ class Analysis:
         The class of its settings; None for what is computed whether or not a study asks for it.
     sections
         What a report draws of it.
-    rank
-        Place of its findings among those of other analyses, the least first.
-    findings
-        ``findings(data) -> [Finding, ...]``, its answer first.
-    notes
-        ``notes(data) -> [sentence, ...]``: HTML about what has no number.
-    topic
-        Heading of its notes, of its first section if empty.
-    suits
-        ``suits(store) -> settings | None``: settings, as plain data, that suit the methods and the
-        grid of a store whose study asks for no analysis; None if it does not suit them.
+    answer
+        What a report says of it.
     """
 
     name: str
     compute: Callable[..., Any]
     settings: type[Settings] | None = None
     sections: tuple[Section, ...] = ()
-    rank: float = 100
-    findings: Callable[..., Sequence[Finding]] | None = None
-    notes: Callable[..., Sequence[str]] | None = None
-    topic: str = ""
-    suits: Callable[..., Mapping[str, Any] | None] | None = None
+    answer: Answer = Answer()
 
     @property
     def heading(self) -> str:
         """What its notes are about."""
-        return self.topic or next((one.heading for one in self.sections), self.name)
+        return self.answer.topic or next((one.heading for one in self.sections), self.name)

@@ -8,22 +8,27 @@ from importlib import import_module
 from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, create_model
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from hdica.analysis.record import Analysis
-from hdica.analysis.settings import Gives, Settings
+from hdica.analysis.settings import Gives, Needs, Settings, needs_of, saved_for
 from hdica.errors import HdicaError
 from hdica.systems.registry import load_entry_points, load_plugins
 from hdica.systems.system import System
 
-OWN = (
-    "runs", "condensing", "learning", "choices", "slopes", "convergence", "phase", "success",
-    "dependence", "exponents", "collapse", "flow", "densities", "distances", "support", "potential",
-    "steady", "compare", "transition", "escape", "paths", "decay", "trapping", "ensemble", "sphere",
-    "curves", "pictures", "printed",
-)  # fmt: skip
-"""Folders of the analyses that come with hdica, in the order in which they are computed."""
+OWN = {
+    "runs": "account", "condensing": "account", "learning": "account", "choices": "account",
+    "slopes": "dependence", "convergence": "convergence", "phase": "phase", "success": "phase",
+    "dependence": "dependence", "exponents": "powers", "collapse": "powers", "flow": "landscapes",
+    "densities": "laws", "distances": "laws", "support": "laws", "potential": "landscapes",
+    "steady": "steady", "compare": "trajectories", "transition": "steady", "escape": "escape",
+    "paths": "trajectories", "decay": "trajectories", "trapping": "landscapes",
+    "ensemble": "ensemble", "sphere": "pictures", "curves": "trajectories",
+    "pictures": "pictures", "printed": "printed",
+}  # fmt: skip
+"""Analyses that come with hdica and their folders, in the order in which they are computed."""
 GROUP = "hdica.analyses"
 """Entry points of packages that bring analyses of their own."""
 _ANALYSES: dict[str, Analysis] = {}
@@ -44,8 +49,8 @@ def register(analysis: Any) -> Analysis:
 @cache
 def _load_own() -> None:
     """Register what comes with hdica."""
-    for name in OWN:
-        register(getattr(import_module(f"hdica.analysis.{name}"), name.upper()))
+    for name, folder in OWN.items():
+        register(getattr(import_module(f"hdica.analysis.{folder}"), name.upper()))
 
 
 @cache
@@ -68,7 +73,7 @@ def at_hand() -> dict[str, Analysis]:
     return _ANALYSES
 
 
-def asked_for() -> dict[str, type[Settings]]:
+def settings_classes() -> dict[str, type[Settings]]:
     """Settings of those that a study has to ask for."""
     return {name: one.settings for name, one in analyses().items() if one.settings is not None}
 
@@ -100,7 +105,7 @@ def _model(settings: tuple[tuple[str, type[Settings]], ...]) -> type[Analyses]:
 
 def analyses_model() -> type[Analyses]:
     """The model with one field for each analysis that is registered now."""
-    return _model(tuple(asked_for().items()))
+    return _model(tuple(settings_classes().items()))
 
 
 def no_analyses() -> Analyses:
@@ -142,3 +147,38 @@ class Registered:
 
 def _read(given: Any) -> Analyses:
     return given if isinstance(given, Analyses) else analyses_model().model_validate(given)
+
+
+HEAD = ("| analysis | question | keys |", "|---|---|---|")
+
+
+def analyses_table() -> str:
+    """Every analysis that a study may ask for, with its keys, in Markdown."""
+    return "\n".join(
+        [*HEAD, *(_row(name, settings) for name, settings in settings_classes().items())]
+    )
+
+
+def _row(name: str, settings: type[Settings]) -> str:
+    needs = dict(needs_of(settings))
+    keys = "; ".join(
+        f"`{key}`: {_text(field, needs.get(key))}" for key, field in settings.model_fields.items()
+    )
+    saved = {saved_for(need.over) for need in needs.values()} - {""}
+    more = " and ".join(f"`save.{key}`" for key in sorted(saved))
+    keys += f"; needs {more}" if more else ""
+    cells = (f"`{name}`", (settings.__doc__ or "").rstrip("."), keys)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _text(field: FieldInfo, needs: Needs | None) -> str:
+    """What a key means, and what it is where it is left out."""
+    text = str(field.description)
+    if field.is_required() or "default" in text:
+        return text
+    if needs is not None and needs.first:
+        return f"{text} (default: the first of the study that does)"
+    if field.default in (None, (), {}):
+        return f"{text} (optional)"
+    value = field.default if isinstance(field.default, str) else f"{field.default:g}"
+    return f"{text} (default {value})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -50,7 +50,7 @@ class Needs:
         parameter may have its own too.
     entries
         Whether the output may in addition have dimensions of entries of matrices.
-    found
+    first
         Whether a key that is left out means the first method of the study that is so.
     n
         Whether it must have a dimension n, as what is compared over n must; None if either will do.
@@ -60,7 +60,7 @@ class Needs:
     output: str | Callable[[Any], str] | None = None
     over: tuple[Dims, ...] = ()
     entries: bool = False
-    found: bool = False
+    first: bool = False
     n: bool | None = None
 
 
@@ -125,8 +125,7 @@ Control = Annotated[
 ]
 Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
 Variable = Annotated[
-    str,
-    Field(description="output (default: the first order parameter that a method named has)"),
+    str, Field(description="output (default: the first order parameter that a method named has)")
 ]
 
 
@@ -134,6 +133,9 @@ class Settings(BaseModel):
     """Settings of one analysis; its docstring is the question."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    suits: ClassVar[Callable[[Any], Mapping[str, Any] | None]] = lambda tree: None
+    """Settings, as plain data, that suit a store whose study asks for no analysis, if any do."""
 
     @model_validator(mode="before")
     @classmethod
@@ -150,17 +152,17 @@ class Settings(BaseModel):
     def named(self, system: System | None) -> list[Named]:
         """Every method named here, once for each output that is taken of it.
 
-        A method to be found has no name as long as it is not.
+        A method that is left open has no name until it is settled.
         """
         return [
             _named(key, method, needs, output, system)
             for key, needs in needs_of(type(self))
             for method in dict.fromkeys(names(getattr(self, key)))
-            if method or needs.found
-            for output in self._taken(key, method, needs)
+            if method or needs.first
+            for output in self._outputs_of(key, method, needs)
         ]
 
-    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names; an empty one if any will do."""
         return (needs.output(self) if callable(needs.output) else needs.output or "",)
 
@@ -169,14 +171,14 @@ class Settings(BaseModel):
 
         What the methods of the study have is looked at in the order given.
         """
-        found: dict[str, Any] = {}
+        update: dict[str, Any] = {}
         for named in self.named(system):
             if not named.method:
                 fit = (name for name, gives in given.items() if named.accepts(gives))
-                found[named.key] = next(fit, "")
+                update[named.key] = next(fit, "")
         if getattr(self, "variable", None) == "":
-            found["variable"] = self._variable(system, given)
-        return self.model_copy(update=found) if found else self
+            update["variable"] = self._variable(system, given)
+        return self.model_copy(update=update) if update else self
 
     def _variable(self, system: System | None, given: Mapping[str, Gives]) -> str:
         """The first order parameter that a named method has, over time or of steady states."""

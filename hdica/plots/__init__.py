@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hdica.process.after_import import after_import
+
 if TYPE_CHECKING:
     from hdica.plots.canvas import style as style
 
@@ -17,3 +19,21 @@ def __getattr__(name: str) -> Any:
 
         return style
     raise AttributeError(f"module 'hdica.plots' has no attribute {name!r}")
+
+
+def register() -> None:
+    """Give xarray the accessor ``.hdica``, now or when it is imported."""
+    after_import("xarray", _register)
+
+
+def _register() -> None:
+    import xarray as xr
+
+    from hdica.plots.accessor import Hdica, HdicaTree
+
+    for kind, accessor, add in (
+        (xr.Dataset, Hdica, xr.register_dataset_accessor),
+        (xr.DataTree, HdicaTree, xr.register_datatree_accessor),
+    ):
+        if "hdica" not in vars(kind):
+            add("hdica")(accessor)

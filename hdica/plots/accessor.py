@@ -1,18 +1,21 @@
-"""``ds.hdica``: questions to a result, and its figures."""
+"""``ds.hdica`` and ``tree.hdica``: questions to results, and their figures."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from hdica.plots.source import Source
+    from hdica.plots.figures import Plots
+    from hdica.plots.result import Result
     from hdica.report.animated import Animation
     from hdica.show.panel import Panel
 
-__all__ = ["Hdica", "Plots"]
+__all__ = ["Hdica", "HdicaTree"]
 
 
 class Hdica:
@@ -27,8 +30,8 @@ class Hdica:
         self._data = data
 
     @property
-    def _source(self) -> Source:
-        from hdica.plots.source import read
+    def _result(self) -> Result:
+        from hdica.plots.result import read
 
         return read(self._data)
 
@@ -58,9 +61,9 @@ class Hdica:
         HdicaError
             If nothing has seeds, or a mean would mislead: times of runs that ended before.
         """
-        from hdica.plots.numbers import mean
+        from hdica.plots.result import means
 
-        return mean(self._source, variable)
+        return means(self._result, variable)
 
     def distance(self, limit: xr.Dataset, variable: str | None = None) -> xr.Dataset:
         """How far the mean over seeds is from the limit.
@@ -86,12 +89,17 @@ class Hdica:
         HdicaError
             If the limit is not there at every time or parameter of the runs.
         """
-        from hdica.plots.numbers import distance
-        from hdica.plots.source import matching
+        from hdica.analysis.convergence.compute import DISTANCE, distance, limits_of
+        from hdica.plots.result import matching
 
-        theory = matching(limit, "limit")
+        result, theory = self._result, matching(limit, "limit")
         assert theory is not None
-        return distance(self._source, theory, variable)
+        name = result.variable(variable)
+        limits = limits_of(theory.data, theory.variable(name))
+        out = distance(result.values(name, "seed", "time"), limits)
+        for key, text in DISTANCE.items():
+            out[key].attrs = {"long_name": text.format(v=name)}
+        return out.assign_attrs(result.about, variable=name)
 
     def histogram(self) -> xr.DataArray:
         """The density of the entries as its mean over the bin around each ``x``.
@@ -109,15 +117,20 @@ class Hdica:
         HdicaError
             If the result keeps no densities.
         """
-        from hdica.plots.densities import histogram
+        from hdica.analysis.laws.densities import over_bins
+        from hdica.errors import HdicaError
+        from hdica.systems.method import HISTOGRAM
 
-        return histogram(self._source)
+        result = self._result
+        if not result.has_densities and "cdf" not in result.data:
+            held = result.held
+            raise HdicaError(f"histogram: this result has no densities (it holds {held})")
+        density = over_bins(result.data).reset_coords(drop=True).rename("density")
+        units = result.data["density"].attrs.get("units", "1")
+        return density.assign_attrs(long_name=HISTOGRAM.long_name, units=units)
 
     def bands(
-        self,
-        level: float = 0.9,
-        of: Literal["runs", "mean"] = "runs",
-        variable: str | None = None,
+        self, level: float = 0.9, of: Literal["runs", "mean"] = "runs", variable: str | None = None
     ) -> xr.Dataset:
         """A band over seeds: of the runs, or of their mean.
 
@@ -142,9 +155,17 @@ class Hdica:
         HdicaError
             If the variable has no seeds, or an argument is not allowed.
         """
-        from hdica.plots.numbers import bands
+        from hdica.analysis.ensemble.passages import bands
 
-        return bands(self._source, level, of, variable)
+        result = self._result
+        name = result.variable(variable)
+        out = bands(result.values(name, "seed"), level, of)
+        about = (
+            f"median and the central {level:g} of {name} over runs"
+            if of == "runs"
+            else f"mean of {name} with its {level:g} interval by Student's t"
+        )
+        return out.assign_attrs(result.about, variable=name, level=level, of=of, long_name=about)
 
     def crossings(
         self, variable: str | None, level: float, *, rising: bool | None = None
@@ -176,13 +197,20 @@ class Hdica:
         HdicaError
             If the variable has no time.
         """
-        from hdica.plots.numbers import crossings
+        from hdica.analysis.ensemble.passages import crossings
 
-        return crossings(self._source, variable, level, rising)
+        result = self._result
+        name = result.variable(variable)
+        out = crossings(result.values(name, "time"), float(level), rising)
+        text = f"time at which {name} {out['passage'].attrs['long_name']}"
+        out["passage"].attrs["long_name"] = text
+        return out.assign_attrs(result.about, variable=name)
 
     @property
     def plot(self) -> Plots:
         """Figures: call it for the one that suits, or name one."""
+        from hdica.plots.figures import Plots
+
         return Plots(self._data)
 
     def animate(
@@ -216,235 +244,174 @@ class Hdica:
         HdicaError
             If there are no densities at two snapshots, or several points are left.
         """
-        from hdica.plots.animation import animate
-
-        return animate(self._source, limit, point, ax, legend)
-
-
-class Plots:
-    """Figures of a result, each on Matplotlib axes.
-
-    Called, it draws what suits: steady states as branches, critical values as lines, escape times,
-    densities, potentials, a phase diagram of two swept parameters, curves in time, or last values
-    over a parameter. Every figure
-    takes ``ax``, the axes to draw on (by default those of a new figure of one column, in
-    :func:`hdica.plots.style`), and ``legend``, and returns the axes.
-    """
-
-    def __init__(self, data: xr.Dataset) -> None:
-        self._data = data
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Names of the figures that this result has, the one that is meant first."""
-        from hdica.plots.kinds import kinds_of
-        from hdica.plots.source import read
-
-        return tuple(kind.name for kind in kinds_of(read(self._data)))
-
-    def __repr__(self) -> str:
-        return f"<figures: {', '.join(self.kinds) or 'none'}>"
-
-    def __call__(self, *, ax: Axes | None = None, legend: bool = True, **asked: Any) -> Axes:
-        """Draw the figure that suits, with the options of that figure."""
-        return self._drawn("", ax, legend, asked)
-
-    def _drawn(self, name: str, ax: Axes | None, legend: bool, asked: dict[str, Any]) -> Axes:
-        from hdica.plots.canvas import drawn
-
-        return drawn(self._panel(name, asked), ax, legend)
-
-    def _panel(self, name: str, asked: dict[str, Any]) -> Panel:
-        from hdica.plots.kinds import kind_of, named, panel_of
-        from hdica.plots.source import read
+        from hdica.plots.canvas import animated_on
+        from hdica.plots.figures import film_of
+        from hdica.plots.result import matching
         from hdica.show.terms import speaking_of
 
-        source = read(self._data)
-        with speaking_of(source.system):
-            kind = named(source, name) if name else kind_of(source)
-            return panel_of(kind, source, asked)
+        result = self._result
+        with speaking_of(result.system):
+            film = film_of(result, matching(limit, "limit"), point)
+        return animated_on(film, ax, legend)
 
-    def trajectories(
-        self,
-        limit: xr.Dataset | None = None,
-        *,
-        variable: str | None = None,
-        band: Literal["runs", "mean"] = "runs",
-        level: float = 0.9,
-        points: int = 6,
-        ax: Axes | None = None,
-        legend: bool = True,
+
+class HdicaTree:
+    """What hdica knows to ask of the results of a study: ``tree.hdica`` of a DataTree.
+
+    ``tree.hdica["chain"]`` is the accessor of one method's results; ``plot`` draws any figure of
+    the report on Matplotlib axes.
+    """
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        self._tree = tree
+
+    def __repr__(self) -> str:
+        return (
+            f"<hdica: {', '.join(self.methods)}; mean, distance, findings, figures, plot, animate>"
+        )
+
+    def __dir__(self) -> list[str]:
+        return ["animate", "distance", "figures", "findings", "mean", "methods", "plot"]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the methods."""
+        return tuple(k for k, node in self._tree.children.items() if "status" in node)
+
+    def dataset(self, method: str) -> xr.Dataset:
+        """Everything that a method left, with the system in its attributes."""
+        from hdica.errors import HdicaError, suggestion
+
+        if method not in self.methods:
+            near = suggestion(method, self.methods, what="there")
+            raise HdicaError(f"method = {method!r} is not there ({near})")
+        data = self._tree[method].to_dataset()
+        return data.assign_attrs(system=self._tree.attrs.get("system", ""), method=method)
+
+    def __getitem__(self, method: str) -> Hdica:
+        return Hdica(self.dataset(method))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.methods)
+
+    def mean(self) -> xr.DataTree:
+        """Means over seeds with their errors, of every method that has seeds: see ``ds.hdica``."""
+        import xarray as xr
+
+        seeded = [name for name in self.methods if "seed" in self._tree[name].dims]
+        return xr.DataTree.from_dict({name: self[name].mean() for name in seeded})
+
+    def distance(self, simulation: str, limit: str, variable: str | None = None) -> xr.Dataset:
+        """How far a simulation's mean is from a limit, both named: see ``ds.hdica.distance``."""
+        return self[simulation].distance(self.dataset(limit), variable)
+
+    def findings(self) -> pd.DataFrame:
+        """What the analyses of the study find, with predictions and verdicts.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each finding, in the order of the report: ``analysis``, ``quantity``,
+            ``place``, ``value`` with its standard ``error``, ``predicted`` with its numerical
+            ``predicted_error``, ``verdict`` (``"agrees"``, ``"differs"``, ``"undecided"`` or empty
+            for what is not judged) and ``evidence``; then a column for each coordinate of the
+            places, such as ``tau``, ``n`` and ``t``.
+        """
+        from hdica.analysis.findings import frame
+
+        return frame(self._aggregate)
+
+    @cached_property
+    def _aggregate(self) -> xr.DataTree:
+        from hdica.analysis.aggregate import analysed
+
+        return analysed(self._tree)
+
+    @cached_property
+    def _panels(self) -> dict[str, Panel]:
+        from hdica.analysis.registry import analyses
+        from hdica.show.terms import speaking_of
+
+        with speaking_of(str(self._tree.attrs.get("system", ""))):
+            aggregate = self._aggregate
+            sections = [
+                (section, aggregate[one.name].to_dataset())
+                for one in analyses().values()
+                if one.name in aggregate
+                for section in one.sections
+            ]
+            ordered = sorted(sections, key=lambda pair: pair[0].rank)
+            panels = [panel for section, data in ordered for panel in section.draw(data)]
+        return {one.key: one for one in panels if not one.in_space}
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Figures of the report in reading order: name, and title."""
+        return {key: panel.title.plain for key, panel in self._panels.items()}
+
+    def plot(
+        self, figure: str | None = None, *, ax: Axes | None = None, legend: bool = True
     ) -> Axes:
-        """Curves in time with bands over seeds, and theory with the band that it predicts.
+        """Draw a figure of the report.
 
         Parameters
         ----------
-        limit
-            What :func:`hdica.limit` gives; where it has ``<variable>_sd``, the predicted band of
-            runs of that n, or of their mean, is drawn in grey.
-        variable
-            By default the first order parameter.
-        band, level
-            As of :meth:`Hdica.bands`.
-        points
-            At most so many grid points, chosen evenly.
+        figure
+            One of :attr:`figures`; by default the first, which answers the study's question.
         ax, legend
-            Axes to draw on, and whether they get a legend.
-        """
-        asked = {"limit": limit, "variable": variable, "band": band, "level": level}
-        return self._drawn("trajectories", ax, legend, {**asked, "points": points})
+            Axes to draw on (by default those of a new figure), and whether they get a legend.
 
-    def densities(
+        Raises
+        ------
+        HdicaError
+            If there is no such figure.
+        """
+        from hdica.errors import HdicaError, suggestion
+        from hdica.plots.canvas import drawn
+
+        known: dict[str, Any] = self._panels
+        name = next(iter(known), None) if figure is None else figure
+        if name is None or name not in known:
+            near = suggestion(figure, known, what="there")
+            raise HdicaError(f"figure = {figure!r} is not there ({near})")
+        return drawn(known[name], ax, legend)
+
+    def animate(
         self,
-        limit: xr.Dataset | None = None,
+        simulation: str | None = None,
+        limit: str | None = None,
         *,
-        snapshot: float | None = None,
         ax: Axes | None = None,
         legend: bool = True,
-    ) -> Axes:
-        """Densities of the entries at one time: histograms, with two standard errors, and limit.
+        **point: Any,
+    ) -> Animation:
+        """Densities over time, of a simulation and a limit that the study has: see ``ds.hdica``.
 
         Parameters
         ----------
-        limit
-            What :func:`hdica.limit` gives at the same snapshot.
-        snapshot
-            Time; the last by default.
+        simulation, limit
+            Names of methods; by default the first with histograms and the first with densities.
         ax, legend
-            Axes to draw on, and whether they get a legend.
+            Axes to draw on (by default those of a new figure), and whether they get a legend.
+        point
+            Values of swept parameters, as ``tau=0.05``, and ``n``.
+
+        Raises
+        ------
+        HdicaError
+            If there are no densities at two snapshots, or several points are left.
         """
-        return self._drawn("densities", ax, legend, {"limit": limit, "snapshot": snapshot})
+        from hdica.errors import HdicaError
 
-    def phase(
-        self,
-        x: str | None = None,
-        y: str | None = None,
-        *,
-        limit: xr.Dataset | None = None,
-        states: xr.Dataset | None = None,
-        critical: xr.Dataset | None = None,
-        show: Literal["overlap", "success", "decaying"] = "overlap",
-        success: float = 0.5,
-        variable: str | None = None,
-        n: int | None = None,
-        ax: Axes | None = None,
-        legend: bool = True,
-    ) -> Axes:
-        """A map over two swept parameters at the last time.
-
-        Parameters
-        ----------
-        x, y
-            The parameters; by default the first two, a start upwards.
-        limit, states, critical
-            What :func:`hdica.limit`, :func:`hdica.fixed_points` and :func:`hdica.critical` give:
-            states over ``x`` say where runs go, and their unstable ones and critical values are
-            drawn on top.
-        show
-            ``"overlap"``: mean size over seeds; ``"success"``: share of runs that learn;
-            ``"decaying"``: share still above ``success`` that do not.
-        success
-            Size above which a run may count as one that learns.
-        variable
-            By default the first order parameter.
-        n
-            By default the largest of the result.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
-        """
-        asked = {"x": x, "y": y, "limit": limit, "states": states, "critical": critical}
-        more = {"show": show, "success": success, "variable": variable, "n": n}
-        return self._drawn("phase", ax, legend, {**asked, **more})
-
-    def branches(
-        self,
-        x: str | None = None,
-        *,
-        critical: xr.Dataset | None = None,
-        runs: xr.Dataset | None = None,
-        variable: str | None = None,
-        ax: Axes | None = None,
-        legend: bool = True,
-    ) -> Axes:
-        """Steady states over a parameter: stable ones solid, unstable ones dashed.
-
-        Parameters
-        ----------
-        x
-            The parameter; by default the first that was swept.
-        critical
-            What :func:`hdica.critical` gives: branches then end where they do.
-        runs
-            What :func:`hdica.simulate` gives over the same parameter: where runs end.
-        variable
-            By default the first order parameter.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
-        """
-        asked = {"x": x, "critical": critical, "runs": runs, "variable": variable}
-        return self._drawn("branches", ax, legend, asked)
-
-    def critical(
-        self, x: str | None = None, *, ax: Axes | None = None, legend: bool = True
-    ) -> Axes:
-        """Critical values over another parameter, a line for each kind."""
-        return self._drawn("critical", ax, legend, {"x": x})
-
-    def potentials(
-        self, *, snapshot: float | None = None, ax: Axes | None = None, legend: bool = True
-    ) -> Axes:
-        """The effective potential at one time, the last by default; dots are minima."""
-        return self._drawn("potentials", ax, legend, {"snapshot": snapshot})
-
-    def dependence(
-        self,
-        x: str | None = None,
-        *,
-        limit: xr.Dataset | None = None,
-        variable: str | None = None,
-        ax: Axes | None = None,
-        legend: bool = True,
-    ) -> Axes:
-        """Last values over a parameter or n: means over seeds with two standard errors.
-
-        Parameters
-        ----------
-        x
-            The parameter, or ``"n"``; by default the first that was swept.
-        limit
-            What :func:`hdica.limit` gives over the same parameter.
-        variable
-            By default the first order parameter.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
-        """
-        asked = {"x": x, "limit": limit, "variable": variable}
-        return self._drawn("dependence", ax, legend, asked)
-
-    def escapes(
-        self,
-        limit: xr.Dataset | None = None,
-        *,
-        x: str | None = None,
-        event: Literal["first", "last"] = "first",
-        show: Literal["auto", "mean", "survival"] = "auto",
-        ax: Axes | None = None,
-        legend: bool = True,
-    ) -> Axes:
-        """Mean escape time over a parameter, or without one the share that has not escaped.
-
-        Parameters
-        ----------
-        limit
-            Theory: what ``escape_time`` gives.
-        x
-            The parameter; by default the first that was swept.
-        event
-            The escape of the first entry or of the last.
-        show
-            ``"mean"``, ``"survival"``, or what suits.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
-        """
-        asked = {"limit": limit, "x": x, "event": event, "show": show}
-        return self._drawn("escapes", ax, legend, asked)
+        dense = [name for name in self.methods if "density" in self._tree[name]]
+        able = [name for name in dense if "snapshot" in self._tree[name]["density"].dims]
+        runs = [name for name in able if "seed" in self._tree[name].dims]
+        curves = [name for name in able if name not in runs]
+        chosen = [
+            named or next(iter(known), "") for named, known in ((simulation, runs), (limit, curves))
+        ]
+        given = [self.dataset(name) for name in chosen if name]
+        if not given:
+            known = ", ".join(self.methods) or "none"
+            raise HdicaError(f"animate: no method keeps densities (there: {known})")
+        return given[0].hdica.animate(*given[1:], ax=ax, legend=legend, **point)

@@ -12,8 +12,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
 from hdica.errors import HdicaError, suggestion
+from hdica.report.animated import Animation, animated
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, above, columns, draw_on, legend_below
-from hdica.show.panel import Heat, Line, Panel, Points
+from hdica.show.panel import Film, Heat, Line, Panel, Points
 from hdica.show.words import OKABE_ITO
 
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
         return ax
     import matplotlib.pyplot as plt
 
-    ours = rcParams[MARK] == STYLE[MARK]
-    with nullcontext() if ours else style():
+    with _own_or_style():
         width, height = rcParams["figure.figsize"]
         figure = plt.figure(figsize=(width, height + above(panel)), layout="constrained")
         axes = figure.add_subplot()
@@ -94,6 +94,24 @@ def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
         if legend:
             legend_below(figure, axes)
     return axes
+
+
+def animated_on(film: Film, ax: Axes | None, legend: bool = True) -> Animation:
+    """A film on the given axes, or on those of a new figure of one column."""
+    if ax is not None:
+        made = Animation(film, ax)
+        if legend:
+            legend_on(ax)
+        return made
+    import matplotlib.pyplot as plt
+
+    with _own_or_style():
+        return animated(film, plt.figure(layout="constrained"), legend)
+
+
+def _own_or_style() -> AbstractContextManager[None]:
+    """The style that the reader has on, if it is this one, or else the column's."""
+    return nullcontext() if rcParams[MARK] == STYLE[MARK] else style()
 
 
 def legend_on(ax: Axes) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import xarray as xr
 from ruamel.yaml import YAML
 
+from hdica.analysis.account.account import sharing, table
 from hdica.analysis.findings import Summary, summary
 from hdica.analysis.reading import study
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
-from hdica.analysis.runs.runs import sharing, table
 from hdica.report import export, script
 from hdica.report.environment import source, template
 from hdica.report.explored import Explored, explored

@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 
 import hdica
-from hdica.analysis.phase.findings import findings
-from hdica.analysis.phase.theory import fate, states_of
+from hdica.analysis.phase.compute import fate, states_of
+from hdica.analysis.phase.figure import findings
 from hdica.show.finding import verdict_of
 from hdica.verdict.trend import falling
 from tests.analysis import toy

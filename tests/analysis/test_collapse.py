@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.collapse import RIGHT, WRONG, Powers
-from hdica.analysis.collapse.compute import findings, means, mirrored, shares
-from hdica.analysis.collapse.figure import collapse as panels
+from hdica.analysis.powers import RIGHT, WRONG, Powers
+from hdica.analysis.powers.collapse import findings, means, mirrored, panels, shares
 from hdica.errors import HdicaError
 from hdica.show.finding import verdict_of
 from hdica.show.panel import Line, Points

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 from pydantic import ValidationError
 
-from hdica.analysis.curves import Curves
-from hdica.analysis.curves.curves import curves, findings, half_way
-from hdica.analysis.curves.curves import panels as drawn
+from hdica.analysis.trajectories import Curves
+from hdica.analysis.trajectories.curves import curves, findings, half_way
+from hdica.analysis.trajectories.curves import panels as drawn
 from hdica.show.finding import Form
 from hdica.show.panel import Line, Points
 from tests.analysis import waves

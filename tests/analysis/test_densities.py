@@ -3,11 +3,11 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.condensing.condensing import condensing, notes
-from hdica.analysis.densities.densities import findings
-from hdica.analysis.densities.densities import panels as figure
-from hdica.analysis.runs.runs import notes as account
-from hdica.analysis.runs.runs import runs
+from hdica.analysis.account.account import condensing, runs
+from hdica.analysis.account.account import notes_of_condensing as notes
+from hdica.analysis.account.account import notes_of_runs as account
+from hdica.analysis.laws.densities import findings
+from hdica.analysis.laws.densities import panels as figure
 from hdica.ingredients.save import Save
 from hdica.systems.registry import systems
 from tests.analysis import bifurcation, laws, toy

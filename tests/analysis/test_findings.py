@@ -22,7 +22,7 @@ from hdica.status import DONE, PENDING
 from tests.analysis import bifurcation, escapes, laws, toy
 from tests.report.shown import plain
 
-CONVERGENCE = analyses()["convergence"].findings
+CONVERGENCE = analyses()["convergence"].answer.findings
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.flow.flow import findings
+from hdica.analysis.landscapes.landscapes import flow_findings as findings
 
 
 def states(q: list[float], stable: bool = True) -> xr.Dataset:

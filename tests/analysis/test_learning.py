@@ -2,9 +2,9 @@
 
 import pytest
 
+from hdica.analysis.account.account import learning
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import summary
-from hdica.analysis.learning.learning import learning
 from hdica.run.runner import run
 from hdica.status import PENDING
 from hdica.store.publish import publish

@@ -7,10 +7,9 @@ import pytest
 import xarray as xr
 from scipy import special, stats
 
-from hdica.analysis.phase.compute import _beside
-from hdica.analysis.phase.figure import lines
+from hdica.analysis.phase.compute import _exact_p
+from hdica.analysis.phase.figure import findings, lines
 from hdica.analysis.phase.figure import phase as panels
-from hdica.analysis.phase.findings import findings
 from hdica.show.panel import Line
 from tests.analysis import toy
 from tests.analysis.escapes import group
@@ -69,7 +68,7 @@ def test_a_right_law_agrees_and_one_shifted_by_half_a_width_differs() -> None:
 @pytest.mark.parametrize("p0", [0.0, 1e-4, 0.03, 0.4, 1.0])
 def test_p_values_are_those_of_the_exact_test(p0: float) -> None:
     hits = np.array([0, 1, 5, 12])
-    found, chance = _beside(hits, 12, np.full(4, p0))
+    found, chance = _exact_p(hits, 12, np.full(4, p0))
     wanted = [stats.binomtest(int(k), 12, p0).pvalue for k in hits]
     assert found == pytest.approx(wanted, rel=1e-9, abs=1e-15)
     every = [stats.binomtest(k, 12, p0).pvalue < 0.05 for k in range(13)]

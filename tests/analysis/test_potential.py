@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.potential.potential import findings
+from hdica.analysis.landscapes.landscapes import potential_findings as findings
 from hdica.show.finding import Finding
 from tests.analysis import laws, toy
 

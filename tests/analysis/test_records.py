@@ -17,12 +17,12 @@ import pytest
 import xarray as xr
 
 import hdica
-from hdica.analysis import manual, registry
+from hdica.analysis import registry
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import summary
-from hdica.analysis.reading import asked, settings_of
-from hdica.analysis.record import Analysis, Section
-from hdica.analysis.registry import analyses, asked_for, register
+from hdica.analysis.reading import requested, settings_of
+from hdica.analysis.record import Analysis, Answer, Section
+from hdica.analysis.registry import analyses, register, settings_classes
 from hdica.analysis.settings import Needs, Settings, Swept, needs_of
 from hdica.errors import HdicaError
 from hdica.report.page import panels, render
@@ -137,12 +137,12 @@ def test_an_answer_is_described_drawn_and_said(name: str) -> None:
     drawn = [section.draw(data) for section in analysis.sections]
     assert all(isinstance(panel, Panel) for found in drawn for panel in found)
     assert not analysis.sections or any(drawn)
-    assert analysis.findings or analysis.notes
-    notes = [] if analysis.notes is None else analysis.notes(data)
+    assert analysis.answer.findings or analysis.answer.notes
+    notes = [] if analysis.answer.notes is None else analysis.answer.notes(data)
     assert all(isinstance(text, str) for text in notes)
-    found = [] if analysis.findings is None else analysis.findings(data)
+    found = [] if analysis.answer.findings is None else analysis.answer.findings(data)
     found = [one for one in found if np.isfinite(one.value)]
-    assert found or notes or analysis.findings is None
+    assert found or notes or analysis.answer.findings is None
     with speaking_of(str(store.attrs["system"])):
         for group in grouped(found):
             assert not re.search(r"[{}]|  |\bnan\b|\d{12}", plain([sentence(group)])[0])
@@ -172,13 +172,13 @@ def _unfinished(store: xr.DataTree, method: str, share: float) -> xr.DataTree:
 
 def _shown(analysis: Analysis, store: xr.DataTree) -> tuple[list[str], set[str]]:
     """All that an analysis says of a store, with its captions, and what is said to differ."""
-    given = () if analysis.settings is None else (asked(store, analysis.name),)
+    given = () if analysis.settings is None else (requested(store, analysis.name),)
     data = analysis.compute(store, *given)
     if data is None:
         return [], set()
-    found = [] if analysis.findings is None else list(analysis.findings(data))
+    found = [] if analysis.answer.findings is None else list(analysis.answer.findings(data))
     found = [one for one in found if np.isfinite(one.value)]
-    out = [] if analysis.notes is None else list(analysis.notes(data))
+    out = [] if analysis.answer.notes is None else list(analysis.answer.notes(data))
     out += map(sentence, grouped(found))
     off = {
         f"{one.quantity.plain} {sorted(map(str, one.place.items()))}"
@@ -230,9 +230,9 @@ def test_a_section_that_draws_some_n_says_which_it_leaves_out(
         assert not known or known == every, name
 
 
-@pytest.mark.parametrize("name", list(asked_for()))
+@pytest.mark.parametrize("name", list(settings_classes()))
 def test_settings_say_what_they_are(name: str) -> None:
-    kind = asked_for()[name]
+    kind = settings_classes()[name]
     assert kind.__doc__
     for key, field in kind.model_fields.items():
         assert field.description, key
@@ -248,15 +248,16 @@ def test_settings_say_what_they_are(name: str) -> None:
 
 def test_reading_order_is_told_for_everything_that_is_shown() -> None:
     sections = [section for one in analyses().values() for section in one.sections]
-    ranks = [one.rank for one in analyses().values() if one.findings or one.notes]
+    answers = [one.answer for one in analyses().values()]
+    ranks = [one.rank for one in answers if one.findings or one.notes]
     assert len({section.rank for section in sections}) == len(sections)
     assert len({section.name for section in sections}) == len(sections)
     assert len(set(ranks)) == len(ranks)
 
 
 def test_the_manual_says_every_key() -> None:
-    table = manual.analyses_table()
-    for name, kind in asked_for().items():
+    table = registry.analyses_table()
+    for name, kind in settings_classes().items():
         row = next(line for line in table.splitlines() if line.startswith(f"| `{name}` |"))
         assert all(f"`{key}`: " in row for key in kind.model_fields)
 
@@ -292,7 +293,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Analysis:
         _ends,
         Ends,
         (Section("ends", "Where runs end", lambda data: [_panel()], 99),),
-        findings=lambda data: [Finding(words("the end"), {}, float(data["end"].mean()))],
+        Answer(findings=lambda data: [Finding(words("the end"), {}, float(data["end"].mean()))]),
     )
     known = analyses()
     monkeypatch.setitem(known, "ends", record)
@@ -339,7 +340,7 @@ def test_a_name_is_taken_by_one_analysis_only(ends: Analysis) -> None:
 def test_the_schema_of_a_study_has_every_analysis() -> None:
     schema = Study.model_json_schema()
     fields = schema["properties"]["analysis"]["properties"]
-    assert list(fields) == list(asked_for())
+    assert list(fields) == list(settings_classes())
     level = schema["$defs"]["Convergence"]["properties"]["level"]
     assert level["default"] == 0.01
     assert level["description"]

@@ -9,8 +9,8 @@ import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import summary
-from hdica.analysis.sphere.sphere import findings
-from hdica.analysis.sphere.sphere import panels as draw
+from hdica.analysis.pictures.sphere import findings
+from hdica.analysis.pictures.sphere import panels as draw
 from hdica.errors import HdicaError
 from hdica.report import printed
 from hdica.report.interactive import figure

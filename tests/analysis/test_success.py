@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from hdica.analysis.success.success import event, findings, panels
+from hdica.analysis.phase.success import event, findings, panels
 from hdica.errors import HdicaError
 from hdica.show.finding import Form
 from hdica.show.panel import Heat, Line, Points

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.support.support import findings
+from hdica.analysis.laws.support import findings
 from tests.analysis import laws, toy
 
 support = toy.computed("support")

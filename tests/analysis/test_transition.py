@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.transition.transition import findings
+from hdica.analysis.steady.transition import findings
 from hdica.show.finding import Finding, Form
 from tests.analysis import bifurcation, toy
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.trapping.trapping import findings, notes
+from hdica.analysis.landscapes.landscapes import trapping_findings as findings
+from hdica.analysis.landscapes.landscapes import trapping_notes as notes
 from hdica.show.terms import speaking_of
 from tests.analysis import escapes, toy
 from tests.report.shown import plain

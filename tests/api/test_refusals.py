@@ -199,7 +199,6 @@ NO_MISSPELLING = {
     "critical_curve", "only", "_check", "_check_batch", "animate", "_critical",
     "given_vector",  # what is allowed, but not here
     "_chosen",  # nothing was given
-    "_at", "chosen_time",  # numbers
 }  # fmt: skip
 """Functions whose refusals list what no word that was written is like."""
 

@@ -184,8 +184,9 @@ def test_critical_values_are_a_line_for_every_kind():
     }
     one = xr.Dataset(data, {"rho": [0.1, 0.2], "transition": [0, 1]}, about("critical"))
     ax = one.assign_attrs(parameter="tau").hdica.plot()
-    assert labels(ax) == ["fold", "transcritical"]
-    assert line(ax, "fold").get_ydata().tolist() == [0.3, 0.4]
+    assert labels(ax) == ["fold", "transcritical point"]
+    joined = [one for one in ax.lines if one.get_linestyle() == "-" and len(one.get_xdata()) == 2]
+    assert joined[0].get_ydata().tolist() == [0.3, 0.4]
     assert ax.get_xlabel() == "sparsity $\\rho$"
     assert ax.get_ylabel() == "$\\tau_\\mathrm{c}$"
 

@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.densities.densities import panels as densities
 from hdica.analysis.findings import frame
+from hdica.analysis.laws.densities import panels as densities
 from hdica.report.interactive import figure
 from hdica.report.page import panels, render
 from hdica.report.printed import draw

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from hdica.analysis.densities.densities import FILMS
+from hdica.analysis.laws.densities import FILMS
 from hdica.cli import call
 from hdica.report.drawn import write_aggregate
 from hdica.report.marks import is_figure

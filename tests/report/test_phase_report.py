@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.phase.figure import findings
 from hdica.analysis.phase.figure import phase as panels
-from hdica.analysis.phase.findings import findings
 from tests.analysis import shared, toy
 from tests.report.shown import plain
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.findings import frame
-from hdica.analysis.phase.findings import findings
+from hdica.analysis.phase.figure import findings
 from hdica.report.page import panels, render
 from tests.analysis import shared
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import hdica
 from hdica import OnlineICA, SparsePCA
-from hdica.analysis.choices.choices import choices
-from hdica.analysis.choices.choices import notes as sentences
+from hdica.analysis.account.account import choices
+from hdica.analysis.account.account import notes_of_choices as sentences
 from hdica.cli import app
 from hdica.systems.projected import assumed
 from hdica.systems.registry import systems

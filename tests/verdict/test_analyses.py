@@ -15,9 +15,9 @@ import xarray as xr
 from hdica.analysis.dependence.dependence import findings as of_means
 from hdica.analysis.dependence.dependence import with_verdicts
 from hdica.analysis.ensemble.compute import findings as of_passages
-from hdica.analysis.escape.findings import findings as of_escapes
-from hdica.analysis.exponents.exponents import findings as of_powers
-from hdica.analysis.phase.findings import findings as of_boundary
+from hdica.analysis.escape.figure import findings as of_escapes
+from hdica.analysis.phase.figure import findings as of_boundary
+from hdica.analysis.powers.exponents import findings as of_powers
 from hdica.show.finding import Finding, verdict_of
 from hdica.verdict.cells import CLEAR, CONTROL, LEVEL, WRONG
 from hdica.verdict.survival import CONTROL as OF_RATES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.exponents.exponents import findings, panels
+from hdica.analysis.powers.exponents import findings, panels
 from hdica.errors import HdicaError
 from hdica.show.finding import Form
 from hdica.show.panel import Line, Points

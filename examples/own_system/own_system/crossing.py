@@ -9,7 +9,7 @@ from pydantic import Field
 from hdica.analysis import reading, record, settings
 from hdica.show import finding, panel, words
 
-RUNS = settings.Needs(True, settings.looked_at, (settings.TIME,), found=True)
+RUNS = settings.Needs(True, settings.looked_at, (settings.TIME,), first=True)
 """A stochastic method that gives the variable over time."""
 
 
@@ -54,4 +54,4 @@ def findings(data: xr.Dataset) -> list[finding.Finding]:
 
 
 SHOWN = record.Section("crossing", "Crossing times", figure, 50)
-ANALYSIS = record.Analysis("crossing", compute, Crossing, (SHOWN,), 50, findings)
+ANALYSIS = record.Analysis("crossing", compute, Crossing, (SHOWN,), record.Answer(50, findings))

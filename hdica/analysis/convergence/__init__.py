@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     TIME,
     Band,
@@ -36,10 +36,10 @@ class Convergence(Settings):
 
 
 CONVERGENCE = Analysis(
-    name="convergence",
-    compute=lazy(__name__, "compute:convergence"),
-    settings=Convergence,
-    sections=(
+    "convergence",
+    lazy(__name__, "compute:convergence"),
+    Convergence,
+    (
         Section(
             "trajectories",
             "Trajectories and their limit",
@@ -50,6 +50,5 @@ CONVERGENCE = Analysis(
             "scaling", "Error against dimension", lazy(__name__, "figure:fluctuation_and_bias"), 15
         ),
     ),
-    rank=8,
-    findings=lazy(__name__, "compute:findings"),
+    answer=Answer(8, findings=lazy(__name__, "compute:findings")),
 )

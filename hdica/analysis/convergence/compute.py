@@ -8,20 +8,26 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.convergence import Convergence
-from hdica.analysis.describe import Cell, assembled, described, units_by
-from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
+from hdica.analysis.reading import (
+    Cell,
+    assembled,
+    comparisons_in,
+    described,
+    finished,
+    group,
+    optional,
+    over,
+    swept,
+    units_by,
+)
+from hdica.errors import HdicaError
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
 from hdica.verdict.cells import AGREES, UNDECIDED, Array, judged
 from hdica.verdict.ladder import Ladder, ladder, moments, pooled
-from hdica.verdict.powers import (
-    Exponent,
-    bias_exponent,
-    bias_p_values,
-    fluctuation_exponent,
-)
+from hdica.verdict.powers import Exponent, bias_exponent, bias_p_values, fluctuation_exponent
 from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
 from hdica.verdict.trajectory import Verdict, controlled, judge
 
@@ -67,6 +73,19 @@ LONG_NAMES = {
     "term_known": "1 where C is that of theory and not fitted",
     "limit_from_n": "n from which theory at order 1/n holds",
     "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
+}
+
+DISTANCE = {
+    "difference": "mean of {v} over seeds minus its limit",
+    "difference_error": "standard error of the mean of {v} and the limit's own error together",
+    "z": "difference over its error",
+    "sup_error": LONG_NAMES["sup_error"],
+    "sup_error_se": LONG_NAMES["sup_error_se"],
+    "sup_time": LONG_NAMES["sup_time"],
+    "mean": LONG_NAMES["mean"],
+    "se": "standard error of the mean of {v}",
+    "limit": LONG_NAMES["limit"],
+    "runs": "runs that are done",
 }
 
 HALF, RIVAL = 1 / 2, 1 / 6
@@ -130,8 +149,8 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     limits
         ``limit`` with its ``error`` and ``sd``, as :func:`limits_of` gives them.
     """
-    found = moments(values)
-    mean, sd, se = found["mean"], found["sd"], found["se"]
+    result = moments(values)
+    mean, sd, se = result["mean"], result["sd"], result["se"]
     difference = mean - limits["limit"]
     total = np.sqrt(se**2 + limits["error"].fillna(0.0) ** 2)
     size = abs(difference)
@@ -150,9 +169,28 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
             "sup_time": size["time"].isel(time=worst).where(some).drop_vars("time"),
             "rms_sd": np.sqrt((sd**2).mean("time")),
             "rms_sd_predicted": np.sqrt((limits["sd"] ** 2).mean("time") / values["n"]),
-            "count": found["count"],
+            "count": result["count"],
         }
     ).transpose(*swept(values), "n", "time", missing_dims="ignore")
+
+
+def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
+    """The mean over seeds minus the limit, with the errors of both.
+
+    As :func:`against_limit`, of runs that may have one n, as a coordinate, or none.
+    """
+    for dim in set(values.dims) & set(limits["limit"].dims):
+        if not values.indexes[dim].isin(limits["limit"].indexes[dim]).all():
+            raise HdicaError(f"limit: it is not there at every {dim} of the runs")
+    single = "n" not in values.dims
+    if single:
+        values = values.expand_dims(n=[values["n"].item() if "n" in values.coords else np.nan])
+    out = against_limit(values.reset_coords(drop=True), limits)
+    if single:
+        out = out.isel(n=0, drop=bool(np.isnan(out["n"].values[0])))
+    error = np.sqrt(out["se"] ** 2 + limits["error"].fillna(0.0) ** 2)
+    out = out.assign(difference_error=error, limit=limits["limit"]).rename(count="runs")
+    return out[list(DISTANCE)]
 
 
 def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dataset:
@@ -165,11 +203,11 @@ def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dat
         for k in ("limit", "error", "control", "bias", "from_n")
     ]
     n = runs["n"].values.astype(float)
-    found = [
+    cells = [
         _point(runs.values[i], n, [curve[i] for curve in curves], level)
         for i in np.ndindex(runs.shape[: len(grid)])
     ]
-    return assembled(found, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
+    return assembled(cells, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
 
 
 def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
@@ -195,17 +233,17 @@ def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
     }
 
 
-def exponent(name: str, found: Exponent) -> Cell:
+def exponent(name: str, fit: Exponent) -> Cell:
     """A fitted exponent with its interval as variables."""
-    values = {f"{name}_{k}": ((), float(value)) for k, value in vars(found).items()}
+    values = {f"{name}_{k}": ((), float(value)) for k, value in vars(fit).items()}
     return {name: values.pop(f"{name}_value"), **values}
 
 
-def _verdict(found: Verdict) -> Cell:
+def _verdict(verdict: Verdict) -> Cell:
     plain = ("control_rejected", "term_known", "n_count")
     return {
         name: (("time",) * np.ndim(value), float(value) if name in plain else value)
-        for name, value in vars(found).items()
+        for name, value in vars(verdict).items()
     }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import stats
 
+from hdica.analysis.steady.figure import once
 from hdica.show.choose import MOST, Point, banded, evenly, grouped, selected, shown, spread
 from hdica.show.marks import (
     GREY,
@@ -17,6 +20,7 @@ from hdica.show.marks import (
     against_n,
     color_of,
     guide,
+    known,
     methods_of,
     over_n,
     positive,
@@ -24,15 +28,18 @@ from hdica.show.marks import (
 from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import starts
 from hdica.show.words import (
+    EMPTY,
     Text,
     clock,
     count,
+    leading,
     limit_name,
     measured,
     method_name,
     number,
     of_n,
     place,
+    plural,
     symbol,
     value_of,
     words,
@@ -153,20 +160,93 @@ def _at(data: xr.Dataset, point: Point, n: int) -> tuple[Array, Array, NDArray[n
     return limit + np.nan_to_num(bias) / n, sd / np.sqrt(n), np.asarray(least > n)
 
 
-def edges(data: xr.Dataset, members: Sequence[Point], drawn: dict[int, str]) -> list[Line]:
+def edges(
+    data: xr.Dataset, members: Sequence[Point], drawn: Mapping[int, str], label: Text | None = None
+) -> list[Line]:
     """Edges of the bands in which runs lie at order 1/n, of ``drawn`` n in their colours.
 
     Near an unstable state runs part or linger and are not normal: there a band ends.
     """
     time, out = data["time"].values.astype(float), list[Line]()
+    label = label or words("by theory")
     for n, color in drawn.items():
         for point in members:
             center, sd, wrong = _at(data, point, n)
             size = np.where(wrong, np.nan, data.attrs["band"] * sd)
             if np.isfinite(size).any():
                 for edge in (center - size, center + size):
-                    out.append(Line(time, edge, words("by theory"), color, "dot", listed=not out))
+                    out.append(Line(time, edge, label, color, "dot", listed=not out))
     return out
+
+
+def together(data: xr.Dataset, limits: xr.Dataset | None, most: int = MOST) -> Panel:
+    """Curves of some grid points and n on one set of axes, with what theory predicts of them.
+
+    ``data`` has ``middle`` and, of seeds, ``low``, ``high`` and ``runs``, as
+    :func:`hdica.analysis.ensemble.passages.bands` gives them; its attributes are ``variable``,
+    ``method``, and ``of`` and ``level`` of the bands. ``limits`` are ``limit``, ``limit_sd`` and
+    their companions, at times of their own, with the attribute ``limit_method``.
+    """
+    cells = shown(data, [str(d) for d in data["middle"].dims if d != "time"], most)
+    looks = [color_of(i, len(cells)) for i in range(len(cells))]
+    seeds = "runs" in data
+    if len(cells) == 1 and not seeds:
+        looks = ["ink"]
+    lines = known([_curve(data, *one) for one in zip(cells, looks, strict=True)])
+    shaded = banded(range(len(lines)))
+    runs = [
+        line if k in shaded else replace(line, low=None, high=None) for k, line in enumerate(lines)
+    ]
+    theory: list[Item] = []
+    if limits is not None:
+        for cell, color in zip(cells, looks if len(cells) > 1 else ["ink"], strict=True):
+            theory += _predicted(data.sel(cell), limits, cell, color) if seeds else []
+        curves: dict[bytes, Line] = {}
+        for line in _limits(limits, cells):
+            curves.setdefault(line.y.tobytes(), line)  # points may share it
+        theory += curves.values()
+    title = _what(data) if seeds else EMPTY
+    if seeds and len(shaded) < len(lines):
+        title += " (first and last curve)"
+    x, y = clock(data["time"].attrs), measured(str(data.attrs["variable"]))
+    return Panel("trajectories", title, x, y, tuple(once([*runs, *theory])))
+
+
+def _what(data: xr.Dataset) -> Text:
+    """What lines and bands are, and of how many runs."""
+    counts, level = np.unique(data["runs"].values), float(data.attrs["level"])
+    runs = f"up to {count(counts[-1])} runs" if len(counts) > 1 else plural(int(counts[-1]), "run")
+    if counts[-1] < 2:
+        return words(runs)
+    percent = f"{number(100 * level)} %"
+    if data.attrs["of"] == "mean":
+        return words(f"mean of {runs}, band: its {percent} interval")
+    few = counts[-1] * (1 - level) / 2 < 1  # for such quantiles
+    return words(f"median of {runs}, band: " + ("their range" if few else f"{percent} of them"))
+
+
+def _curve(data: xr.Dataset, cell: Point, color: str) -> Line:
+    """The middle of the runs at a point, or the one curve that is there, with its band."""
+    here, point = data.sel(cell), {k: v for k, v in cell.items() if k != "n"}
+    low, high = (here[k].values if k in here else None for k in ("low", "high"))
+    label = place(point)
+    if "n" in here.coords and ("n" in cell or not label):
+        label = leading(point) + of_n(float(here["n"]))
+    label = label or method_name(data.attrs["method"])
+    time = here["time"].values.astype(float)
+    return Line(time, here["middle"].values, label, color, low=low, high=high, bold=True)
+
+
+def _predicted(here: xr.Dataset, limits: xr.Dataset, cell: Point, color: str) -> list[Line]:
+    """Edges of the band of single runs, or of their mean, by the central limit theorem."""
+    if "n" not in here.coords:
+        return []
+    level = float(here.attrs["level"])
+    score, of = float(stats.norm.isf((1 - level) / 2)), "of runs"
+    if here.attrs["of"] == "mean":
+        score, of = score / np.sqrt(max(float(here["runs"].max()), 1.0)), "interval"
+    label = words(f"predicted {number(100 * level)} % {of}")
+    return edges(limits.assign_attrs(band=score), [cell], {int(here["n"]): color}, label)
 
 
 def of_theory(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) -> str:

@@ -1,14 +1,14 @@
-"""How a quantity depends on a swept parameter, beside theory: settings and record."""
+"""How a quantity depends on a swept parameter: settings and records."""
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     ALONE,
     TIME,
@@ -38,6 +38,8 @@ def bound(text: str) -> tuple[str, float]:
 
 class Dependence(Settings):
     """How a quantity depends on a swept parameter, as a mean over seeds beside theory."""
+
+    suits: ClassVar = lazy(__name__, "dependence:suits")
 
     simulation: Annotated[Methods, Needs(True, looked_at, (ALONE, TIME))] = Field(
         min_length=1, description="stochastic methods, at the last time"
@@ -113,19 +115,23 @@ class Dependence(Settings):
         """What theory has for them, in their order, of all or of the first."""
         return self.predicted or self.outputs
 
-    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names."""
         return self.of_theory if key == "theory" else self.outputs
 
 
 DEPENDENCE = Analysis(
-    name="dependence",
-    compute=lazy(__name__, "dependence:dependence"),
-    settings=Dependence,
-    sections=(
-        Section("dependence", "Along a parameter", lazy(__name__, "dependence:panels"), 3.4),
-    ),
-    rank=3.4,
-    findings=lazy(__name__, "dependence:findings"),
-    suits=lazy(__name__, "dependence:suits"),
+    "dependence",
+    lazy(__name__, "dependence:dependence"),
+    Dependence,
+    (Section("dependence", "Along a parameter", lazy(__name__, "dependence:panels"), 3.4),),
+    answer=Answer(3.4, findings=lazy(__name__, "dependence:findings")),
+)
+
+
+SLOPES = Analysis(
+    "slopes",
+    lazy(__name__, "slopes:slopes"),
+    sections=(Section("slopes", "Change along a parameter", lazy(__name__, "slopes:panels"), 7),),
+    answer=Answer(7, findings=lazy(__name__, "slopes:findings")),
 )

@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.dependence import BOUNDS, Dependence, bound
-from hdica.analysis.describe import described
 from hdica.analysis.reading import (
     at_end,
     check_numbers,
     control,
+    described,
     grid_of,
     group,
     numeric,
@@ -82,7 +82,8 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     if x is None:
         return None
     for data in groups.values():
-        check_numbers(data, x, "analysis.dependence.over")
+        if x != "n":  # which no study sweeps, and a plot may have on its axis
+            check_numbers(data, x, "analysis.dependence.over")
         for name in settings.where:
             check_numbers(data, name, "analysis.dependence.where")
     theory = group(tree, settings.theory) if settings.theory else None
@@ -108,7 +109,9 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
         sign, number = bound(text)
         claimed = claimed & BOUNDS[sign](out[name], number)
     largest = abs(out["predicted"]).max([d for d in means.dims if d != "output"])
-    last = out["n"] == out["n"].max() if "n" in out.dims else xr.DataArray(True)
+    last = xr.DataArray(True)
+    if "n" in out.dims and out.attrs["over"] != "n":
+        last = out["n"] == out["n"].max()
     claimed, last, margin, seeds, output = (
         one.broadcast_like(means).transpose(*means.dims)
         for one in (claimed, last, control * largest, out["seeds"], out["output"])
@@ -139,13 +142,15 @@ def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence
     """All outputs of one method, over ``output``."""
     parts = []
     for output, of_theory in zip_longest(settings.outputs, settings.of_theory):
-        part = student(at_end(data, output))
+        values = at_end(data, output)
+        part = student(values if "seed" in values.dims else values.expand_dims("seed"))
         prediction = None if theory is None or not of_theory else at_end(theory, of_theory)
         part["predicted"] = predicted_like(prediction, part["mean"])
         part["difference"] = part["mean"] - part["predicted"]
         parts.append(part)
-    found = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))
-    return found.assign(diverged=(data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True))
+    out = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))
+    lost = (data["status"] >= DIVERGED).sum([d for d in data["status"].dims if d == "seed"])
+    return out.assign(diverged=lost.reset_coords(drop=True))
 
 
 def predicted_like(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataArray:
@@ -262,8 +267,8 @@ def _extremes(cut: xr.Dataset) -> list[Finding]:
     quantity = _mean(cut)
     for k, name in enumerate(conditions):
         quantity += (" and " if k else " for each ") + symbol(name)
-    found = [_extreme(cut, one, quantity, form) for one in points(cut, conditions)]
-    known = [one for one in found if one is not None]
+    extremes = [_extreme(cut, one, quantity, form) for one in points(cut, conditions)]
+    known = [one for one in extremes if one is not None]
     return sorted(known, key=lambda one: one.value, reverse=form is Form.LARGEST)
 
 
@@ -310,7 +315,7 @@ def _place(cut: xr.Dataset, point: Point, beside: Point) -> str:
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """For every output its means, and where there is theory their difference to it."""
-    here, out = at_last_n(data), []
+    here, out = data if data.attrs["over"] == "n" else at_last_n(data), []
     for output in map(str, data["output"].values):
         cut = here.sel(output=output)
         if bool(cut["mean"].notnull().any()):
@@ -340,15 +345,20 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     lines: dict[tuple[bytes, bytes], Line] = {}
     for k, (label, here) in enumerate(drawn):
         color = color_of(k, len(drawn))
-        items += bars(at, [here[name].values for name in ("mean", "low", "high")], label, color)
+        joined_ = not bool(here["se"].notnull().any())
+        ends = [here[name].values for name in ("mean", "low", "high")]
+        items += bars(at, ends, label, color, joined=joined_)
         line = here["predicted"].dropna(x)
         along = line[x].values.astype(float)
         if line.size > 1:  # methods with the same theory have one line
             theory = Line(along, line.values, "theory, " + label, color, listed=False)
             lines.setdefault((along.tobytes(), line.values.tobytes()), theory)
-    # Theory of no curve in particular is in ink.
-    shared = len(lines) == 1 and len(drawn) > 1
-    items += [replace(line, color="ink") if shared else line for line in lines.values()]
+    if len(lines) == 1:  # of no curve in particular
+        one = next(iter(lines.values()))
+        color = "ink" if len(drawn) > 1 else one.color
+        items.append(replace(one, label=words("theory"), color=color, listed=True))
+    else:
+        items += lines.values()
     # A file returns a list of one as its only entry.
     names, values = (np.atleast_1d(cut.attrs[key]) for key in ("level_names", "levels"))
     for name, value in zip(names, values, strict=True):
@@ -359,7 +369,7 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     return Panel(
         f"dependence_{output}",
         _beginning(output) + " against " + symbol(x),
-        axis(x),
+        words("dimension ") + symbol("n") if x == "n" else axis(x),
         "mean of " + symbol(output),
         lines_first(items),
         " ".join(caption),

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     ALONE,
     TIME,
@@ -63,8 +63,7 @@ class Ensemble(Settings):
         default=None, description="method that predicts when runs go below the crossings"
     )
     stages: Outputs = Field(
-        default=(),
-        description="outputs of times, one for each of the crossings",
+        default=(), description="outputs of times, one for each of the crossings"
     )
     within: float = Field(
         default=0.0,
@@ -88,8 +87,8 @@ class Ensemble(Settings):
         if len(set(self.crossings)) < len(self.crossings):
             raise HdicaError("crossings has a value twice, which is not allowed")
         if self.stages and len(self.stages) != len(self.crossings):
-            asked = f"{len(self.stages)} outputs, not {len(self.crossings)}"
-            raise HdicaError(f"stages has {asked} (one for each of the crossings)")
+            counts = f"{len(self.stages)} outputs, not {len(self.crossings)}"
+            raise HdicaError(f"stages has {counts} (one for each of the crossings)")
         return self
 
     def predictions(self) -> list[tuple[str, str]]:
@@ -99,7 +98,7 @@ class Ensemble(Settings):
         methods = self.theory * (many if len(self.theory) == 1 else 1)
         return list(zip(methods, outputs * (many if len(outputs) == 1 else 1), strict=True))
 
-    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names."""
         predicted = tuple(output for name, output in self.predictions() if name == method)
         taken = {"theory": predicted, "bound": self.terms, "times": self.stages}
@@ -107,10 +106,9 @@ class Ensemble(Settings):
 
 
 ENSEMBLE = Analysis(
-    name="ensemble",
-    compute=lazy(__name__, "compute:ensemble"),
-    settings=Ensemble,
-    sections=(Section("ensemble", "The ensemble in time", lazy(__name__, "figure:ensemble"), 4.6),),
-    rank=3.6,
-    findings=lazy(__name__, "compute:findings"),
+    "ensemble",
+    lazy(__name__, "compute:ensemble"),
+    Ensemble,
+    (Section("ensemble", "The ensemble in time", lazy(__name__, "figure:ensemble"), 4.6),),
+    answer=Answer(3.6, findings=lazy(__name__, "compute:findings")),
 )

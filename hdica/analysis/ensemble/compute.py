@@ -9,11 +9,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import Cell, assembled, described, interval_names
 from hdica.analysis.ensemble import Ensemble
 from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
 from hdica.analysis.ensemble.passages import LONG_TIMES, passages
-from hdica.analysis.reading import at_top, finished, group, over, swept
+from hdica.analysis.reading import (
+    Cell,
+    assembled,
+    at_top,
+    described,
+    finished,
+    group,
+    interval_names,
+    over,
+    swept,
+)
 from hdica.show.choose import Point, points, selected, spread
 from hdica.show.finding import Finding
 from hdica.show.words import (
@@ -107,11 +116,11 @@ def _moments(runs: Array) -> Cell:
     """Quantiles and mean over runs, shape (runs, times), at each time."""
     ordered, many = np.sort(runs, axis=0), len(runs)
     nothing = np.full(runs.shape[1:], np.nan)
-    found = [quantile(ordered, share) for share in SHARES]
-    middle = found[SHARES.index(0.5)]
+    quantiles = [quantile(ordered, share) for share in SHARES]
+    middle = quantiles[SHARES.index(0.5)]
     spread_out = runs.std(axis=0, ddof=1) if many > 1 else nothing
     return {
-        "quantile": (("share", "time"), np.stack([one.value for one in found])),
+        "quantile": (("share", "time"), np.stack([one.value for one in quantiles])),
         "median_low": (("time",), middle.low),
         "median_high": (("time",), middle.high),
         "median_se": (("time",), middle.error),
@@ -258,17 +267,18 @@ def _median(data: xr.Dataset) -> Text:
     return words("the median of ") + symbol(str(data.attrs["variable"]))
 
 
-def _judged(data: xr.Dataset, found: Sequence[Finding]) -> list[Finding]:
+def _judged(data: xr.Dataset, unjudged: Sequence[Finding]) -> list[Finding]:
     """Findings with verdicts on measured over predicted, which may miss 1 by what a study allows.
 
     The control misses it by twice as much, or by a tenth where nothing is allowed.
     """
     value, error, predicted = (
-        np.array([getattr(one, name) for one in found]) for name in ("value", "error", "predicted")
+        np.array([getattr(one, name) for one in unjudged])
+        for name in ("value", "error", "predicted")
     )
     usable = np.where(predicted != 0, predicted, np.nan)
     allowed = float(data.attrs.get("within", 0.0))
-    runs = np.array([float(selected(data["count"], dict(one.place))) for one in found])
+    runs = np.array([float(selected(data["count"], dict(one.place))) for one in unjudged])
     margin = 2 * allowed or CONTROL
     off, noise = value / usable - 1, error / abs(usable)
     each = judged(off, noise, margin, np.maximum(runs - 1, 1.0), allowed)
@@ -279,7 +289,7 @@ def _judged(data: xr.Dataset, found: Sequence[Finding]) -> list[Finding]:
     return [
         replace(one, verdict=str(verdict), evidence=str(why) if verdict else "", seeds=float(more))
         for one, verdict, why, more in zip(
-            found, each.verdict, evidence, each.seeds * runs, strict=True
+            unjudged, each.verdict, evidence, each.seeds * runs, strict=True
         )
     ]
 
@@ -321,7 +331,7 @@ def _ends(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     middle = last["quantile"].sel(share=0.5)
     known = _predicting(data)
     predicted = last["predicted"].isel(limit=known[0]) if known else xr.full_like(middle, np.nan)
-    found = [
+    ends = [
         Finding(
             _median(data),
             _place(data, cell, at_end=True),
@@ -331,7 +341,7 @@ def _ends(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         )
         for cell in cells
     ]
-    return _judged(data, found)
+    return _judged(data, ends)
 
 
 def _predicting(data: xr.Dataset) -> list[int]:

@@ -187,15 +187,15 @@ def _share(here: xr.Dataset, label: Text, color: str) -> list[Line]:
 
 def _predicted(here: xr.Dataset, lead: Text, color: str) -> list[Line]:
     """Upright lines at the times that theory has for one value."""
-    found = [(theory_name(name), at) for _, name, at in _curves(here, "predicted_passage", "limit")]
+    times = [(theory_name(name), at) for _, name, at in _curves(here, "predicted_passage", "limit")]
     stages = _curves(here, "stage_time", "stage")
-    found += [
+    times += [
         (symbol(name), at)
         for k, name, at in stages
         if here["stage_crossing"].values[k] == here["crossing"]
     ]
     return [
         upright(float(at), lead + name, color, DASHES[(1 + k) % 3])
-        for k, (name, at) in enumerate(found)
+        for k, (name, at) in enumerate(times)
         if np.isfinite(at)
     ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import ALONE, Level, Methods, Needs, Settings, SweptName
 from hdica.errors import HdicaError
 
@@ -18,6 +18,8 @@ LAWS = {"first": "survival", "last": "survival_last"}
 
 class Escape(Settings):
     """Escape times, the runs that end too early included, against theory."""
+
+    suits: ClassVar = lazy(__name__, "compute:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis, its values numbers")
     simulation: Annotated[Methods, Needs(True, lambda s: s.event, (ALONE,), n=True)] = Field(
@@ -39,11 +41,9 @@ class Escape(Settings):
 
 
 ESCAPE = Analysis(
-    name="escape",
-    compute=lazy(__name__, "compute:escape"),
-    settings=Escape,
-    sections=(Section("escape", "Escape times", lazy(__name__, "figure:escape"), 6),),
-    rank=4,
-    findings=lazy(__name__, "findings:findings"),
-    suits=lazy(__name__, "compute:suits"),
+    "escape",
+    lazy(__name__, "compute:escape"),
+    Escape,
+    (Section("escape", "Escape times", lazy(__name__, "figure:escape"), 6),),
+    answer=Answer(4, findings=lazy(__name__, "figure:findings")),
 )

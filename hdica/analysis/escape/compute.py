@@ -8,9 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import Cell, assembled, described, interval_names
 from hdica.analysis.escape import LAWS, MEANS, Escape
-from hdica.analysis.reading import check_numbers, finished, gives, grid_of, group, numeric, over
+from hdica.analysis.reading import (
+    Cell,
+    assembled,
+    check_numbers,
+    described,
+    finished,
+    gives,
+    grid_of,
+    group,
+    interval_names,
+    numeric,
+    over,
+)
 from hdica.analysis.settings import ALONE
 from hdica.errors import HdicaError
 from hdica.show.marks import positive
@@ -104,8 +115,8 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     parts = [_theory(limits, event, at)] if limits else []
     tests = 0
     if runs:
-        found = [_simulated(data, event, at) for data in runs.values()]
-        parts.append(over(found, "simulation", list(runs)))
+        simulated = [_simulated(data, event, at) for data in runs.values()]
+        parts.append(over(simulated, "simulation", list(runs)))
     if runs and limits:
         tested = [[_tested(d, t, event) for t in limits.values()] for d in runs.values()]
         tests = sum(None not in pair for row in tested for cells in row for pair in cells)
@@ -157,15 +168,16 @@ def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
     if runs is None:
         values = {"runs": 0, "escapes": 0, "exposure": 0.0}
         values |= dict.fromkeys(("longest", "exponential_p"), np.nan)
-        found = dict.fromkeys(("mean", "restricted", "median"), Estimate(np.nan, np.nan, np.nan))
+        nothing = Estimate(np.nan, np.nan, np.nan)
+        estimates = dict.fromkeys(("mean", "restricted", "median"), nothing)
     else:
         values = {"runs": runs.times.size, "escapes": runs.events, "exposure": runs.exposure}
         values |= {"longest": float(runs.times.max()), "exponential_p": exponential_p(runs)}
         mean = exponential_mean(runs) if constant else restricted_mean(runs)
         if not constant and runs.events < runs.times.size:
             mean = Estimate(np.inf, mean.low, np.inf)
-        found = {"mean": mean, "restricted": restricted_mean(runs), "median": _median(runs)}
-    for name, one in found.items():
+        estimates = {"mean": mean, "restricted": restricted_mean(runs), "median": _median(runs)}
+    for name, one in estimates.items():
         values |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
     return {name: ((), value) for name, value in values.items()}
 
@@ -258,9 +270,10 @@ def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any,
 
 def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
     """Tests of a simulation against a theory in every cell."""
-    found = [judge_escapes(runs, hazard, level) for runs, hazard in tested]
-    grid = [*grid_of(data), "n"]
-    cells: list[Cell] = [{name: ((), value) for name, value in vars(one).items()} for one in found]
+    grid, cells = [*grid_of(data), "n"], list[Cell]()
+    for runs, hazard in tested:
+        verdict = judge_escapes(runs, hazard, level)
+        cells.append({name: ((), value) for name, value in vars(verdict).items()})
     return assembled(cells, grid, {d: data[d].values for d in grid})
 
 

@@ -1,17 +1,21 @@
-"""Where learning stops, over two swept parameters: settings and record."""
+"""Where learning stops, and where runs succeed, over two swept parameters: settings and records."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import ALONE, TIME, Needs, Settings, SweptName, Variable, looked_at
+from hdica.errors import HdicaError
 
 
 class Phase(Settings):
     """Where learning stops, over two swept parameters."""
+
+    suits: ClassVar = lazy(__name__, "compute:suits")
 
     simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
         description="stochastic method"
@@ -30,11 +34,68 @@ class Phase(Settings):
 
 
 PHASE = Analysis(
-    name="phase",
-    compute=lazy(__name__, "compute:phase"),
-    settings=Phase,
-    sections=(Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
-    rank=3,
-    findings=lazy(__name__, "findings:findings"),
-    suits=lazy(__name__, "compute:suits"),
+    "phase",
+    lazy(__name__, "compute:phase"),
+    Phase,
+    (Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
+    answer=Answer(3, findings=lazy(__name__, "figure:findings")),
+)
+
+
+BOUND = r"<= *-?\d+(\.\d+)?"
+"""A law that bounds the boundary from above, as theorems on samples that suffice do."""
+
+
+class Success(Settings):
+    """Where runs succeed: the probability of an event over two swept parameters."""
+
+    simulation: Annotated[str, Needs(True, looked_at, (ALONE, TIME))] = Field(
+        description="stochastic method, at the last time"
+    )
+    x: SweptName = Field(description="swept parameter on the horizontal axis, positive numbers")
+    y: SweptName = Field(description="swept parameter on the vertical axis, positive numbers")
+    variable: Variable = ""
+    below: float | None = Field(
+        default=None, description="success is the variable at most this; or give above"
+    )
+    above: float | None = Field(
+        default=None, description="success is the variable at least this; or give below"
+    )
+
+    powers: dict[str, float | str] = Field(
+        default={},
+        description="powers of x that laws have for the boundary, by the laws' names; `<= 0` of a "
+        "law that says at most",
+    )
+
+    @field_validator("powers")
+    @classmethod
+    def _laws(cls, powers: dict[str, float | str]) -> dict[str, float | str]:
+        for name, power in powers.items():
+            if isinstance(power, str) and not re.fullmatch(BOUND, power):
+                allowed = "a number, or '<= 0' of a law that says at most"
+                raise HdicaError(f"{name} = {power!r} is not allowed ({allowed})")
+        return powers
+
+    @model_validator(mode="after")
+    def _one_event(self) -> Success:
+        if (self.below is None) == (self.above is None):
+            raise HdicaError("it needs below or above (exactly one)")
+        if self.x == self.y:
+            raise HdicaError(f"y = {self.y!r} is not allowed (it is x already)")
+        return self
+
+    def event(self, values: Any) -> Any:
+        """Where values are a success; NaN are none."""
+        if self.below is not None:
+            return values <= self.below
+        return values >= self.above
+
+
+SUCCESS = Analysis(
+    "success",
+    lazy(__name__, "success:success"),
+    Success,
+    (Section("success", "Where runs succeed", lazy(__name__, "success:panels"), 3.2),),
+    answer=Answer(3.2, findings=lazy(__name__, "success:findings")),
 )

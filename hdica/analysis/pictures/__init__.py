@@ -1,15 +1,16 @@
-"""Arrays over the pixels of a picture, such as filters, drawn as pictures: settings and record."""
+"""Filters as pictures, and a landscape on the circle or the sphere: settings and records."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.settings import Named, Needs, Settings, names
+from hdica.analysis.record import Analysis, Answer, Section, lazy
+from hdica.analysis.settings import FIXED_POINT, Named, Needs, Settings, names
 from hdica.errors import HdicaError
 from hdica.systems.system import System
 
@@ -51,12 +52,12 @@ class Shown(Settings):
 
     @field_validator("show")
     @classmethod
-    def _some(cls, found: tuple[str, ...]) -> tuple[str, ...]:
-        if not found or len(set(found)) < len(found):
+    def _some(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value or len(set(value)) < len(value):
             raise HdicaError(
-                f"show = {list(found)} is not allowed (at least one output, each only once)"
+                f"show = {list(value)} is not allowed (at least one output, each only once)"
             )
-        return found
+        return value
 
     def named(self, system: System | None) -> list[Named]:
         """The method, once for each output that is taken of it."""
@@ -67,10 +68,47 @@ class Shown(Settings):
 
 
 PICTURES = Analysis(
-    name="pictures",
-    compute=lazy(__name__, "pictures:pictures"),
-    settings=Shown,
-    sections=(Section("pictures", "Pictures", lazy(__name__, "pictures:panels"), 16.8),),
-    rank=13.8,
-    findings=lazy(__name__, "pictures:findings"),
+    "pictures",
+    lazy(__name__, "pictures:pictures"),
+    Shown,
+    (Section("pictures", "Pictures", lazy(__name__, "pictures:panels"), 16.8),),
+    answer=Answer(13.8, findings=lazy(__name__, "pictures:findings")),
+)
+
+
+BY_COMPONENT = ("fixed_point", "component")
+BY_ANGLE, BY_ANGLES = ("azimuth",), ("polar", "azimuth")
+JUDGED = ("stable", "unstable")
+"""Of a critical point: whether it is stable, and its number of unstable directions."""
+
+
+class Sphere(Settings):
+    """Landscape on the circle (d = 2) or the sphere (d = 3), and its critical points."""
+
+    states: Annotated[str, Needs(False, attrgetter("coordinates"), (BY_COMPONENT,))] = Field(
+        description="method that gives critical points with `stable` and `unstable`, the number of "
+        "unstable directions"
+    )
+    landscape: Annotated[str | None, Needs(False, attrgetter("value"), (BY_ANGLE, BY_ANGLES))] = (
+        Field(default=None, description="method that gives the objective in every direction")
+    )
+    coordinates: str = Field(description="output of states with the coordinates of each")
+    value: str = Field(
+        default="value", description="output of the landscape over azimuth, or polar and azimuth"
+    )
+
+    def named(self, system: System | None) -> list[Named]:
+        """Every method, that of critical points once for each output that is taken of it."""
+        out = super().named(system)
+        states = [one for one in out if one.key == "states"]  # none while it is left open
+        judged = [replace(one, output=o, dims=(FIXED_POINT,)) for one in states for o in JUDGED]
+        return [*out, *judged]
+
+
+SPHERE = Analysis(
+    "sphere",
+    lazy(__name__, "sphere:sphere"),
+    Sphere,
+    (Section("sphere", "The landscape", lazy(__name__, "sphere:panels"), 16.6),),
+    answer=Answer(13.6, findings=lazy(__name__, "sphere:findings")),
 )

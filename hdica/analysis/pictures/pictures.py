@@ -9,9 +9,8 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import described
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
-from hdica.analysis.reading import at_top, done, group, over
+from hdica.analysis.reading import at_top, described, done, group, over
 from hdica.show.choose import points, selected, selection_note, shown
 from hdica.show.finding import Finding
 from hdica.show.panel import Array, Panel, Pictures
@@ -51,8 +50,8 @@ def pictures(tree: xr.DataTree, settings: Shown) -> xr.Dataset:
     component. ``by`` and ``against`` are quartiles over all components and seeds.
     """
     data = group(tree, settings.method)
-    found = [_in_order(data, name, settings) for name in settings.show]
-    out = over(found, "shown", settings.show)
+    parts = [_in_order(data, name, settings) for name in settings.show]
+    out = over(parts, "shown", settings.show)
     meaning = [str(data[name].attrs.get("long_name", name)) for name in settings.show]
     out["meaning"] = ("shown", meaning)
     out.attrs = {"method": settings.method, "variable": settings.by or ""}

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.densities.densities import histogram_of, over_bins
+from hdica.analysis.laws.densities import histogram_of, over_bins
 from hdica.analysis.points.space import (
     DENSITY,
     TIMES,

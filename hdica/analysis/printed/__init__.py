@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import ALONE, TIME, Level, Named, Settings
 from hdica.inputs.place import relative
 from hdica.systems.system import System
@@ -48,18 +48,18 @@ class Printed(Settings):
         methods, out = () if system is None else system.methods, []
         known = [(output.name, output.dims) for m in methods for output in m.outputs_of()]
         for one in self.numbers.values():
-            found = sorted({dims for name, dims in known if name == one.variable})
-            dims = tuple(found) or (TIME, ALONE)  # of an average of entries
+            shapes = sorted({dims for name, dims in known if name == one.variable})
+            dims = tuple(shapes) or (TIME, ALONE)  # of an average of entries
             out.append(Named("numbers", one.method, None, one.variable, dims))
         return out
 
 
 PRINTED = Analysis(
-    name="printed",
-    compute=lazy(__name__, "printed:printed"),
-    settings=Printed,
-    sections=(Section("printed", "Reference numbers", lazy(__name__, "printed:panels"), 0.5),),
-    rank=17.5,
-    findings=lazy(__name__, "printed:findings"),
-    notes=lazy(__name__, "printed:notes"),
+    "printed",
+    lazy(__name__, "printed:printed"),
+    Printed,
+    (Section("printed", "Reference numbers", lazy(__name__, "printed:panels"), 0.5),),
+    answer=Answer(
+        17.5, findings=lazy(__name__, "printed:findings"), notes=lazy(__name__, "printed:notes")
+    ),
 )

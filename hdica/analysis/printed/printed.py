@@ -11,9 +11,8 @@ import xarray as xr
 from markupsafe import Markup, escape
 from scipy import stats
 
-from hdica.analysis.describe import described
 from hdica.analysis.printed import Place, Printed
-from hdica.analysis.reading import finished, group
+from hdica.analysis.reading import described, finished, group
 from hdica.errors import HdicaError, suggestion
 from hdica.inputs.place import digest, place
 from hdica.inputs.reference import load_reference

@@ -1,12 +1,12 @@
-"""Steady states over one parameter, and where simulations end: settings and record."""
+"""Steady states over one parameter, ends of simulations, critical values: settings and records."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     BRANCH_POINT,
     BY_TRANSITION,
@@ -25,6 +25,8 @@ from hdica.errors import HdicaError
 
 class Steady(Settings):
     """Steady states of the limit and of simulations over one swept parameter."""
+
+    suits: ClassVar = lazy(__name__, "compute:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis")
     limits: Annotated[Methods, Needs(False, looked_at, (FIXED_POINT, TIME))] = Field(
@@ -54,11 +56,29 @@ class Steady(Settings):
 
 
 STEADY = Analysis(
-    name="steady",
-    compute=lazy(__name__, "compute:steady"),
-    settings=Steady,
-    sections=(Section("steady", "Steady states", lazy(__name__, "figure:steady"), 1),),
-    rank=1,
-    findings=lazy(__name__, "compute:findings"),
-    suits=lazy(__name__, "compute:suits"),
+    "steady",
+    lazy(__name__, "compute:steady"),
+    Steady,
+    (Section("steady", "Steady states", lazy(__name__, "figure:steady"), 1),),
+    answer=Answer(1, findings=lazy(__name__, "compute:findings")),
+)
+
+
+class Transition(Settings):
+    """Where steady states appear or vanish, over one swept parameter."""
+
+    suits: ClassVar = lazy(__name__, "transition:suits")
+
+    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    critical: Annotated[str, Needs(False, "value", (BY_TRANSITION,), first=True)] = Field(
+        default="", description="method that gives transitions"
+    )
+
+
+TRANSITION = Analysis(
+    "transition",
+    lazy(__name__, "transition:transition"),
+    Transition,
+    (Section("transition", "Transitions", lazy(__name__, "transition:panels"), 2),),
+    answer=Answer(2, findings=lazy(__name__, "transition:findings")),
 )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 Array = NDArray[np.float64]
 Pairs = list[tuple[float, float]]
@@ -52,15 +55,15 @@ class Branches:
 
         Linear between points of a branch that are both stable.
         """
-        v, found = self.value, []
+        v, states = self.value, list[tuple[float, float]]()
         inner = (np.diff(self.branch) == 0) & self.stable[1:] & self.stable[:-1]
         low, high = np.minimum(v[1:], v[:-1]), np.maximum(v[1:], v[:-1])
         for k in np.flatnonzero(inner & (low <= value) & (value <= high)):
             width = v[k + 1] - v[k]
             share = (value - v[k]) / width if width else 0.0
             q = self.q[k] + share * (self.q[k + 1] - self.q[k])
-            found.append((float(q), float(self.kind[k if share < 0.5 else k + 1])))
-        return distinct(found)
+            states.append((float(q), float(self.kind[k if share < 0.5 else k + 1])))
+        return distinct(states)
 
     def bistable(self, transitions: Array) -> Pairs:
         """Ranges of the parameter with several stable states; ends are put on near transitions."""
@@ -90,3 +93,88 @@ def _snapped(end: float, transitions: Array) -> float:
     """The transition next to an end, or the end itself."""
     near = transitions[np.abs(transitions - end) <= SNAP * abs(end)]
     return float(near[np.abs(near - end).argmin()]) if len(near) else end
+
+
+@dataclass(frozen=True)
+class Track:
+    """A branch of equal stability and kind.
+
+    Parameters
+    ----------
+    x, q
+        Parameter, increasing, and size of the state.
+    stable, kind
+        Of all its states.
+    before, after
+        The values of the parameter next to its ends at which it is not there; infinite at an end of
+        the range.
+    """
+
+    x: tuple[float, ...]
+    q: tuple[float, ...]
+    stable: bool
+    kind: int
+    before: float
+    after: float
+
+
+def tracks(x: Array, q: Array, stable: Array, kind: Array) -> list[Track]:
+    """Branches of states of shape (values, states), NaN where there are fewer.
+
+    From one value to the next states of equal stability and kind are joined so that the changes of
+    size add up to the least. Images of each other under a change of sign are one.
+    """
+    order = np.argsort(x)
+    labels = sorted({(bool(s > 0.5), int(k)) for s, k in zip(stable.flat, kind.flat, strict=True)
+                     if np.isfinite(s) and np.isfinite(k)})  # fmt: skip
+    out: list[Track] = []
+    for label in labels:
+        own = np.isfinite(q) & ((stable > 0.5) == label[0]) & (kind == label[1])
+        sizes = [distinct([(size, 0.0) for size in q[i][own[i]].tolist()]) for i in order]
+        rows = [[size for size, _ in one] for one in sizes]
+        out += _joined(x[order], rows, label)
+    return out
+
+
+def _joined(x: Array, rows: Sequence[list[float]], label: tuple[bool, int]) -> list[Track]:
+    """Tracks through the states of one label."""
+    going: list[Track] = []
+    over: list[Track] = []
+    for i, row in enumerate(rows):
+        here, before = float(x[i]), float(x[i - 1]) if i else -np.inf
+        cost = np.abs(np.subtract.outer([t.q[-1] for t in going], row))
+        pairs = dict(zip(*(k.tolist() for k in linear_sum_assignment(cost)), strict=True))
+        goes_on = [
+            replace(t, x=(*t.x, here), q=(*t.q, row[pairs[k]]))
+            for k, t in enumerate(going)
+            if k in pairs
+        ]
+        over += [replace(t, after=here) for k, t in enumerate(going) if k not in pairs]
+        new = [q for k, q in enumerate(row) if k not in pairs.values()]
+        going = goes_on + [Track((here,), (q,), *label, before, np.inf) for q in new]
+    return over + going
+
+
+def closed(every: Sequence[Track], value: Array, q: Array) -> list[Track]:
+    """The same with each end inside the range put on the transition at which it is.
+
+    That is the one between the last value with the branch and the next without it, of several the
+    one of the nearest size.
+    """
+    out = []
+    for one in every:
+        begin = _nearest(one.before, one.x[0], one.q[0], value, q)
+        end = _nearest(one.x[-1], one.after, one.q[-1], value, q)
+        points = [*begin, *zip(one.x, one.q, strict=True), *end]
+        x, sizes = zip(*points, strict=True)
+        out.append(replace(one, x=x, q=sizes))
+    return out
+
+
+def _nearest(low: float, high: float, at: float, value: Array, q: Array) -> Pairs:
+    """The transition between two finite values whose size is the nearest; none without any."""
+    inside = np.flatnonzero((value >= low) & (value <= high) & np.isfinite(q))
+    if not inside.size or not np.isfinite([low, high]).all():
+        return []
+    k = inside[np.abs(q[inside] - at).argmin()]
+    return [(float(value[k]), float(q[k]))]

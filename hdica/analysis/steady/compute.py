@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import described
 from hdica.analysis.reading import (
     at_end,
     check_swept,
     control,
+    described,
     finished,
     group,
     numeric,
@@ -107,8 +107,8 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
         groups = [group(tree, name) for name in simulations]
         for data in groups:
             check_swept(data, x, "analysis.steady.x")
-        found = [_end(data, variable) for data in groups]
-        out = _merged([out, over(found, "simulation", simulations, ["count"])])
+        ends = [_end(data, variable) for data in groups]
+        out = _merged([out, over(ends, "simulation", simulations, ["count"])])
     if x in out.dims and out[x].dtype.kind not in "fiu":
         raise HdicaError(f"analysis.steady.x = {x!r} is not allowed (its values must be numbers)")
     out = _merged([out, _states(out, x)])
@@ -145,15 +145,15 @@ def _theory(tree: xr.DataTree, settings: Steady) -> list[xr.Dataset]:
         out.append(named_by("branch", group(tree, settings.branches), names))
     if settings.critical:
         data = group(tree, settings.critical)
-        found = named_by("transition", data, ["value", variable, "error", "kind"])
-        out.append(found.assign(transition_done=(data["status"] == DONE).astype(float)))
+        part = named_by("transition", data, ["value", variable, "error", "kind"])
+        out.append(part.assign(transition_done=(data["status"] == DONE).astype(float)))
     return out
 
 
 def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
     """Where the runs of one method end."""
-    found = moments(abs(at_end(data, variable)))
-    out = found[["count"]].assign(overlap=found["mean"], overlap_se=found["se"])
+    result = moments(abs(at_end(data, variable)))
+    out = result[["count"]].assign(overlap=result["mean"], overlap_se=result["se"])
     if "largest" in data:
         share = moments(at_end(data, "largest"))
         out = out.assign(largest=share["mean"], largest_se=share["se"])
@@ -162,19 +162,19 @@ def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
 
 def _states(out: xr.Dataset, x: str) -> xr.Dataset:
     """Stable states at every swept value of x, and the ranges with several of them."""
-    found: dict[str, xr.DataArray] = {}
+    lists: dict[str, xr.DataArray] = {}
     if "fixed_Q" in out and x in out["fixed_Q"].dims:
         q = abs(out["fixed_Q"])
         kind = out["fixed_kind"].fillna(0.0) if "fixed_kind" in out else xr.zeros_like(q)
-        found |= _listed(STATES, _stable_of, q, kind, out["fixed_stable"])
+        lists |= _listed(STATES, _stable_of, q, kind, out["fixed_stable"])
     if "branch_Q" in out:
         curves = [out[name] for name in BRANCH]
         known = out.get("transition_value", xr.DataArray([np.nan], dims="transition"))
-        found |= _listed(RANGES, lambda *c: Branches(*c[:-1]).bistable(c[-1]), *curves, known)
-        if "state" not in found and x in out.dims:
+        lists |= _listed(RANGES, lambda *c: Branches(*c[:-1]).bistable(c[-1]), *curves, known)
+        if "state" not in lists and x in out.dims:
             columns = *curves, out[x].astype(float)
-            found |= _listed(STATES, lambda *c: Branches(*c[:-1]).stable_at(c[-1]), *columns)
-    return xr.Dataset(found)
+            lists |= _listed(STATES, lambda *c: Branches(*c[:-1]).stable_at(c[-1]), *columns)
+    return xr.Dataset(lists)
 
 
 def _stable_of(q: Array, kind: Array, stable: Array) -> Pairs:
@@ -197,10 +197,10 @@ def _listed(
 
     own = [[d for d in one.dims if d in NUMBERED] for one in columns]
     kept = [[dim, "pair"]]
-    found = xr.apply_ufunc(
+    arrays = xr.apply_ufunc(
         padded, *columns, input_core_dims=own, output_core_dims=kept, vectorize=True
     )
-    return {name: found.isel(pair=k) for k, name in enumerate(names)}
+    return {name: arrays.isel(pair=k) for k, name in enumerate(names)}
 
 
 def _nearest(out: xr.Dataset) -> xr.Dataset:
@@ -210,12 +210,12 @@ def _nearest(out: xr.Dataset) -> xr.Dataset:
     best = gap.fillna(np.inf).argmin("stable_state")
     allowed = ERRORS * out["overlap_se"].fillna(0.0) + ALLOWANCE / np.sqrt(out["n"])
     states = out[["state", "state_kind"]].broadcast_like(gap).isel(stable_state=best).where(known)
-    found = states.rename(state="nearest", state_kind="nearest_kind")
-    found["on_branch"] = (gap.min("stable_state") <= allowed).astype(float).where(known)
+    result = states.rename(state="nearest", state_kind="nearest_kind")
+    result["on_branch"] = (gap.min("stable_state") <= allowed).astype(float).where(known)
     if "limit_end" in out:
         beside = (abs(out["overlap"] - out["limit_end"]) <= allowed).any("limit")
-        found["on_limit"] = beside.astype(float).where(known)
-    return found.drop_vars("stable_state", errors="ignore")
+        result["on_limit"] = beside.astype(float).where(known)
+    return result.drop_vars("stable_state", errors="ignore")
 
 
 def extra_dims(data: xr.Dataset) -> list[str]:
@@ -374,6 +374,6 @@ def suits(tree: xr.DataTree) -> dict[str, Any] | None:
     simulation = offered(tree, Role.SIMULATION, TIME, n=True)
     if not x or (simulation and len(numeric(tree, simulation)) > 1):
         return None
-    found: dict[str, Any] = {"x": x, "limits": [states]}
-    found |= {"branches": branches} if branches else {}
-    return found | ({"simulation": [simulation]} if simulation else {})
+    settings: dict[str, Any] = {"x": x, "limits": [states]}
+    settings |= {"branches": branches} if branches else {}
+    return settings | ({"simulation": [simulation]} if simulation else {})

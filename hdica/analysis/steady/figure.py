@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.steady.branches import Branches
+from hdica.analysis.steady.branches import Branches, closed, tracks
 from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_dims
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of
 from hdica.show.panel import Item, Line, Panel, Points, Vertical
 from hdica.show.words import (
     Text,
+    axis,
     joined,
     leading,
     method_name,
@@ -31,14 +32,19 @@ LETTER = 0.021
 """Width of a letter of a label as a share of the printed axis."""
 
 
-def steady(data: xr.Dataset) -> list[Panel]:
-    """One panel: theory as lines, simulations as markers."""
+def steady(data: xr.Dataset, as_lines: bool = False) -> list[Panel]:
+    """One panel: theory as lines, simulations as markers.
+
+    Where there are steady states at single values of x alone they are markers too, with lines at
+    the transitions; or, if ``as_lines``, lines that end in the transitions.
+    """
     cells = shown(data, extra_dims(data))
     at = _x_range(data)
-    items = [*_theory(data, cells, at), *_transitions(data, cells, at)]
+    items = _theory(data, cells, at, as_lines)
+    items += [] if as_lines else _transitions(data, cells, at)
     for i, cell in enumerate(cells):
         items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
-    title, x, y = words("Steady states"), symbol(data.attrs["x"]), size(data.attrs["variable"])
+    title, x, y = words("Steady states"), axis(data.attrs["x"]), size(data.attrs["variable"])
     look: dict[str, Any] = {"x_range": at, "y_range": SHARES, "wide": True}
     panel = Panel("steady", title, x, y, tuple(once(items)), _caption(data, cells), **look)
     return [panel] if items else []
@@ -51,7 +57,8 @@ def _x_range(data: xr.Dataset) -> tuple[float, float]:
     else:
         known = data.get("transition_value", data.get("branch_value", xr.DataArray([0.0, 1.0])))
         values = known.values[np.isfinite(known.values)]
-        values = np.concatenate([values * 0.5, values * 1.5])
+        if "transition_value" in data:
+            values = np.concatenate([values * 0.5, values * 1.5])
     margin = 0.03 * (values.max() - values.min()) or 0.5
     return float(values.min() - margin), float(values.max() + margin)
 
@@ -70,7 +77,9 @@ def _own(values: xr.DataArray, cells: list[Point]) -> Iterator[tuple[int, Point]
     return ((i, cell) for i, cell in enumerate(own) if cell not in own[:i])
 
 
-def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Item]:
+def _theory(
+    data: xr.Dataset, cells: list[Point], at: tuple[float, float], as_lines: bool
+) -> list[Item]:
     """Branches, or fixed points without any, once for every cell on which they depend."""
     out: list[Item] = []
     curves = [data[k] for k in BRANCH if k in data]
@@ -82,7 +91,7 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
         if columns and all(column.ndim == 1 for column in columns):
             out += lines_of(Branches(*(c.values for c in columns)), color, lead, at)
         elif "fixed_Q" in data and data.attrs["x"] in data["fixed_Q"].dims:
-            out.append(_fixed(data, cell, color, lead))
+            out += _tracked(data, cell, color) if as_lines else [_fixed(data, cell, color, lead)]
     return out
 
 
@@ -108,6 +117,29 @@ def lines_of(branches: Branches, color: str, lead: Text, at: tuple[float, float]
     return out
 
 
+def _tracked(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
+    """Fixed points joined from value to value, up to the transitions in which they end."""
+    at, q = data.attrs["x"], abs(selected(data["fixed_Q"], cell))
+    kind = data["fixed_kind"] if "fixed_kind" in data else xr.zeros_like(q)
+    columns = [q, selected(data["fixed_stable"], cell), selected(kind, cell)]
+    flat = [one.transpose(at, ...).values.reshape(data.sizes[at], -1) for one in columns]
+    ends, names = [np.empty(0), np.empty(0)], ("transition_value", "transition_Q")
+    if set(names) <= set(data):
+        ends = [selected(data[k], cell).values.ravel().astype(float) for k in names]
+    every = closed(tracks(data[at].values.astype(float), *flat), ends[0], abs(ends[1]))
+    out: list[Item] = []
+    for one in sorted(every, key=lambda one: not one.stable):
+        name, shade, dash = style_of(one.stable, one.kind, color)
+        x, y = np.array(one.x), np.array(one.q)
+        if len(x) > 1:
+            out.append(Line(x, y, leading(cell) + name, shade, dash, bold=one.stable))
+        else:
+            shade = "#444444" if shade == "ink" else shade
+            filled = np.array([one.stable])
+            out.append(Points(x, y, leading(cell) + name, shade, filled=filled))
+    return out
+
+
 def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> Points:
     """Fixed points at every swept value as markers; the states of all series in one column."""
     at = data.attrs["x"]
@@ -125,20 +157,20 @@ def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) 
     """Labelled lines, in the colour of their cell; labels that would meet go to other rows."""
     if "transition_value" not in data:
         return []
-    found: list[tuple[float, str, str]] = []
+    labels: list[tuple[float, str, str]] = []
     for i, cell in _own(data["transition_value"], cells):
         value, kind = (
             selected(data[f"transition_{k}"], cell).values.ravel() for k in ("value", "kind")
         )
         color = color_of(i, len(cells)) if cell else GREY
-        found += [
+        labels += [
             (float(v), f"{TRANSITIONS[int(k)]} {number(v, 4)}", color)
             for v, k in zip(value, kind, strict=True)
             if at[0] <= v <= at[1]
         ]
     ends: list[float] = []
     out = []
-    for x, text, color in sorted(found):
+    for x, text, color in sorted(labels):
         # A label has its middle at the line, but near an end of the axis it grows inwards.
         share, width = (x - at[0]) / (at[1] - at[0]), LETTER * len(text)
         anchor = "left" if share < width / 2 else "right" if share > 1 - width / 2 else "center"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.analysis.choices.choices import choices
-from hdica.analysis.choices.choices import notes as said
+from hdica.analysis.account.account import choices
+from hdica.analysis.account.account import notes_of_choices as said
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.averages.expectations import gain_at

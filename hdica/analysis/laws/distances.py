@@ -1,0 +1,280 @@
+"""Distance between the empirical law of the estimate's entries and the limit's, against n."""
+
+from __future__ import annotations
+
+import math
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.convergence.compute import exponent, half_power
+from hdica.analysis.laws import Distances
+from hdica.analysis.laws.agreement import LONG_NAMES as AGREEMENT
+from hdica.analysis.laws.agreement import Part, agreement, companions
+from hdica.analysis.laws.densities import FEATURE, group_label, keeping, xi_of
+from hdica.analysis.reading import assembled, comparisons_in, described, finished, group, over
+from hdica.analysis.settings import BY_EDGE
+from hdica.show.choose import MOST, Point, at_largest_n, points, shown
+from hdica.show.finding import Finding, Form, judgement, named
+from hdica.show.marks import ERRORS, GREY, NOWHERE, against_n, guide, methods_of, over_n
+from hdica.show.panel import Item, Line, Panel, Points
+from hdica.show.words import Text, place, words
+from hdica.verdict.powers import decay_exponent
+from hdica.verdict.trajectory import controlled
+
+NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
+SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W₁")}
+OF_DISTANCE = {
+    "": "{d} distance of one run, mean over seeds",
+    "_se": "standard error of the {d} distance",
+    "_expected": "{d} distance of as many independent entries",
+    "_pooled": "{d} distance of the law pooled over seeds",
+    "_pooled_expected": "{d} distance of as many pooled independent entries",
+    "_exponent": "a in {d} ~ n^-a",
+    "_exponent_low": "lower end of the 95 % interval of a for {d}",
+    "_exponent_high": "upper end of the 95 % interval of a for {d}",
+    "_exponent_n_from": "smallest n in the fit of a for {d}",
+    "_exponent_error": "standard error of a for {d}",
+    "_exponent_resolved": "1 where a for {d} is determined by the data",
+}
+LONG_NAMES = {
+    **AGREEMENT,
+    **{
+        kind + ending: text.format(d=name.replace("–", "-"))
+        for kind, name in NAMES.items()
+        for ending, text in OF_DISTANCE.items()
+    },
+    "outside": "share of entries outside the edges",
+    "outside_limit": "share of the limit's mass outside the edges",
+    "xi": FEATURE,
+}
+
+BRIDGES = 1000
+"""Brownian bridges whose mean maximum is taken: good to one percent."""
+
+DENSE = 1000
+"""More edges than this are thinned for it, evenly in probability; that costs two percent."""
+Sized = tuple[float, Point, xr.Dataset]
+"""A size with the place of its law and its numbers."""
+
+UNSEEN = 1e-4
+"""A share outside the edges below this is none."""
+
+
+def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
+    """Compare the law of the estimate's entries, given the feature, with the limit's density.
+
+    Two distances of distribution functions F and G: Kolmogorov and Smirnov's, max |F - G| over the
+    edges of the histogram, and Wasserstein's W1, the integral of |F - G| over the range of the
+    edges by the trapezoidal rule. Mass outside the edges is not seen by W1; it is reported.
+
+    Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``feature``: both distances
+    of one run, mean over seeds with standard error; both of the law pooled over seeds; their size
+    if the entries were independent draws. Per snapshot and feature the exponents of decay in n, and
+    the verdict of :func:`hdica.analysis.laws.agreement.agreement`.
+    """
+    simulations, level = settings.simulation, settings.level
+    limits = group(tree, settings.limit)
+    curves = controlled(companions(limits, "cdf", finished(limits, "cdf")), settings.control)
+    groups = [group(tree, name) for name in simulations]
+    tests = comparisons_in(groups, "cdf", "edge")
+    parts = [_compare(data, limits, curves, level / tests) for data in groups]
+    out = over(parts, "simulation", simulations, ["count"])
+    out["xi"] = xi_of(limits)
+    out["outside_limit"] = _outside(curves["limit"])
+    out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
+    out.attrs |= {"level_each": level / tests, "control": settings.control}
+    return described(out, LONG_NAMES)
+
+
+def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: float) -> xr.Dataset:
+    """One simulation method against the limit."""
+    if "weight" in data:  # the share of the entries in every group, over the grid and n
+        weight = finished(data, "weight").mean("seed").reset_coords(drop=True)
+    else:
+        weight = finished(limits, "weight").reset_coords(drop=True).expand_dims(n=data["n"].values)
+    values = finished(data, "cdf").reset_coords(drop=True)
+    gap = values - curves["limit"]
+    single = _sizes(gap)
+    count = single["ks"].notnull().sum("seed")
+    out = xr.Dataset({"count": count, "outside": _outside(values).mean("seed")})
+    entries = weight * data["n"]
+    pooled, one = _sizes(gap.mean("seed")), _independent(curves["limit"], entries)
+    together = _independent(curves["limit"], entries * count)
+    for kind in NAMES:
+        out[kind] = single[kind].mean("seed")
+        out[f"{kind}_se"] = single[kind].std("seed", ddof=1) / np.sqrt(count)
+        out[f"{kind}_expected"] = one[kind]
+        out[f"{kind}_pooled"] = pooled[kind]
+        out[f"{kind}_pooled_expected"] = together[kind].where(count > 0)
+    part = Part(values, curves, weight, "edge")
+    return xr.merge([out, _decay(out), agreement([part], level)], join="exact")
+
+
+def _sizes(gap: xr.DataArray) -> dict[str, xr.DataArray]:
+    """Both distances of a difference of distribution functions; NaN where it has a NaN."""
+    size = abs(gap)
+    return {"ks": size.max("edge", skipna=False), "w1": size.integrate("edge")}
+
+
+def _independent(law: xr.DataArray, entries: xr.DataArray) -> dict[str, xr.DataArray]:
+    """Mean distances of so many independent draws from their law, to leading order.
+
+    sqrt(m) |F_m - F| tends to the size of a Brownian bridge B at F, and
+    E|B(F)| = sqrt(2 F (1 - F)/pi).
+    """
+    bridge = (2 * (law * (1 - law)).clip(min=0) / math.pi) ** 0.5
+    largest = xr.apply_ufunc(
+        bridge_maximum, law, input_core_dims=[["edge"]], output_core_dims=[[]], vectorize=True
+    )
+    root = entries.where(entries > 0) ** 0.5
+    return {"ks": largest / root, "w1": bridge.integrate("edge") / root}
+
+
+def bridge_maximum(law: NDArray[np.float64]) -> float:
+    """Mean of the largest |B(F)| over the values F of a distribution function at its edges.
+
+    For dense edges this is the mean of the Kolmogorov law, sqrt(pi/2) log 2 = 0.8687; coarse
+    edges miss the peaks, and the mean is smaller by an amount that matters. From bridges drawn
+    with a fixed seed; NaN if the law has a NaN.
+    """
+    if not np.isfinite(law).all():
+        return np.nan
+    at = np.unique(np.clip(law, 0.0, 1.0))
+    if len(at) > DENSE:
+        at = at[np.unique(np.searchsorted(at, np.linspace(0, at[-1], DENSE)))]
+    steps = np.sqrt(np.diff(at, prepend=0.0, append=1.0))
+    draws = np.random.default_rng(0).standard_normal((BRIDGES, len(steps)))
+    path = np.cumsum(draws * steps, axis=1)
+    bridge = path[:, :-1] - at * path[:, -1:]
+    return float(np.abs(bridge).max(axis=1).mean())
+
+
+def _outside(law: xr.DataArray) -> xr.DataArray:
+    """Share of the entries below the first or above the last edge."""
+    return law.isel(edge=0, drop=True) + 1 - law.isel(edge=-1, drop=True)
+
+
+def _decay(out: xr.Dataset) -> xr.Dataset:
+    """Exponents in n of both distances of one run."""
+    grid = [str(d) for d in out["ks"].dims if d != "n"]
+    data = out.transpose(*grid, "n", ...)
+    n, dof = data["n"].values.astype(float), max(float(data["count"].max()) - 1, 1.0)
+    cells = []
+    for i in np.ndindex(*(data.sizes[d] for d in grid)):
+        cell: dict[str, Any] = {}
+        for kind in NAMES:
+            mean, se = data[kind].values[i], data[f"{kind}_se"].values[i]
+            cell |= exponent(f"{kind}_exponent", decay_exponent(n, mean, se, dof))
+        cells.append(cell)
+    return assembled(cells, grid, {d: data[d].values for d in grid})
+
+
+def grid_of(data: xr.Dataset) -> list[str]:
+    """Swept parameters, snapshots and groups of the distances."""
+    return [str(d) for d in data["verdict"].dims if d != "simulation"]
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """Verdicts on the laws, distances of one run beside those of draws, and their powers of n.
+
+    A verdict is on the mean law of all runs and the limit, up to a term of order 1/n. The entries
+    of a run are no independent draws: a distance unlike that of draws differs from no limit.
+    """
+    laws = [(cell, *_law(data, cell)) for cell in points(data, ["simulation", *grid_of(data)])]
+    out = [
+        Finding(
+            words("the law of the entries of the estimate"),
+            at,
+            float(top["ks_pooled"]),
+            theory=words("the limit"),
+            unit=words("from the limit (Kolmogorov–Smirnov distance of all runs together)"),
+            digits=2,
+            **judgement(data, cell),
+        )
+        for cell, at, top in laws
+    ]
+    largest: dict[str, Any] = {"form": Form.LARGEST, "digits": 2}
+    for kind, name in NAMES.items():
+        sizes = [(float(top[kind]), at, top) for _, at, top in laws]
+        for size, at, top in _most(sizes, 0.0):
+            quantity = words(f"the {name} distance of one run from the limit")
+            error, expected = (float(top[f"{kind}_{k}"]) for k in ("se", "expected"))
+            draws = largest | {"predicted": expected, "theory": words("as many independent draws")}
+            out.append(Finding(quantity, at, size, error, **draws))
+    for kind, name in NAMES.items():
+        # The distance of independent draws falls as the power −1/2.
+        out += half_power(data, f"{kind}_exponent", words(f"the {name} distance of one run"))
+    # No distance sees these entries.
+    outside = [
+        (float(np.fmax(top["outside"], top["outside_limit"])), at, top) for _, at, top in laws
+    ]
+    for share, at, _ in _most(outside, UNSEEN):
+        quantity = words("the share of entries outside the edges of the histogram")
+        out.append(Finding(quantity, at, 100 * share, unit=words("%"), **largest))
+    return out
+
+
+def _law(data: xr.Dataset, cell: Point) -> tuple[Point, xr.Dataset]:
+    """The place of one law, and its numbers at the largest n with any."""
+    here = data.sel(cell)
+    top = at_largest_n(here, here["ks"].notnull())
+    at = {k: v for k, v in named(data, cell).items() if k not in ("snapshot", "feature")}
+    if "feature" in cell:
+        xi = float(top["xi"])
+        at["xi"] = float(f"{xi if np.isfinite(xi) else cell['feature']:.4g}")
+    return {**at, "n": int(top["n"]), "t": float(cell["snapshot"])}, top
+
+
+def _most(laws: list[Sized], least: float) -> list[Sized]:
+    """The law of the largest size, if any size is above a bound."""
+    return sorted((law for law in laws if law[0] > least), key=itemgetter(0))[-1:]
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """Simulations with n that keep densities against the limit's."""
+    runs, limit = keeping(tree, "cdf", BY_EDGE)
+    return {"simulation": runs, "limit": limit} if runs and limit else None
+
+
+def panels(data: xr.Dataset) -> list[Panel]:
+    """One panel a distance, on logarithmic axes; nothing for a single n or without results."""
+    if data.sizes["n"] < 2 or not bool((data["count"] > 0).any()):
+        return []
+    return [_panel(data, kind) for kind in NAMES]
+
+
+def _law_label(data: xr.Dataset, point: Point) -> Text:
+    """A snapshot and group, and the grid point if there are several; a time always tells laws."""
+    group = group_label(data.sel({k: v for k, v in point.items() if k in data["xi"].dims}))
+    long = {k for k in point if k == "snapshot" or (k != "feature" and data.sizes[k] > 1)}
+    several = {k: v for k, v in point.items() if k in long}
+    return place(several) + ", " + group if group else place(point)
+
+
+def _panel(data: xr.Dataset, kind: str) -> Panel:
+    marks: list[Points] = []
+    lines: list[Line] = []
+    chosen = shown(data, grid_of(data))
+    named = [(_law_label(data, point), point) for point in chosen]
+    for here, look in over_n(data, data[kind].notnull(), named):
+        n, size = here["n"].values.astype(float), here[kind].values
+        bar = ERRORS * np.nan_to_num(here[f"{kind}_se"].values)
+        marks.append(
+            Points(n, size, low=np.maximum(size - bar, size * 1e-2), high=size + bar, **look)
+        )
+        expected = here[f"{kind}_expected"].values
+        lines.append(Line(n, expected, look["label"], look["color"], "dash", listed=False))
+    dashed = Line(NOWHERE, NOWHERE, words("independent draws"), GREY, "dash")
+    laws = int(np.prod([data.sizes[d] for d in grid_of(data)], dtype=int))
+    text = (
+        "Markers: distance between the law of the entries in one run and the limit's, mean over "
+        "seeds ± 2 standard errors. Dashed: as many independent draws from the limit. Dotted: "
+        "slope −1/2." + (f" {len(chosen)} laws of {laws}, chosen evenly." if laws > MOST else "")
+    )
+    items: tuple[Item, ...] = (*lines, *marks, *methods_of(data), dashed, *guide(marks, 0.5))
+    title, label = words(f"{NAMES[kind]} distance"), SHORT[kind] + " distance of one run"
+    return against_n(f"distance_{kind}", title, label, items, text)

@@ -1,0 +1,241 @@
+"""Recovery of the feature's support by thresholding the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.laws import Support
+from hdica.analysis.laws.agreement import LONG_NAMES as AGREEMENT
+from hdica.analysis.laws.agreement import Part, agreement, companions
+from hdica.analysis.laws.densities import keeping
+from hdica.analysis.reading import comparisons_in, described, finished, group, over
+from hdica.analysis.settings import BY_THRESHOLD, names
+from hdica.show.choose import Point, at_largest_n, points, shown, spread
+from hdica.show.finding import Finding, judgement, named
+from hdica.show.marks import ERRORS, GREY, SYMBOLS, color_of
+from hdica.show.panel import Line, Panel, Points
+from hdica.show.words import count, method_name, place, symbol, titled, words
+from hdica.verdict.trajectory import controlled
+
+LONG_NAMES = {
+    **AGREEMENT,
+    "tpr": "true positive rate, mean over seeds",
+    "tpr_se": "standard error of the true positive rate",
+    "tpr_limit": "limit of the true positive rate",
+    "fpr": "false positive rate, mean over seeds",
+    "fpr_se": "standard error of the false positive rate",
+    "fpr_limit": "limit of the false positive rate",
+    "misclassified": "misclassified share, mean over seeds",
+    "misclassified_se": "standard error of the misclassified share",
+    "misclassified_limit": "limit of the misclassified share",
+    "area_limit": "area under the limit's true against false positive rate",
+}
+
+RATES = ("tpr", "fpr", "misclassified")
+TITLES = {
+    "roc": ("True against false positives", "true positive rate"),
+    "rates": ("Rates against the threshold", "rate"),
+    "wrong": ("Misclassified entries", "misclassified share of the entries"),
+}
+"""Titles of panels, and what is on their vertical axes."""
+
+CELLS = 2
+SNAPSHOTS = 6
+MARKERS = 13
+
+Item = Line | Points
+
+
+def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
+    """True and false positive rates of the support {i: |x_i| > threshold}, against the limit's.
+
+    Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the rates'
+    means over seeds with standard errors, and the limit's rates; per snapshot the area under the
+    limit's curve of true against false positives, and the verdict of
+    :func:`hdica.analysis.laws.agreement.agreement` on both rates together.
+    """
+    simulations, level = names(settings.simulation), settings.level
+    limits, groups = group(tree, settings.limit), [group(tree, name) for name in simulations]
+    curves = {
+        rate: controlled(companions(limits, rate, finished(limits, rate)), settings.control)
+        for rate in RATES
+    }
+    tests = comparisons_in(groups, "tpr", "threshold")
+    out = xr.Dataset()
+    if simulations:
+        parts = [_compare(data, limits, curves, level / tests) for data in groups]
+        out = over(parts, "simulation", simulations, ["count"])
+    for rate in RATES:
+        out[f"{rate}_limit"] = curves[rate]["limit"].reset_coords(drop=True)
+    out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
+    out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
+    out.attrs |= {"level_each": level / tests, "control": settings.control}
+    return described(out, LONG_NAMES)
+
+
+def _compare(
+    data: xr.Dataset, limits: xr.Dataset, curves: Mapping[str, xr.Dataset], level: float
+) -> xr.Dataset:
+    """One simulation method against the limit."""
+    rates = {rate: finished(data, rate).reset_coords(drop=True) for rate in RATES}
+    count = rates["tpr"].notnull().all("threshold").sum("seed")
+    out = xr.Dataset({"count": count, **{rate: one.mean("seed") for rate, one in rates.items()}})
+    for rate, values in rates.items():
+        out[f"{rate}_se"] = values.std("seed", ddof=1) / np.sqrt(count)
+    active = xr.DataArray(0.5)  # where no method keeps the share of entries with xi != 0
+    if "weight" in limits and "xi" in limits:
+        active = finished(limits, "weight").where(finished(limits, "xi") != 0).sum("feature")
+    active = active.reset_coords(drop=True).expand_dims(n=data["n"].values)
+    parts = [
+        Part(rates[rate], curves[rate], share, "threshold")
+        for rate, share in (("tpr", active), ("fpr", 1 - active))
+    ]
+    return xr.merge([out, agreement(parts, level)], join="exact")
+
+
+def area(tpr: xr.DataArray, fpr: xr.DataArray) -> xr.DataArray:
+    """Area under the true positive rate as a function of the false one, by trapezoids.
+
+    The curve is closed by its ends (0, 0) and (1, 1); NaN where a rate is NaN.
+    """
+    tpr, fpr = (rate.transpose(..., "threshold") for rate in xr.broadcast(tpr, fpr))
+    # Rates fall as the threshold rises: from (1, 1) to (0, 0).
+    one, zero = np.ones((*tpr.shape[:-1], 1)), np.zeros((*tpr.shape[:-1], 1))
+    y, x = (np.concatenate([one, rate.values, zero], axis=-1) for rate in (tpr, fpr))
+    result = -np.trapezoid(y, x, axis=-1)
+    return tpr.isel(threshold=0, drop=True).copy(data=result)
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """What the best threshold misclassifies, with the verdict on both rates; areas at the end.
+
+    A verdict is on the rates at all thresholds together, up to a term of order 1/n.
+    """
+    compared, last = data.get("verdict", data["area_limit"]), data["area_limit"].isel(snapshot=-1)
+    name = words("the area under the limit’s curve of true against false positives")
+    time = {"t": float(last["snapshot"])}
+    return [
+        *(_misclassified(data, one) for one in points(data, list(map(str, compared.dims)))),
+        *(
+            Finding(name, cell | time, float(last.sel(cell)), digits=6)
+            for cell in points(data, list(map(str, last.dims)))
+        ),
+    ]
+
+
+def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
+    """The share in percent at the threshold at which that of the limit is least."""
+    here = data.sel(cell)
+    best = int(here["misclassified_limit"].fillna(np.inf).values.argmin())
+    at = here.isel(threshold=best)
+    limit = 100 * float(at["misclassified_limit"])
+    place_of = {k: v for k, v in named(data, cell).items() if k != "snapshot"}
+    place_of |= {"threshold": float(at["threshold"]), "t": float(cell["snapshot"])}
+    name, unit = "the share of entries that the best threshold misclassifies", words("%")
+    if "verdict" not in data:
+        return Finding(words(f"{name} in the limit"), place_of, limit, unit=unit)
+    top = at_largest_n(at, at["count"] > 0)
+    place_of["n"] = int(top["n"])
+    share, error = (100 * float(top[key]) for key in ("misclassified", "misclassified_se"))
+    theory = {"predicted": limit, "theory": words("the limit"), **judgement(data, cell)}
+    return Finding(words(name), place_of, share, error, unit=unit, **theory)
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """The limiting rates at the snapshots, with a simulation's if it keeps them."""
+    runs, limit = keeping(tree, "tpr", BY_THRESHOLD)
+    return {"simulation": runs, "limit": limit} if limit else None
+
+
+def panels(data: xr.Dataset) -> list[Panel]:
+    """True against false positives, both against the threshold, and the misclassified share."""
+    grid = [str(d) for d in data["tpr_limit"].dims if d not in ("snapshot", "threshold")]
+    threshold = words("threshold on ") + symbol("|x|")
+    columns, out = 3 if bool(data["fpr_limit"].notnull().any()) else 0, []
+    for k, cell in enumerate(shown(data, grid, CELLS)):
+        here = data.sel(cell)
+        text, dashed = _caption(here), "Solid: true positive rate; dashed: false positive rate. "
+        chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), GREY, "dot")
+        roc = [chance, *_curves(here, "fpr", "tpr")]
+        rates = [*_curves(here, "threshold", "tpr"), *_curves(here, "threshold", "fpr", "dash")]
+        missed = _curves(here, "threshold", "misclassified")
+        drawn = {
+            "roc": (
+                words("false positive rate"),
+                roc,
+                f"{text} One point a threshold on |<i>x</i>|.",
+            ),
+            "rates": (threshold, rates, dashed + text),
+            "wrong": (threshold, missed, text),
+        }
+        if not bool(here["fpr_limit"].notnull().any()):
+            del drawn["roc"]
+        for key, (x, items, caption) in drawn.items():
+            title, y = TITLES[key]
+            out.append(
+                Panel(
+                    f"support_{key}" + (f"_{k + 1}" if k else ""),
+                    titled(words(title), cell),
+                    x,
+                    words(y),
+                    tuple(items),
+                    caption,
+                    x_range=(-0.02, 1.02) if key == "roc" else None,
+                    y_range=None if key == "wrong" else (-0.02, 1.04),
+                    columns=columns,
+                )
+            )
+    return out
+
+
+def _caption(here: xr.Dataset) -> str:
+    text = f"Lines: the limit ({method_name(here.attrs['limit_method']).html})."
+    parts = []
+    for _, own in _methods(here.isel(snapshot=0)):
+        method = method_name(own["simulation"].item()).html
+        parts.append(f"{method} at {symbol('n').html} = {count(float(own['n']))}")
+    return f"{text} Markers: {' and '.join(parts)}, ± 2 standard errors." if parts else text
+
+
+def _methods(one: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
+    """Marker and data of every simulation at its largest n."""
+    names = one["simulation"].values if "simulation" in one.dims else ()
+    own = [one.sel(simulation=m) for m in names]
+    return [(SYMBOLS[j % 4], at_largest_n(m, m["count"] > 0)) for j, m in enumerate(own)]
+
+
+def _curves(here: xr.Dataset, x: str, y: str, dash: str = "solid") -> list[Item]:
+    """A rate at some snapshots: the limit's curve, and simulations at a few thresholds."""
+    items: list[Item] = []
+    kept = spread(here.sizes["snapshot"], SNAPSHOTS)
+    for i, k in enumerate(kept):
+        one, color = here.isel(snapshot=k), color_of(i, len(kept))
+        label = place({"snapshot": float(one["snapshot"])})
+        across = one["threshold" if x == "threshold" else f"{x}_limit"].values.astype(float)
+        curve, listed = one[f"{y}_limit"].values, dash == "solid"
+        items.append(Line(across, curve, label, color, dash, bold=True, listed=listed))
+        for mark, own in _methods(one):
+            if x == "threshold":
+                keep = np.array(spread(own.sizes[x], MARKERS))
+            else:
+                keep = _spaced(own[x].values, own[y].values)
+            at, height = (own[name].values[keep].astype(float) for name in (x, y))
+            bar = ERRORS * np.nan_to_num(own[f"{y}_se"].values[keep])
+            ends = height - bar, height + bar
+            items.append(Points(at, height, label, color, *ends, mark, listed=False))
+    return items
+
+
+def _spaced(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Positions of markers evenly along a curve."""
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if len(known) < 2:
+        return known
+    steps = np.hypot(np.diff(x[known]), np.diff(y[known]))
+    length = np.concatenate([[0.0], np.cumsum(steps)])
+    even = np.linspace(0.0, length[-1], MARKERS)
+    return np.asarray(known[np.unique(np.abs(length[:, None] - even).argmin(axis=0))])

@@ -1,0 +1,380 @@
+"""As which powers of swept parameters a quantity falls or grows: fits, findings and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from hdica.analysis.dependence.dependence import predicted_like
+from hdica.analysis.powers import Exponents
+from hdica.analysis.reading import (
+    Cell,
+    assembled,
+    at_end,
+    check_positive,
+    described,
+    group,
+    largest_n,
+    over,
+)
+from hdica.show.choose import Point, evenly, points, selection_note, shown
+from hdica.show.finding import Finding, Form, named
+from hdica.show.marks import bars, color_of, interval, level, lines_first, positive, tailed
+from hdica.show.panel import Array, Line, Panel, Points
+from hdica.show.words import EMPTY, Text, axis, joined, method_name, place, symbol, words
+from hdica.status import DIVERGED
+from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, judged
+from hdica.verdict.ladder import pooled
+from hdica.verdict.powers import MISFIT, PowerLaw, moderated, power_law
+from hdica.verdict.resample import resampled, shares_noise
+
+LONG_NAMES = {
+    "value": "{s} of {v} over seeds",
+    "value_low": "lower end of the 95 % interval of the {s} of {v}",
+    "value_high": "upper end of the 95 % interval of the {s} of {v}",
+    "seeds": "seeds that are done",
+    "diverged": "seeds that diverged",
+    "used": "1 where a cell takes part in the fit",
+    "fitted": "{s} of {v} by the fitted power law",
+    "exponent": "exponent of the parameter in the {s} of {v}",
+    "exponent_low": "lower end of the 95 % interval of the exponent",
+    "exponent_high": "upper end of the 95 % interval of the exponent",
+    "exponent_error": "standard error of the exponent",
+    "chi2": "weighted sum of squared residuals of the power law",
+    "dof": "its expectation if the power law is exact",
+    "p_value": "p-value of the power law being exact",
+    "widening": "factor by which scatter about the power law widens the intervals of exponents",
+    "cells": "cells in the fit",
+    "left_out": "cells without two finished seeds or whose {s} is not positive beyond its noise",
+    "predicted": "{v} in theory",
+    "predicted_exponent": "exponent of the parameter in theory, fitted to the same cells",
+    "ratio": "{s} of {v} over theory",
+    "ratio_low": "lower end of the 95 % interval of the ratio",
+    "ratio_high": "upper end of the 95 % interval of the ratio",
+    "ratio_error": "standard error of the ratio",
+}
+LOST = 0.025
+"""A cell is left out if the statistic is not positive in more than this share of its resamples."""
+FITS = 3
+"""Of fits of one method at most so many are shown."""
+APART = 0.012
+"""How far points of neighbouring colours are moved apart, as a share of the axis."""
+WIDE = 5
+"""Ratios to theory that differ by more have a logarithmic axis: else it had a single tick."""
+STATISTICS: dict[str, Callable[..., Any]] = {"median": np.nanmedian, "mean": np.nanmean}
+COUNTS = ("seeds", "diverged", "used", "cells", "left_out")
+
+
+def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:
+    """Power laws of a statistic of seeds, fitted in logarithms, and their prediction.
+
+    Over ``simulation`` and the swept parameters, with ``n`` where there is one: the statistic with
+    its interval, whether the cell takes part, the fitted value; over ``simulation``, what is not
+    in ``over`` (a fit each) and ``parameter``: exponents with 95 % intervals; and without
+    ``parameter`` how far the law is exact. With a theory the same of it, by the same weights, and
+    the ratio of both in each cell. Variances of cells come of seeds drawn again.
+    """
+    groups = {name: group(tree, name) for name in settings.simulation}
+    for data in groups.values():
+        for name in settings.over:
+            check_positive(data, name, "analysis.exponents.over")
+    theory = None
+    if settings.theory:
+        theory = at_end(group(tree, settings.theory), settings.variable)
+    parts = [_simulated(data, theory, settings) for data in groups.values()]
+    out = over(parts, "simulation", list(groups), COUNTS)
+    out.attrs = {"variable": settings.variable, "statistic": settings.statistic}
+    out.attrs["theory"] = settings.theory or ""
+    table = {k: text.replace("{s}", settings.statistic) for k, text in LONG_NAMES.items()}
+    return described(out, table, settings.variable)
+
+
+def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponents) -> xr.Dataset:
+    """Fits of one method, one for each combination of what is not in ``over``."""
+    values = at_end(data, settings.variable)
+    along = list(settings.over)
+    others = [str(d) for d in values.dims if d not in (*along, "seed")]
+    runs = values.transpose(*others, *along, "seed")
+    known = predicted_like(theory, runs.isel(seed=0, drop=True))
+    known = known.where((known > 0) & np.isfinite(known))
+    axes = np.meshgrid(*(np.log(runs[d].values.astype(float)) for d in along), indexing="ij")
+    log_p, shape = np.stack([p.ravel() for p in axes], axis=1), axes[0].shape
+    statistic, shared = STATISTICS[settings.statistic], shares_noise(data)
+    made: list[Cell] = []
+    for i in np.ndindex(*(runs.sizes[d] for d in others)):
+        here = runs.values[i].reshape(len(log_p), -1)
+        cells, laws, whole = _fitted(here, log_p, known.values[i].ravel(), statistic, shared)
+        made.append(
+            {
+                **{name: (tuple(along), one.reshape(shape)) for name, one in cells.items()},
+                **{name: (("parameter",), one) for name, one in laws.items()},
+                **{name: ((), one) for name, one in whole.items()},
+            }
+        )
+    coords = {d: runs[d].values for d in [*others, *along]} | {"parameter": along}
+    out = assembled(made, others, coords)
+    if theory is None:
+        out = out.drop_vars([k for k in out if "predicted" in str(k) or "ratio" in str(k)])
+    diverged = (data["status"] == DIVERGED).sum("seed").reset_coords(drop=True)
+    return out.assign(diverged=diverged)
+
+
+def _fitted(
+    values: Array, log_p: Array, predicted: Array, statistic: Callable[..., Any], shared: bool
+) -> tuple[dict[str, Array], dict[str, Array], dict[str, float]]:
+    """Numbers of one fit by their names: of its cells, of its parameters, and of the whole.
+
+    ``values`` have shape (cells, seeds), NaN where a seed is not finished; ``log_p``, the
+    logarithms of the parameters, (cells, parameters); ``predicted`` (cells,), positive, NaN without
+    theory. ``statistic(values, axis)`` ignores NaN; ``shared`` says whether cells share noise.
+    """
+    seeds = (~np.isnan(values)).sum(axis=1)
+    center, half, error = np.full((3, len(values)), np.nan)
+    enough = seeds >= 2
+    center[enough] = statistic(values[enough], axis=1)
+    log_q, covariance, known = _noise(values, center, seeds, statistic, shared)
+    used = np.isfinite(log_q)
+    law = power_law(log_p[used], log_q[used], covariance, known)
+    error[used] = np.sqrt(np.diag(covariance))
+    half[used] = stats.t.ppf(0.5 + CONFIDENCE / 2, known) * error[used]
+    low, high = np.exp(log_q - half), np.exp(log_q + half)
+    ratio = np.where(used, center, np.nan)
+    cells = {
+        "value": center,
+        "value_low": low,
+        "value_high": high,
+        "ratio": ratio / predicted,
+        "ratio_low": low / predicted,
+        "ratio_high": high / predicted,
+        "ratio_error": ratio * error / predicted,
+        "seeds": seeds,
+        "used": used.astype(int),
+        "predicted": predicted,
+        "fitted": np.exp(law.constant + log_p @ law.exponents),
+    }
+    laws = {
+        "exponent": law.exponents,
+        "exponent_low": law.low,
+        "exponent_high": law.high,
+        "exponent_error": law.error,
+        "predicted_exponent": _predicted_exponents(law, log_p[used], predicted[used], covariance),
+    }
+    whole = {k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening")}
+    return cells, laws, {**whole, "cells": int(used.sum()), "left_out": int((~used).sum())}
+
+
+def _noise(
+    values: Array, center: Array, seeds: Array, statistic: Callable[..., Any], shared: bool
+) -> tuple[Array, Array, float]:
+    """Logarithms, NaN in cells left out; covariance of the others, its degrees of freedom."""
+    log_q = np.full(len(center), np.nan)
+    positive = np.flatnonzero(np.isfinite(center) & (center > 0))
+    draws = resampled(values[positive], statistic, shared)
+    sure = np.isnan(draws).mean(axis=0) <= LOST
+    keep, draws = positive[sure], draws[:, sure]
+    if not keep.size:
+        return log_q, np.zeros((0, 0)), np.inf
+    log_q[keep] = np.log(center[keep])
+    draws = np.where(np.isnan(draws), np.nanmin(draws, axis=0), draws)
+    one, known = moderated(draws.var(axis=0) * seeds[keep], seeds[keep] - 1.0)
+    error = np.sqrt(one / seeds[keep])
+    if not shared:
+        return log_q, np.diag(error**2), known
+    deviation = draws - draws.mean(axis=0)
+    size = np.sqrt((deviation**2).mean(axis=0))
+    scaled = deviation / np.where(size > 0, size, 1.0) * error
+    together = scaled.T @ scaled / len(scaled)
+    np.fill_diagonal(together, error**2)
+    return log_q, together, known
+
+
+def _predicted_exponents(law: PowerLaw, log_p: Array, predicted: Array, covariance: Array) -> Array:
+    """Exponents of the theory in the cells of the fit, by the same weights."""
+    rows = np.flatnonzero(np.isfinite(predicted))
+    if rows.size < predicted.size:
+        law = power_law(log_p[rows], np.log(predicted[rows]), covariance[np.ix_(rows, rows)])
+    return law.of(np.log(predicted[rows]))
+
+
+def fits(data: xr.Dataset) -> list[Point]:
+    """What tells fits apart: the method and what is not in ``over``, each at its largest n."""
+    along = parameters(data)
+    others = [str(d) for d in data["value"].dims if d not in ("simulation", "n", *along)]
+    some = evenly(points(data, others), FITS)
+    out = []
+    for method in data["simulation"].values:
+        seeds = data["seeds"].sel(simulation=method)
+        top = {"n": largest_n(seeds.where(seeds > 0))} if "n" in data.dims else {}
+        out += [{"simulation": str(method), **other, **top} for other in some]
+    return out
+
+
+def parameters(data: xr.Dataset) -> list[str]:
+    """Parameters of the power law, in order."""
+    return [str(name) for name in data["parameter"].values]
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """The exponents of every fit, its values over those of theory, and what it leaves out."""
+    chosen = [p for p in fits(data) if np.isfinite(data.sel(p)["exponent_low"].values).all()]
+    laws = [one for point in chosen for one in _exponents(data, point)]
+    every = [{**point, **cell} for point in chosen for cell in points(data, parameters(data))]
+    cells = [p for p in every if "ratio" in data and np.isfinite(data["ratio_error"].sel(p))]
+    left = [one for point in fits(data) for one in _of_the_fit(data, point)]
+    return [*(_judged(data, laws, cells) if cells else laws), *left]
+
+
+def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
+    """A fit's exponent of every parameter."""
+    here = [data.sel(point).isel(parameter=k) for k in range(data.sizes["parameter"])]
+    return [
+        Finding(
+            f"the {data.attrs['statistic']} " + symbol(str(data.attrs["variable"])),
+            named(data, point),
+            float(one["exponent"]),
+            float(one["exponent_error"]),
+            predicted=float(one.get("predicted_exponent", np.nan)),
+            form=Form.POWER,
+            base=symbol(str(one["parameter"].item())),
+        )
+        for one in here
+    ]
+
+
+def _judged(data: xr.Dataset, laws: list[Finding], cells: Sequence[Point]) -> list[Finding]:
+    """Exponents, the mean ratio of cells to theory, and each ratio.
+
+    The mean ratio and the exponents are judged together, with a control. A single value can show
+    that theory is wrong but hardly that it is right: values have verdicts only where one differs.
+    """
+    ratio, errors, seeds = (
+        np.array([float(data[name].sel(cell)) for cell in cells])
+        for name in ("ratio", "ratio_error", "seeds")
+    )
+    name = "ratio of measured to predicted " + symbol(str(data.attrs["variable"]))
+    values = [
+        Finding("the " + name, named(data, cell), *pair)
+        for cell, *pair in zip(cells, ratio.tolist(), errors.tolist(), strict=True)
+    ]
+    each = judged(ratio - 1, errors, CONTROL, np.maximum(seeds - 1.0, 1.0)).verdict
+    if DIFFERS in each:
+        values = [
+            replace(one, predicted=1.0, verdict=str(verdict))
+            for one, verdict in zip(values, each, strict=True)
+        ]
+    total = Finding("the mean " + name, {}, *pooled(ratio, errors), predicted=1.0)
+    if not np.isfinite(total.value):
+        return [*laws, *values]
+    together = [*laws, total]
+    off, error = (np.array([getattr(one, key) for one in together]) for key in ("off", "error"))
+    result = judged(off, error, CONTROL)
+    evidence = f"control: a factor or an exponent off by {CONTROL:g}"
+    together = [
+        replace(one, verdict=str(v), evidence=evidence, seeds=float(s * seeds.max()))
+        for one, v, s in zip(together, result.verdict, result.seeds, strict=True)
+    ]
+    return [*together, *values]
+
+
+def _of_the_fit(data: xr.Dataset, point: Point) -> list[Finding]:
+    """How far a law is from a power, and which cells it leaves out."""
+    here, place, out = data.sel(point), named(data, point), []
+    if float(here["p_value"]) < MISFIT:
+        name = words("the factor by which scatter about the power law widens its errors")
+        out.append(Finding(name, place, float(here["widening"]), digits=2))
+    left, total = int(here["left_out"]), int(here["left_out"] + here["cells"])
+    if left:
+        name = words(f"the number of cells, of {total}, that the fit leaves out")
+        reason = "without two finished seeds or without a value above its noise"
+        out.append(Finding(name, place, float(left), evidence=reason))
+    return out
+
+
+def panels(data: xr.Dataset) -> list[Panel]:
+    """For every fit the data with the law, and the ratio to theory if there is one."""
+    out = []
+    for tail, point in tailed(fits(data)):
+        here = data.sel(point)
+        rest = {k: v for k, v in point.items() if k != "simulation"}
+        named = joined(method_name(point["simulation"]) if tail else EMPTY, place(rest))
+        end = " · " + named if named else EMPTY
+        if bool(here["value"].notnull().any()):
+            out.append(_law(here, "Power law" + end, tail))
+            if "ratio" in here and bool(here["ratio"].notnull().any()):
+                out.append(_ratio(here, "Measured over predicted" + end, tail))
+    return out
+
+
+def _law(here: xr.Dataset, title: Text, tail: str) -> Panel:
+    x, curves = _curves(here)
+    quantity = f"{here.attrs['statistic']} " + symbol(str(here.attrs["variable"]))
+    items: list[Line | Points] = []
+    for k, curve in enumerate(curves):
+        items += _curve(here.sel(curve), x, place(curve) or quantity, color_of(k, len(curves)))
+    statistic = here.attrs["statistic"].capitalize()
+    caption = [f"{statistic} over seeds with 95 % intervals, and the fitted power law."]
+    if "predicted" in here and bool(here["predicted"].notnull().any()):
+        caption.append("Dashed: theory.")
+    if bool(((here["used"] == 0) & here["value"].notnull()).any()):
+        caption.append("Open: not in the fit.")
+    caption += selection_note(here, [name for name in parameters(here) if name != x], len(curves))
+    return Panel(
+        f"exponents{tail}",
+        title,
+        axis(x),
+        quantity,
+        lines_first(items),
+        " ".join(caption),
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _curves(here: xr.Dataset) -> tuple[str, list[Point]]:
+    """The parameter with most values, and values of the others that are drawn."""
+    x = max(parameters(here), key=lambda name: here.sizes[name])
+    return x, shown(here, [name for name in parameters(here) if name != x])
+
+
+def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Line | Points]:
+    """Data of one colour, the fitted law through them, and theory."""
+    seen, ordered = here.isel({x: np.flatnonzero(here["value"].values > 0)}), here.sortby(x)
+    if not seen.sizes[x]:
+        return []
+    at, filled = seen[x].values.astype(float), seen["used"].values > 0
+    out: list[Line | Points] = [*bars(at, interval(seen, "value"), label, color, filled=filled)]
+    for name, dash in (("fitted", "solid"), ("predicted", "dash")):
+        if name in ordered and bool(ordered[name].notnull().any()):
+            along, y = ordered[x].values.astype(float), ordered[name].values
+            out.append(Line(along, y, label, color, dash, listed=False))
+    return out
+
+
+def _ratio(here: xr.Dataset, title: Text, tail: str) -> Panel:
+    x, curves = _curves(here)
+    at = here[x].values.astype(float)
+    items: list[Line | Points] = [level(at, 1.0, words("theory"), "ink", listed=False)]
+    width = np.log(at.max() / at.min())
+    for k, curve in enumerate(curves):
+        ratio, low, high = interval(here.sel(curve), "ratio")
+        if np.isfinite(ratio).any():
+            moved = at * np.exp(APART * width * (k - (len(curves) - 1) / 2))
+            label = place(curve) or words("measured / predicted")
+            items.append(Points(moved, ratio, label, color_of(k, len(curves)), low, high))
+    ends = positive(end.ravel() for end in interval(here, "ratio"))
+    return Panel(
+        f"ratios{tail}",
+        title,
+        axis(x),
+        symbol(str(here.attrs["variable"])) + " measured / predicted",
+        tuple(items),
+        "Ratio to theory with 95 % intervals"
+        + ("; series are moved apart a little." if len(curves) > 1 else "."),
+        log_x=True,
+        log_y=ends is not None and ends[1] / ends[0] > WIDE,
+    )

@@ -1,0 +1,139 @@
+"""Single runs, methods and variables over time, and learning curves: settings and records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from hdica.analysis.record import Analysis, Answer, Section, lazy
+from hdica.analysis.settings import (
+    ALONE,
+    FIXED_POINT,
+    TIME,
+    Band,
+    Methods,
+    Named,
+    Needs,
+    Settings,
+    Variable,
+    looked_at,
+    names,
+)
+from hdica.errors import HdicaError
+from hdica.systems.system import System
+
+
+class Paths(Settings):
+    """Single runs of a simulation."""
+
+    simulation: Annotated[str, Needs(True, looked_at, (TIME,), entries=True)] = Field(
+        description="stochastic method"
+    )
+    variable: Variable = ""
+    runs: int = Field(default=4, ge=1, le=12, description="runs that are drawn, 1 to 12")
+    threshold: float | None = Field(
+        default=None, gt=0, description="lines at this value of either sign, and when runs reach it"
+    )
+    barrier: Annotated[str | None, Needs(False, "summit", (ALONE,), entries=True)] = Field(
+        default=None,
+        description="method whose `summit` is where r = √n R has its barrier: dashed lines there",
+    )
+    until: float | None = Field(default=None, gt=0, description="last time that is shown")
+
+
+PATHS = Analysis(
+    "paths",
+    lazy(__name__, "paths:paths"),
+    Paths,
+    (Section("paths", "Single runs", lazy(__name__, "paths:panels"), 5),),
+    answer=Answer(
+        14.5, findings=lazy(__name__, "paths:findings"), notes=lazy(__name__, "paths:notes")
+    ),
+)
+
+
+class Curves(Settings):
+    """Several variables of one method over one dimension, and which of them is half-way first."""
+
+    method: Annotated[str, Needs(None, None)] = Field(description="method that gives the variables")
+    variables: Annotated[tuple[str, ...], BeforeValidator(names)] = Field(
+        min_length=1, max_length=6, description="its outputs, each in a panel of its own"
+    )
+    over: str = Field(default="time", description="the dimension of these outputs")
+    theory: Annotated[str | None, Needs(False, None)] = Field(
+        default=None, description="method without seeds whose outputs of the same names are drawn"
+    )
+    log: bool = Field(default=False, description="whether its axis is logarithmic")
+    rises: bool = Field(
+        default=False,
+        description="whether to look for where each variable is half-way from its first to its "
+        "last value",
+    )
+
+    @field_validator("variables")
+    @classmethod
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise HdicaError(f"variables = {', '.join(value)} is not allowed (each once)")
+        return value
+
+    def named(self, system: System | None) -> list[Named]:
+        """The method, once for each variable, and the theory, which may lack some."""
+        methods = super().named(system)
+        own = next(one for one in methods if one.key == "method")
+        each = [replace(own, output=name, dims=((self.over,),)) for name in self.variables]
+        return [*each, *(one for one in methods if one.key == "theory")]
+
+
+CURVES = Analysis(
+    "curves",
+    lazy(__name__, "curves:curves"),
+    Curves,
+    (Section("curves", "Variables side by side", lazy(__name__, "curves:panels"), 8.5),),
+    answer=Answer(6.5, findings=lazy(__name__, "curves:findings")),
+)
+
+
+class Compare(Settings):
+    """Trajectories of several methods in one panel: simulations with bands, limits as lines."""
+
+    suits: ClassVar = lazy(__name__, "curves:compare_suits")
+
+    curves: Annotated[Methods, Needs(None, looked_at, (TIME, FIXED_POINT))] = Field(
+        min_length=1, description="methods, stochastic or not"
+    )
+    variable: Variable = ""
+    band: Band = 1.0
+    steady: Annotated[str | None, Needs(False, looked_at, (FIXED_POINT,))] = Field(
+        default=None, description="method that gives steady states"
+    )
+
+
+COMPARE = Analysis(
+    "compare",
+    lazy(__name__, "curves:compare"),
+    Compare,
+    (Section("compare", "Methods side by side", lazy(__name__, "curves:compare_panels"), 8),),
+    answer=Answer(findings=lazy(__name__, "curves:compare_findings")),
+)
+
+
+class Decay(Settings):
+    """Learning curves on doubly logarithmic axes: distance to a target against time."""
+
+    curves: Annotated[Methods, Needs(None, looked_at, (TIME,))] = Field(
+        min_length=1, description="methods, stochastic or not"
+    )
+    variable: Variable = ""
+    target: float = Field(default=1.0, description="value that it tends to")
+
+
+DECAY = Analysis(
+    "decay",
+    lazy(__name__, "decay:decay"),
+    Decay,
+    (Section("decay", "Learning curves", lazy(__name__, "decay:panels"), 9),),
+    answer=Answer(6, findings=lazy(__name__, "decay:findings")),
+)

@@ -1,0 +1,488 @@
+"""Figures of a result: the analysis of each, computed on it, and its panel on Matplotlib axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.convergence.compute import limits_of
+from hdica.analysis.convergence.figure import together as trajectories_of
+from hdica.analysis.ensemble.passages import bands
+from hdica.analysis.escape import MEANS
+from hdica.analysis.landscapes.landscapes import panel_of
+from hdica.analysis.laws.densities import GROUPS, WHAT, over_time
+from hdica.analysis.laws.densities import together as densities_at
+from hdica.analysis.reading import at_end
+from hdica.analysis.registry import at_hand
+from hdica.analysis.steady.transition import OF, OVERLAP
+from hdica.errors import HdicaError, suggestion
+from hdica.plots.result import Result, at, matching, read, tree_of
+from hdica.show.choose import MOST, evenly, spread
+from hdica.show.marks import map_of, wide_range
+from hdica.show.panel import FRAMES, Film, Panel, film
+from hdica.show.terms import entries, speaking_of, starts
+from hdica.show.words import EMPTY, method_name, place, size, titled, words
+from hdica.systems.kinds import TRANSITION_KINDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Plots"]
+
+LEAST = 3
+"""Values of each parameter from which on a map says more than curves do."""
+MAPS = ("overlap", "success", "decaying")
+ALONE = "point"
+"""A parameter of one value, for escape times that are not swept."""
+ASYMPTOTIC = ("kramers", "printed")
+"""Formulas for n -> infinity."""
+
+P = ParamSpec("P")
+KINDS: dict[str, Callable[[Result], bool]] = {}
+"""Whether a result has what a figure shows, by the name of its method, in the order of trying."""
+
+
+def figure(
+    suits: Callable[[Result], bool],
+) -> Callable[[Callable[Concatenate[Plots, P], Panel]], Callable[Concatenate[Plots, P], Axes]]:
+    """A method that describes a figure as one that draws it on ``ax``."""
+
+    def drawing(
+        panel: Callable[Concatenate[Plots, P], Panel],
+    ) -> Callable[Concatenate[Plots, P], Axes]:
+        name = panel.__name__
+        KINDS[name] = suits
+
+        @wraps(panel)
+        def draw(plots: Plots, *args: P.args, **options: P.kwargs) -> Axes:
+            from hdica.plots.canvas import drawn
+
+            if name not in plots.kinds:
+                able = ", ".join(plots.kinds) or "none"
+                raise HdicaError(f"plot.{name}: this result has nothing of it (it has: {able})")
+            ax: Any = options.pop("ax", None)
+            legend: Any = options.pop("legend", True)
+            with speaking_of(plots.result.system):
+                shown = panel(plots, *args, **options)
+            return drawn(shown, ax, legend)
+
+        draw.__signature__ = signature(panel).replace(return_annotation="Axes")  # type: ignore[attr-defined]
+        return draw
+
+    return drawing
+
+
+class Plots:
+    """Figures of a result, each on Matplotlib axes.
+
+    Called, it draws what suits: steady states as branches, critical values as lines, escape times,
+    densities, potentials, a phase diagram of two swept parameters, curves in time, or last values
+    over a parameter. Each is the panel of the analysis of the report that asks the same. Every
+    figure takes ``ax``, the axes to draw on (by default those of a new figure of one column, in
+    :func:`hdica.plots.style`), and ``legend``, and returns the axes.
+    """
+
+    def __init__(self, data: xr.Dataset) -> None:
+        self.result = read(data).squeezed()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the figures that this result has, the one that is meant first."""
+        return tuple(name for name, suits in KINDS.items() if suits(self.result))
+
+    def __repr__(self) -> str:
+        return f"<figures: {', '.join(self.kinds) or 'none'}>"
+
+    def __dir__(self) -> list[str]:
+        return ["kinds", *KINDS]
+
+    def __call__(self, *, ax: Axes | None = None, legend: bool = True, **options: Any) -> Axes:
+        """Draw the figure that suits, with the options of that figure."""
+        name = next(iter(self.kinds), None)
+        if name is None:
+            raise HdicaError(f"plot: no figure suits this result (it holds {self.result.held})")
+        draw = getattr(self, name)
+        allowed = signature(draw).parameters.keys() - {"ax", "legend"}
+        for key in options:
+            if key not in allowed:
+                near = suggestion(key, sorted(allowed))
+                raise HdicaError(f"plot: {key} is no option of {name} ({near})")
+        axes: Axes = draw(ax=ax, legend=legend, **options)
+        return axes
+
+    @figure(lambda r: r.has("branch_point") or (r.has("fixed_point") and "stable" in r.data))
+    def branches(
+        self,
+        x: str | None = None,
+        *,
+        critical: xr.Dataset | None = None,
+        runs: xr.Dataset | None = None,
+        variable: str | None = None,
+        ax: Axes | None = None,
+        legend: bool = True,
+    ) -> Panel:
+        """Steady states over a parameter: stable ones solid, unstable ones dashed.
+
+        Parameters
+        ----------
+        x
+            The parameter; by default the first that was swept.
+        critical
+            What :func:`hdica.critical` gives: branches then end where they do.
+        runs
+            What :func:`hdica.simulate` gives over the same parameter: where runs end.
+        variable
+            By default the first order parameter.
+        ax, legend
+            Axes to draw on, and whether they get a legend.
+        """
+        result, curves = self.result, self.result.has("branch_point")
+        name, across = result.variable(variable), x or result.varies or result.axis()
+        if not across:
+            problem = "states at one point are no branch"
+            raise HdicaError(f'branches: {problem} (give over={{"...": [...]}})')
+        groups = {"states": result.of_one(name)}
+        settings = {"x": across, "variable": name, "branches" if curves else "limits": "states"}
+        if (folds := matching(critical, "critical")) is not None:
+            if not {name, "value"} <= set(folds.data):
+                raise HdicaError("critical: it has no critical values (hdica.critical gives them)")
+            groups["critical"] = folds.of_one(name)
+            settings["critical"] = "critical"
+        if (ends := matching(runs, "runs")) is not None:
+            groups[ends.method] = ends.of_one(name)
+            settings["simulation"] = ends.method
+        return first(panels("steady", groups, settings, True))
+
+    @figure(lambda r: "value" in r.data and (r.has("transition") or bool(r.varies)))
+    def critical(
+        self, x: str | None = None, *, ax: Axes | None = None, legend: bool = True
+    ) -> Panel:
+        """Critical values over another parameter, a line for each kind."""
+        result, data = self.result, self.result.data
+        across, overlap = x or result.axis(), result.overlap or OVERLAP
+        if not across:
+            raise HdicaError('critical: one value is no line (give over={"...": [...]})')
+        if not result.has("transition"):  # one that was followed
+            code = TRANSITION_KINDS.index(data.attrs.get("kind", TRANSITION_KINDS[0]))
+            data = data.expand_dims("transition", axis=-1)
+            data = data.assign(kind=data["value"] * 0.0 + code)
+        data = data if overlap in data else data.assign({overlap: data["value"] * np.nan})
+        data["value"].attrs["long_name"] = OF + result.varies
+        groups = {"critical": replace(result, data=data)}
+        return first(panels("transition", groups, {"x": across, "critical": "critical"}))
+
+    @figure(lambda r: r.has_times or {MEANS["first"], "survival"} <= set(r.data))
+    def escapes(
+        self,
+        limit: xr.Dataset | None = None,
+        *,
+        x: str | None = None,
+        event: Literal["first", "last"] = "first",
+        show: Literal["auto", "mean", "survival"] = "auto",
+        ax: Axes | None = None,
+        legend: bool = True,
+    ) -> Panel:
+        """Mean escape time over a parameter, or without one the share that has not escaped.
+
+        Parameters
+        ----------
+        limit
+            Theory: what ``escape_time`` gives.
+        x
+            The parameter; by default the first that was swept.
+        event
+            The escape of the first entry or of the last.
+        show
+            ``"mean"``, ``"survival"``, or what suits.
+        ax, legend
+            Axes to draw on, and whether they get a legend.
+        """
+        kinds = {"mean": "escape_mean", "survival": "escape_survival"}
+        check("event", event, MEANS)
+        check("show", show, ["auto", *kinds])
+        across, groups = x or self.result.axis() or ALONE, {}
+        for one in filter(None, (self.result, matching(limit, "limit"))):
+            data = one.of_one(event).data
+            data = data.expand_dims({across: [0.0]}) if across == ALONE else data
+            data = data.drop_vars(ASYMPTOTIC if "n" in data.dims else (), errors="ignore")
+            groups[one.method] = replace(one, data=data)
+        runs = [k for k, one in groups.items() if one.has_times]
+        settings = {"x": across, "event": event, "simulation": runs}
+        settings["limits"] = [k for k in groups if k not in runs]
+        wanted = kinds["survival" if across == ALONE else "mean"] if show == "auto" else kinds[show]
+        panel = first(panels("escape", groups, settings), wanted)
+        return replace(panel, key="escapes", title=EMPTY if across == ALONE else panel.title)
+
+    @figure(lambda r: r.has_densities)
+    def densities(
+        self,
+        limit: xr.Dataset | None = None,
+        *,
+        snapshot: float | None = None,
+        ax: Axes | None = None,
+        legend: bool = True,
+    ) -> Panel:
+        """Densities of the entries at one time: histograms, with two standard errors, and limit.
+
+        Parameters
+        ----------
+        limit
+            What :func:`hdica.limit` gives at the same snapshot.
+        snapshot
+            Time; the last by default.
+        ax, legend
+            Axes to draw on, and whether they get a legend.
+        """
+        when = chosen_time(self.result.data, snapshot)
+        data = of_groups(self.result, matching(limit, "limit"), [when])
+        return densities_at(data.isel(snapshot=0), {"snapshot": when})
+
+    @figure(lambda r: "potential" in r.data)
+    def potentials(
+        self, *, snapshot: float | None = None, ax: Axes | None = None, legend: bool = True
+    ) -> Panel:
+        """The effective potential at one time, the last by default; dots are minima."""
+        result, data = self.result, self.result.data
+        result.only("potential")
+        if "snapshot" not in data["potential"].dims:
+            data = data[["potential", "status"]].rename(time="snapshot")
+        when = chosen_time(data, snapshot)
+        here = computed("potential", {"limit": replace(result, data=data)}, {"limit": "limit"})
+        groups = spread(here.sizes["feature"], GROUPS)
+        return panel_of(here.sel(snapshot=when), {"snapshot": when}, groups, 1)
+
+    @figure(
+        lambda r: (
+            r.in_time
+            and sum(r.data.sizes[d] >= LEAST for d in r.numeric) > 1
+            and not entries() & set(r.data[r.overlap].dims)
+        )
+    )
+    def phase(
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        *,
+        limit: xr.Dataset | None = None,
+        states: xr.Dataset | None = None,
+        critical: xr.Dataset | None = None,
+        show: Literal["overlap", "success", "decaying"] = "overlap",
+        success: float = 0.5,
+        variable: str | None = None,
+        n: int | None = None,
+        ax: Axes | None = None,
+        legend: bool = True,
+    ) -> Panel:
+        """A map over two swept parameters at the last time.
+
+        Parameters
+        ----------
+        x, y
+            The parameters; by default the first two, a start upwards.
+        limit, states, critical
+            What :func:`hdica.limit`, :func:`hdica.fixed_points` and :func:`hdica.critical` give:
+            states over ``x`` say where runs go, and their unstable ones and critical values are
+            drawn on top.
+        show
+            ``"overlap"``: mean size over seeds; ``"success"``: share of runs that learn;
+            ``"decaying"``: share still above ``success`` that do not.
+        success
+            Size above which a run may count as one that learns.
+        variable
+            By default the first order parameter.
+        n
+            By default the largest of the result.
+        ax, legend
+            Axes to draw on, and whether they get a legend.
+        """
+        check("show", show, MAPS)
+        result = self.result
+        if n is not None:
+            check("n", n, result.data["n"].values.tolist() if result.has("n") else [])
+            result = result.at_point({"n": n})
+        free = sorted((d for d in result.numeric if d not in (x, y)), key=lambda d: d in starts())
+        across = x or next(iter(free), "")
+        up = y or next((d for d in free if d != across), "")
+        if not {across, up} <= set(result.numeric) or across == up:
+            raise HdicaError("phase: two swept parameters with numbers are needed")
+        result.only("phase", across, up)
+        name = result.variable(variable)
+        if "seed" not in result.data[name].dims:
+            check("show", show, MAPS[:1])
+            label = size(name) + words(", ") + method_name(result.method)
+            time = place({"snapshot": float(result.data["time"].values[-1])})
+            end = abs(at_end(result.data, name)).transpose(up, across)
+            return map_of(end, "phase", (time, label), "")
+        theory = matching(limit, "limit")
+        groups = {result.method: result} | ({} if theory is None else {theory.method: theory})
+        for key, one in (("states", states), ("critical", critical)):
+            if (other := matching(one, key, result.data, [across])) is not None:
+                groups[key] = other
+        settings = {"simulation": result.method, "x": across, "y": up, "variable": name}
+        more = {"limit": None if theory is None else theory.method, "success": success}
+        return first(panels("phase", groups, settings | more), f"phase_{show}")
+
+    @figure(lambda r: r.in_time)
+    def trajectories(
+        self,
+        limit: xr.Dataset | None = None,
+        *,
+        variable: str | None = None,
+        band: Literal["runs", "mean"] = "runs",
+        level: float = 0.9,
+        points: int = MOST,
+        ax: Axes | None = None,
+        legend: bool = True,
+    ) -> Panel:
+        """Curves in time with bands over seeds, and theory with the band that it predicts.
+
+        Parameters
+        ----------
+        limit
+            What :func:`hdica.limit` gives; where it has ``<variable>_sd``, the predicted band of
+            runs of that n, or of their mean, is drawn in grey.
+        variable
+            By default the first order parameter.
+        band, level
+            As of :meth:`Hdica.bands`.
+        points
+            At most so many grid points, chosen evenly.
+        ax, legend
+            Axes to draw on, and whether they get a legend.
+        """
+        result = self.result
+        name = result.variable(variable)
+        values = result.values(name, "time")
+        seeds = "seed" in values.dims
+        data = bands(values, level, band) if seeds else xr.Dataset({"middle": values})
+        data = data.reset_coords(drop=True)
+        if "n" in result.data.coords:
+            data = data.assign_coords(n=result.data["n"])
+        data["time"].attrs = values["time"].attrs
+        about = {"variable": name, "method": result.method, "of": band, "level": level}
+        grid = [str(d) for d in data["middle"].dims if d != "time"]
+        theory, limits = matching(limit, "limit", data, grid), None
+        if theory is not None:
+            curves = limits_of(theory.data, theory.variable(name))
+            limits = curves.rename({k: f"limit_{k}" for k in curves if k != "limit"})
+            limits.attrs["limit_method"] = theory.method
+        return trajectories_of(data.assign_attrs(about), limits, points)
+
+    @figure(lambda r: bool(r.overlap and r.over(r.overlap)))
+    def dependence(
+        self,
+        x: str | None = None,
+        *,
+        limit: xr.Dataset | None = None,
+        variable: str | None = None,
+        ax: Axes | None = None,
+        legend: bool = True,
+    ) -> Panel:
+        """Last values over a parameter or n: means over seeds with 95 % intervals.
+
+        Parameters
+        ----------
+        x
+            The parameter, or ``"n"``; by default the first that was swept.
+        limit
+            What :func:`hdica.limit` gives at the same values of the parameter.
+        variable
+            By default the first order parameter.
+        ax, legend
+            Axes to draw on, and whether they get a legend.
+        """
+        result, theory = self.result, matching(limit, "limit")
+        name = result.variable(variable)
+        able = result.over(name)
+        if not able:
+            raise HdicaError(f"dependence: {name} has one point only")
+        across = x or able[0]
+        check("x", across, able)
+        wide = wide_range(result.data[across].values.astype(float))
+        settings = {"over": across, "variable": name, "log": "x" if wide else "none"}
+        groups = {result.method: result}
+        if theory is not None:
+            groups["limit"], both = theory, (name, f"predicted_{name}")
+            predicted = next((k for k in both if k in theory.data), name)
+            settings |= {"theory": "limit", "predicted": predicted}
+        return first(panels("dependence", groups, {"simulation": result.method, **settings}))
+
+
+def computed(analysis: str, groups: Mapping[str, Result], settings: dict[str, Any]) -> xr.Dataset:
+    """What an analysis gives for results as the groups of a store."""
+    record = at_hand()[analysis]
+    assert record.settings is not None
+    data: xr.Dataset | None = record.compute(tree_of(groups), record.settings(**settings))
+    if data is None:
+        raise HdicaError(f"{analysis}: there is nothing to draw")
+    return data
+
+
+def panels(
+    analysis: str, groups: Mapping[str, Result], settings: dict[str, Any], *looks: Any
+) -> list[Panel]:
+    """The panels of an analysis of results."""
+    drawn: list[Panel] = (
+        at_hand()[analysis].sections[0].draw(computed(analysis, groups, settings), *looks)
+    )
+    return drawn
+
+
+def film_of(result: Result, limit: Result | None, point: dict[str, Any]) -> Film:
+    """Densities over time at a point of the grid."""
+    if not result.has_densities:
+        raise HdicaError(f"animate: this result has no densities (it holds {result.held})")
+    own = result.at_point(point).squeezed()
+    if limit is not None:
+        limit = limit.at_point({k: v for k, v in point.items() if k in limit.grid})
+    times = evenly(own.data["snapshot"].values.astype(float).tolist(), FRAMES)
+    if len(times) < 2:
+        raise HdicaError("animate: 1 snapshot is no animation (two or more are needed)")
+    frames = over_time(of_groups(own, limit, times), point)
+    return film("densities", titled(words(WHAT), point), frames)
+
+
+def of_groups(result: Result, limit: Result | None, times: list[float]) -> xr.Dataset:
+    """Densities of all groups at one grid point: of runs at the largest n, and of the limit."""
+    runs = "seed" in result.data["density"].dims
+    result.only("density")
+    own = result.of_one("density").data
+    groups = {"own": replace(result, data=at(own, {"snapshot": times}))}
+    if runs and limit is not None:
+        limit = limit.squeezed()
+        limit.only("limit")
+        data = at(limit.data, {"snapshot": times}, "limit: ")
+        if data.sizes["feature"] != own.sizes["feature"]:
+            raise HdicaError("limit: its groups of entries are not those of the runs")
+        groups["limit"] = replace(limit, data=data.assign_coords(feature=own["feature"]))
+    named = {"simulation": "own", "limit": "limit" if "limit" in groups else ""}
+    data = computed("densities", groups, named if runs else {"limit": "own"})
+    curves = limit if runs and limit is not None else result
+    return data.assign_attrs(limit_method=curves.method, simulation_method=result.method)
+
+
+def chosen_time(data: xr.Dataset, wanted: float | None) -> float:
+    """A snapshot of a result: the last, or the one that is asked for."""
+    times = data if wanted is None else at(data, {"snapshot": wanted})
+    return float(times["snapshot"].values[-1])
+
+
+def check(key: str, value: Any, allowed: Iterable[Any]) -> None:
+    """Refuse a value that is not one of those that are allowed."""
+    if value not in (known := list(allowed)):
+        near = suggestion(value, map(str, known))
+        raise HdicaError(f"{key} = {value!r} is not allowed ({near})")
+
+
+def first(drawn: Iterable[Panel], key: str = "") -> Panel:
+    """The first panel whose key begins so."""
+    panel = next((one for one in drawn if one.key.startswith(key)), None)
+    if panel is None:
+        raise HdicaError(f"{key.replace('_', ' ')}: there is nothing to draw")
+    return panel
