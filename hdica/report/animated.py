@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hdica.errors import HdicaError
-from hdica.report.marks import TITLE
+from hdica.report.place import TITLE
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below, own_style
 from hdica.show.panel import Film
 from hdica.store.paths import refuse_own

@@ -2,23 +2,26 @@
 
 It is made of the cards that lie beside the reports: no store is opened, and it is made anew
 whenever a report is written, under a lock of the folder, so that of reports written at once none is
-lost.
+lost. Cards are read back from disk, where anybody may have changed them: what is not as it was
+written makes no card, and of the headline's marks only those stay that can do no harm.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from html import escape
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any, Self
 from urllib.parse import quote
 
 from hdica.errors import HdicaError
-from hdica.report import script
-from hdica.report.card import MOST, Card
-from hdica.report.environment import source, template
+from hdica.report import parts
 from hdica.report.place import ALONE, CARD, DATA, FIGURES, PAGE
 from hdica.store.files import Folder, made, read_regular, stands, written
 
@@ -31,6 +34,131 @@ FILM = r"\w{1,200}\.(gif|mp4)"
 """Names of animations."""
 FEW = 6
 """Up to so many cards need no search."""
+CARD_BYTES = 2**20
+"""Bytes of a card."""
+LETTERS = 5_000
+"""Of any text of a card but its picture."""
+ROWS = 200
+"""Findings of a card; the page's data have all."""
+VERDICTS = ("", "agrees", "differs", "undecided")
+MARKS = frozenset({"i", "em", "b", "strong", "sub", "sup", "code", "abbr"})
+"""Marks that a headline may have, without attributes."""
+START = "data:image/png;base64,"
+"""Of the address of a picture that holds its data."""
+KEY = re.compile(r"\w{0,200}")
+PICTURE = re.compile(re.escape(START) + r"[A-Za-z0-9+/]+=*")
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is shown of a report.
+
+    Parameters
+    ----------
+    study, title, description, system
+        As the study says them.
+    about
+        What the system is, with the papers that it comes from; empty if it is not known.
+    headline
+        The answer, one sentence of HTML.
+    verdict
+        ``"agrees"``, ``"differs"``, ``"undecided"`` or empty.
+    missing
+        What is not computed yet; empty if nothing is.
+    created
+        When the results were published.
+    figure
+        Key of the panel in the picture; empty if the report has none.
+    figure_title
+        What it shows, in plain text.
+    thumbnail
+        The picture, an address that holds its data; empty for none.
+    findings
+        The first findings, records of texts and numbers.
+    """
+
+    study: str
+    title: str
+    description: str
+    system: str
+    about: str
+    headline: str
+    verdict: str
+    missing: str
+    created: str
+    figure: str
+    figure_title: str
+    thumbnail: str
+    findings: list[dict[str, str | float | None]]
+
+    def written(self) -> bytes:
+        """Content of its file."""
+        return (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
+
+    @classmethod
+    def read(cls, raw: bytes) -> Self | None:
+        """A card from its file; None if it is none."""
+        try:
+            content = json.loads(raw)
+        except (ValueError, RecursionError):
+            return None
+        names = {field.name for field in fields(cls)}
+        if not isinstance(content, dict) or not names <= content.keys():
+            return None
+        texts = {name: content[name] for name in names - {"findings"}}
+        if not _records(content["findings"]):
+            return None
+        if not all(isinstance(text, str) for text in texts.values()):
+            return None
+        picture = texts["thumbnail"]
+        if any(len(text) > LETTERS for name, text in texts.items() if name != "thumbnail"):
+            return None
+        if texts["verdict"] not in VERDICTS or not KEY.fullmatch(texts["figure"]):
+            return None
+        if picture and not PICTURE.fullmatch(picture):
+            return None
+        headline = harmless(texts["headline"])
+        return cls(**texts | {"headline": headline, "findings": content["findings"]})
+
+
+def _records(rows: Any) -> bool:
+    """Whether something is a list of flat records."""
+    return isinstance(rows, list) and all(
+        isinstance(row, dict)
+        and all(v is None or isinstance(v, str | int | float) for v in row.values())
+        for row in rows
+    )
+
+
+class _Harmless(HTMLParser):
+    """Text with the marks of :data:`MARKS` alone, each closed where it was opened."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.out: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in MARKS:
+            self.open.append(tag)
+            self.out.append(f"<{tag}>")
+
+    def handle_endtag(self, tag: str) -> None:
+        while tag in self.open:
+            self.out.append(f"</{(last := self.open.pop())}>")
+            if last == tag:
+                break
+
+    def handle_data(self, data: str) -> None:
+        self.out.append(escape(data))
+
+
+def harmless(html: str) -> str:
+    """HTML of which nothing but text and a few plain marks is left."""
+    parser = _Harmless()
+    parser.feed(html)
+    parser.close()
+    return "".join(parser.out) + "".join(f"</{tag}>" for tag in reversed(parser.open))
 
 
 @dataclass(frozen=True)
@@ -73,7 +201,7 @@ def gallery_of(out: Path, store: Path | None) -> Path:
 def assets(out: Path, gallery: Path) -> str:
     """Address of what pages share, as seen from the page of a report."""
     own = os.path.abspath(out) == os.path.abspath(gallery)
-    return f"{script.ASSETS}/" if own else f"../{script.ASSETS}/"
+    return f"{parts.ASSETS}/" if own else f"../{parts.ASSETS}/"
 
 
 def check_gallery(gallery: Path) -> None:
@@ -94,11 +222,11 @@ def _check_index(top: Folder) -> None:
 
 def place_script(gallery: Path) -> Path:
     """Put the script that pages share in its place, unless it is there."""
-    name, content = script.file_name(), script.shared()
+    name, content = parts.file_name(), parts.shared()
     with (
         written(gallery),
         made(gallery) as top,
-        top.below(script.ASSETS) as below,
+        top.below(parts.ASSETS) as below,
     ):
         below.remove_partials()
         if below.check(name) is None or below.read(name, len(content) + 1) != content:
@@ -135,7 +263,7 @@ def _card(folder: Folder, address: str) -> Shown | None:
     names = set(folder.names())
     if not {CARD, PAGE} <= names:
         return None
-    card = Card.read(folder.read(CARD, MOST))
+    card = Card.read(folder.read(CARD, CARD_BYTES))
     return None if card is None else Shown(card, address, ALONE in names, _films(folder))
 
 
@@ -150,17 +278,17 @@ def _films(folder: Folder) -> tuple[str, ...]:
 def index(shown: list[Shown]) -> str:
     """The page of a gallery, by system and then by name of the study."""
     ordered = sorted(shown, key=lambda one: (one.card.system, one.card.study, one.folder))
-    behaviour = source("index.js")
-    return template("index.html.j2").render(
+    behaviour = parts.joined("index.js")
+    return parts.template("index.html.j2").render(
         shown=ordered,
         search=len(ordered) > FEW,
         page=PAGE,
         alone=ALONE,
         data=DATA,
         figures=FIGURES,
-        style=source("base.css") + source("index.css"),
+        style=parts.joined("base.css", "index.css"),
         script=behaviour,
-        digest=script.digest(behaviour),
+        digest=parts.digest(behaviour),
     )
 
 

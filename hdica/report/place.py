@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 
-from hdica.report.marks import is_figure
 from hdica.store.files import Folder, made, stands, written
 
+TITLE = "hdica figure "
+"""What the title of a figure's files begins with; its key follows."""
 PAGE, DATA, FIGURES = "report.html", "aggregate.nc", "figures"
 CARD, ALONE = "card.json", "report-alone.html"
 """What the gallery shows of the report, and the page as one file to send."""
@@ -18,6 +19,13 @@ HEAD = 2**12
 """Bytes at the beginning of a page among which it names its study."""
 MOST = 2**26
 """Bytes of a figure, beyond which it is none of ours."""
+
+
+def is_figure(name: str, content: bytes) -> bool:
+    """Whether a file is a figure or a film of ours, under the name that it had then."""
+    key = re.sub(r"\.(svg|pdf|gif|mp4)$", "", name)
+    found = re.search(re.escape(TITLE.encode()) + rb"(\w+)(?:[<)\0]|\Z)", content)
+    return key != name and found is not None and found[1] == key.encode()
 
 
 def check(out: Path) -> None:

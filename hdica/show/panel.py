@@ -6,6 +6,7 @@ One builder describes each figure once; :mod:`hdica.report.interactive` and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -257,6 +258,34 @@ class Panel:
     def pictured(self) -> bool:
         """Whether it has pictures, and so no axes."""
         return any(isinstance(item, Pictures) for item in self.items)
+
+
+WIDE = 2.5
+"""At most so many times as many pictures stand side by side as one above another."""
+
+
+def pictures_across(count: int) -> int:
+    """Pictures in a row: of what is about a square, or wider, that which leaves fewest places."""
+    least, most = math.ceil(math.sqrt(count)), math.floor(math.sqrt(WIDE * count))
+    return min(range(least, max(least, most) + 1), key=lambda k: (-count % k, k))
+
+
+def mosaic(item: Pictures) -> NDArray[np.uint8]:
+    """All pictures with a free pixel around each, red, green, blue and opacity.
+
+    Shape (rows, columns, 4); free pixels, and those that are NaN, are transparent.
+    """
+    pixels = item.pixels if item.pixels.ndim == 4 else np.repeat(item.pixels[..., None], 3, axis=3)
+    count, high, wide, _ = pixels.shape
+    across = pictures_across(count)
+    out = np.zeros((-(-count // across) * (high + 1) + 1, across * (wide + 1) + 1, 4), np.uint8)
+    for k, one in enumerate(pixels):
+        top, left = (k // across) * (high + 1) + 1, (k % across) * (wide + 1) + 1
+        known = np.isfinite(one).all(axis=-1)
+        here = out[top : top + high, left : left + wide]
+        here[..., :3] = np.round(255 * np.clip(np.nan_to_num(one), 0.0, 1.0))
+        here[..., 3] = 255 * known
+    return out
 
 
 FRAMES = 60
