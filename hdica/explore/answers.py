@@ -20,10 +20,10 @@ from hdica.analysis.points import means
 from hdica.analysis.points.space import DENSITY, Point, Quantity, beside, quantities
 from hdica.errors import HdicaError
 from hdica.explore.feed import Feed, Snapshot
-from hdica.report.explored import Numbers, Table, catalogue, embedded, kinds
+from hdica.report.explored import Numbers, Table, catalogue, embedded, kinds, written
 from hdica.report.parts import EXPLORER, STYLES, digest, joined, template
 from hdica.show.terms import speaking_of
-from hdica.show.words import clock
+from hdica.show.words import clock, count
 from hdica.status import STATUS_NAMES
 
 MAP_BYTES = 2**26
@@ -134,11 +134,13 @@ class Answers:
     def news(self) -> dict[str, Any]:
         """How much is computed, what is wrong, and the number of the newest snapshot."""
         now = self.feed.now
+        done = now.points - now.counts["pending"]
+        state = "A run goes on or was stopped" if now.live else "Published"
         return {
             "number": now.number,
-            "live": now.live,
-            "points": now.points,
-            "totals": now.counts,
+            "computed": f"{state}: {count(done)} of {count(now.points)} points are computed",
+            "share": done / max(now.points, 1) if now.live else None,
+            "totals": written(now.counts),
             "trouble": self.feed.trouble,
         }
 

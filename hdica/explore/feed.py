@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.explore import committed
@@ -120,9 +121,9 @@ class Feed:
         """Decide what is shown, and open it."""
         study = self._unpublished()
         if study is not None:
-            found = tuple(sources(study, self.path))
-            if committed.computed(found) or not (self.path / METADATA).exists():
-                self._study, self._sources = study, found
+            every = tuple(sources(study, self.path))
+            if committed.computed(every) or not (self.path / METADATA).exists():
+                self._study, self._sources = study, every
                 self._show()
                 self._stamp = stamp
                 return
@@ -150,10 +151,8 @@ class Feed:
 
     def _show(self) -> None:
         assert self._study is not None
-        counts: Counter[str] = Counter()
-        for source in self._sources:
-            counts.update(_counted(source.status))
-        self._set(committed.tree(self._study, self._sources), True, dict(counts))
+        counts = _counted(source.status for source in self._sources)
+        self._set(committed.tree(self._study, self._sources), True, counts)
 
     def _set(self, tree: xr.DataTree, live: bool, counts: dict[str, int]) -> None:
         number = self.now.number + 1 if hasattr(self, "now") else 1
@@ -162,23 +161,19 @@ class Feed:
 
 def _about(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = os.lstat(path)
+        file = os.lstat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return file.st_ino, file.st_mtime_ns, file.st_size
 
 
-def _counted(status: np.ndarray) -> dict[str, int]:
-    found = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
-    return dict(zip(STATUS_NAMES, found, strict=True))
+def _counted(statuses: Iterable[NDArray[np.uint8]]) -> dict[str, int]:
+    counts = sum(np.bincount(one.ravel(), minlength=len(STATUS_NAMES)) for one in statuses)
+    return dict(zip(STATUS_NAMES, np.broadcast_to(counts, len(STATUS_NAMES)).tolist(), strict=True))
 
 
 def _published_counts(path: Path, tree: xr.DataTree) -> dict[str, int]:
     """Points by status: as the manifest says, or counted where there is none."""
-    manifest = read_manifest(path) if path.suffix == ".zarr" else None
-    if manifest is not None:
+    if path.suffix == ".zarr" and (manifest := read_manifest(path)) is not None:
         return {name: count_in(manifest, name) for name in STATUS_NAMES}
-    total: Counter[str] = Counter()
-    for node in tree.children.values():
-        total.update(_counted(node["status"].to_numpy()))
-    return dict(total)
+    return _counted(node["status"].to_numpy() for node in tree.children.values())

@@ -50,7 +50,9 @@ def explore(
     from hdica.explore.server import serving
 
     feed = Feed(results)
-    with serving(Answers(feed), port) as address:
+    answers = Answers(feed)
+    answers.page()  # what is loaded and compiled for it is there when a visitor comes
+    with serving(answers, port) as address:
         tell(f"{results} can be explored at {address} ({tunnel(address)}Ctrl-C ends it)")
         if browser and has_display():
             webbrowser.open(forwarding(address).as_uri())

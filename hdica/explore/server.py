@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from socket import socket
 from traceback import walk_tb
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
@@ -38,6 +38,9 @@ from hdica.errors import HdicaError
 from hdica.process.loopback import HOST, is_loopback, is_same
 from hdica.process.loopback import NO_HOST as UNDER
 from hdica.report.parts import plotly
+
+if TYPE_CHECKING:
+    from hdica.explore.answers import Answers
 
 NO_TOKEN = "403: the address needs the token that hdica explore has printed\n"
 NO_HOST = f"403: hdica explore {UNDER}\n"
@@ -59,44 +62,16 @@ HEADERS = {
 }
 
 
-class Answering(Protocol):
-    """What the server answers, as :class:`hdica.explore.answers.Answers` does."""
-
-    def page(self) -> str:
-        """The page."""
-
-    def catalogue(self) -> bytes:
-        """What can be looked at."""
-
-    def news(self) -> dict[str, Any]:
-        """What may have changed."""
-
-    def slices(self, request: bytes) -> bytes:
-        """Slices of results."""
-
-
 def new_token() -> str:
     """A token of 256 random bits, in letters that an address may have."""
     return secrets.token_urlsafe(32)
 
 
 class Handler(RequestHandler):
-    """Answers one path of the address.
+    """Answers one path of the address."""
 
-    Parameters
-    ----------
-    method
-        The method of a request: ``"GET"`` or ``"POST"``.
-    kind
-        The type of the content.
-    answer
-        Makes the content of a request's body.
-    """
-
-    def initialize(
-        self, method: str, kind: str, answer: Callable[[bytes], str | bytes | dict[str, Any]]
-    ) -> None:
-        """Take the settings of the path."""
+    def initialize(self, method: str, kind: str, answer: Callable[[bytes], str | bytes]) -> None:
+        """``method`` is that of a request, ``kind`` the type of what ``answer`` makes of it."""
         self.method, self.kind, self.answer = method, kind, answer
 
     def set_default_headers(self) -> None:
@@ -140,12 +115,7 @@ class Refused(RequestHandler):
 class Gate(Router):
     """Hands requests with the token on to an application and refuses all others.
 
-    Parameters
-    ----------
-    application
-        What answers; all its paths begin with the token.
-    token
-        The first part of the path of every request.
+    The token is the first part of every path of the application.
     """
 
     def __init__(self, application: Application, token: str) -> None:
@@ -184,11 +154,6 @@ class Messages(logging.StreamHandler[Any]):
 
     Refused requests are no news for who has started the server. A request that a library cannot
     read ends in a traceback of the library, which becomes one sentence.
-
-    Parameters
-    ----------
-    token
-        Is printed nowhere.
     """
 
     def __init__(self, token: str) -> None:
@@ -225,7 +190,7 @@ def _messages(token: str) -> Iterator[None]:
 
 
 @contextmanager
-def serving(answers: Answering, port: int = 0, token: str = "") -> Iterator[str]:
+def serving(answers: Answers, port: int = 0, token: str = "") -> Iterator[str]:
     """Serve answers during the body; the address with its token.
 
     Parameters
@@ -262,7 +227,7 @@ def serving(answers: Answering, port: int = 0, token: str = "") -> Iterator[str]
             thread.join(WAIT)
 
 
-def _application(answers: Answering, token: str) -> Application:
+def _application(answers: Answers, token: str) -> Application:
     numbers = "application/octet-stream"
     paths: dict[str, tuple[str, str, Callable[[bytes], Any]]] = {
         "": ("GET", "text/html; charset=utf-8", lambda _: answers.page()),

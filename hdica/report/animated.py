@@ -20,17 +20,13 @@ from hdica.store.paths import refuse_own
 
 DOTS = 150
 """Dots an inch."""
-
 FEWER = (100, 70)
 """Dots an inch for films that are larger than :data:`MOST` otherwise."""
-
 SECONDS = 6.0
 SLOWEST, FASTEST = 1.0, 10.0
 """A film takes so long if that takes no fewer and no more frames a second than these."""
-
 MOST = 2_000_000
 """Bytes of a film in a report."""
-
 PROGRAM = "ffmpeg"
 NO_PROGRAM = f"the program {PROGRAM} is not installed (install it for MP4; GIF needs nothing)"
 
@@ -90,16 +86,9 @@ class Animation(FuncAnimation):
     ) -> None:  # fmt: skip
         """Write a file, ``.gif``, or ``.mp4`` where the program ffmpeg is installed.
 
-        Parameters
-        ----------
-        filename
-            Its ending says what it is.
-        fps
-            Frames a second; by default all take six seconds, if that is between one and ten.
-        dpi
-            Dots an inch.
-        writer, more
-            As of Matplotlib's ``Animation.save``.
+        ``fps`` are frames a second; by default all take six seconds, if that is between one and
+        ten. ``dpi`` are dots an inch; ``writer`` and ``more`` are as of Matplotlib's
+        ``Animation.save``.
 
         Raises
         ------

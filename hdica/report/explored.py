@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hdica.analysis.points.means import GROUP, spread_times
 from hdica.analysis.points.space import DENSITY, TIMES, Axis
 from hdica.show.marks import bands, color_of, labels
-from hdica.show.words import clock, measured, method_name, symbol, words
+from hdica.show.words import clock, count, measured, method_name, symbol, words
 from hdica.status import STATUS_NAMES
 
 BUDGET = 740_000
@@ -262,14 +262,16 @@ def packed(content: Explored) -> str:
         method: {name: numbers.put(many, MEAN_BYTES) for name, many in by_status.items()}
         for method, by_status in content.counts.items()
     }
-    totals = {
-        name: int(sum(by_status[name].sum() for by_status in content.counts.values()))
-        for name in STATUS_NAMES
-        if content.counts
-    }
+    every = content.counts.values()
+    totals = {name: sum(int(one[name].sum()) for one in every) for name in STATUS_NAMES}
     header = catalogue(content.tables, numbers)
-    header |= {"counts": counts, "totals": totals, "digits": DIGITS}
+    header |= {"counts": counts, "totals": written(totals), "digits": DIGITS}
     return embedded(numbers.message(header))
+
+
+def written(totals: Mapping[str, int]) -> dict[str, str]:
+    """How many points have no value, by their status."""
+    return {name: count(many) for name, many in totals.items() if many and name != "done"}
 
 
 def catalogue(

@@ -28,10 +28,8 @@ from hdica.show.words import Text
 
 ROW = 18
 """Pixels of a row of labels above the axes."""
-
 LONG = 32
 """Letters of a label that stand beside an upright axis in one line."""
-
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
 DISTANCE = 2.2
 """Of the eye from the middle, in lengths of the box."""
@@ -42,6 +40,7 @@ TICKS, END = 4, 0.05
 MARKS_IN_SPACE = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "cross"}
 """Plotly has no triangles in space."""
 SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
+LEGEND = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0}
 DIGITS = 5
 """Significant digits on the page; the data files have all."""
 
@@ -261,7 +260,7 @@ def _layout(panel: Panel) -> dict[str, Any]:
         "yaxis": y,
         "margin": {"l": 62, "r": 18, "t": 34 + ROW * max(rows, default=0), "b": 50},
         "hovermode": "closest",
-        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
+        "legend": LEGEND,
         "meta": {"heat": heat, **_cells_of(panel)},
     }
 
@@ -328,35 +327,21 @@ def _ticks_in_space(panel: Panel, axis: str) -> dict[str, Any]:
 def _scene(panel: Panel) -> dict[str, Any]:
     around, up = np.deg2rad(panel.view)
     eye = np.array([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
+    labels, limits = (panel.x_label, panel.y_label, panel.z_label), (panel.x_range, panel.y_range)
     scene: dict[str, Any] = {
         f"{axis}axis": {"title": {"text": label.html}, "zeroline": False}
-        for axis, label in zip("xyz", (panel.x_label, panel.y_label, panel.z_label), strict=True)
+        | ({"range": list(ends)} if ends else {})
+        | _ticks_in_space(panel, axis)
+        for axis, label, ends in zip("xyz", labels, (*limits, None), strict=True)
     }
-    for axis, limits in (("xaxis", panel.x_range), ("yaxis", panel.y_range)):
-        if limits:
-            scene[axis]["range"] = list(limits)
-    for axis in "xyz":
-        scene[f"{axis}axis"] |= _ticks_in_space(panel, axis)
     # The axes lie below the surface: what is looked at is a little lower than its middle.
-    scene |= {
-        "camera": {
-            "eye": dict(zip("xyz", rounded(DISTANCE * eye), strict=True)),
-            "center": {"x": 0, "y": 0, "z": LOWER},
-        },
-        "aspectmode": "data" if panel.equal else "cube",
-        "dragmode": "orbit",
-    }
+    camera = {"eye": dict(zip("xyz", rounded(DISTANCE * eye), strict=True))}
+    camera["center"] = {"x": 0, "y": 0, "z": LOWER}
+    aspect = "data" if panel.equal else "cube"
     return {
-        "scene": scene,
+        "scene": {**scene, "camera": camera, "aspectmode": aspect, "dragmode": "orbit"},
         "margin": {"l": 10, "r": 10, "t": 10, "b": 40},
-        "legend": {
-            "orientation": "h",
-            "yref": "container",
-            "y": 0,
-            "yanchor": "bottom",
-            "x": 0,
-            "itemsizing": "constant",
-        },
+        "legend": {**LEGEND, "itemsizing": "constant"},
         "meta": {"heat": False, "space": True},
     }
 
@@ -368,28 +353,18 @@ def _gallery(panel: Panel) -> dict[str, Any]:
     for item in panel.items:
         if isinstance(item, Pictures):
             raster = mosaic(item)
-            data += [_raster(raster), _names(item)]
+            image = {"type": "image", "source": _png(raster), "hoverinfo": "skip"}
+            data += [image, _names(item)]
             shape = (max(shape[0], raster.shape[0]), max(shape[1], raster.shape[1]))
     hidden = {"visible": False, "fixedrange": False}
     x = {**hidden, "range": [-0.5, shape[1] - 0.5], "constrain": "domain"}
     y = {**hidden, "range": [shape[0] - 0.5, -0.5], "constrain": "domain", "scaleanchor": "x"}
-    return {
-        "data": data,
-        "layout": {
-            "xaxis": x,
-            "yaxis": y,
-            "margin": {"l": 10, "r": 10, "t": 10, "b": 10},
-            "hovermode": "closest",
-            # The nearest middle, wherever in a picture the mouse is.
-            "hoverdistance": -1,
-            "showlegend": False,
-            "meta": {"heat": True},
-        },
-    }
-
-
-def _raster(raster: NDArray[np.uint8]) -> dict[str, Any]:
-    return {"type": "image", "source": _png(raster), "hoverinfo": "skip"}
+    layout = {
+        "xaxis": x, "yaxis": y, "margin": dict.fromkeys("lrtb", 10), "showlegend": False,
+        # The nearest middle, wherever in a picture the mouse is.
+        "hovermode": "closest", "hoverdistance": -1, "meta": {"heat": True},
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
 
 
 def _names(item: Pictures) -> dict[str, Any]:

@@ -31,7 +31,6 @@ from hdica.store.provenance import several
 
 DIGITS = 6
 """Significant digits in the page's tables; the netCDF file has all."""
-
 BUDGET = 2_500_000
 """Most numbers times characters, roughly bytes, that the page embeds."""
 
@@ -125,6 +124,7 @@ def render(
         "films": list(films),
         "figures": _embedded(figures),
         "data": _embedded(kept),
+        "downloads": {name: _shape(one["columns"]) for name, one in kept.items()},
         "script": behaviour,
         "explored": around,
         "explored_data": packed(around) if around and around.tables else "",
@@ -142,6 +142,11 @@ def render(
     # Nobody can write a text into a page that holds what is made of that page.
     nonce = hashlib.sha256(page.render(**content_of_page, nonce="").encode()).hexdigest()[:32]
     return page.render(**content_of_page, nonce=nonce)
+
+
+def _shape(columns: Mapping[str, Sequence[Any]]) -> tuple[int, int]:
+    """Rows and columns of a table."""
+    return len(next(iter(columns.values()), ())), len(columns)
 
 
 def _explorable(figures: dict[str, dict[str, Any]]) -> frozenset[str]:

@@ -36,10 +36,8 @@ from hdica.show.panel import (
 
 WIDTH = 3.4
 """Inches: a single column of a two-column journal."""
-
 HEIGHT = 2.5
 """Inches, with a legend of one line."""
-
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
@@ -64,14 +62,10 @@ STYLE: dict[str, Any] = {
 
 DARK = 0.55
 """Below this part of a colour scale letters are white."""
-
 LONGEST, UPRIGHT = 42, 34
 """Letters of a title and of an upright axis in one line."""
-
 ROW = 8.5
 """Points of a row of labels above the axes."""
-
-
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":", "dashdot": "-."}
 MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 TICKS = 4
@@ -101,8 +95,8 @@ def own_style() -> Iterator[None]:
 def files(panel: Panel) -> dict[str, bytes]:
     """A panel as ``<key>.svg`` and ``<key>.pdf``, the content of each by name.
 
-    Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title says which
-    figure they are; see :func:`hdica.report.place.is_figure`.
+    Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title names the
+    figure.
     """
     title = f"{TITLE}{panel.key}"
     svg, pdf = io.BytesIO(), io.BytesIO()
@@ -119,12 +113,11 @@ def draw(panel: Panel) -> Figure:
     """A panel as a Matplotlib figure, without the global state of pyplot."""
     drawn = Figure(figsize=(WIDTH, HEIGHT + above(panel)), layout="constrained")
     if panel.in_space:
-        legend_below(drawn, axes_in_space(drawn, panel))
-        return drawn
-    axes = drawn.add_subplot()
-    draw_on(axes, panel)
-    if panel.pictured:
-        axes.set_axis_off()
+        axes = axes_in_space(drawn, panel)
+    else:
+        axes = drawn.add_subplot()
+        draw_on(axes, panel)
+        axes.set_axis_off() if panel.pictured else None
     legend_below(drawn, axes)
     return drawn
 
@@ -222,16 +215,10 @@ def _vertical(axes: Axes, item: Vertical) -> None:
 
 
 def _frame(axes: Axes, panel: Panel) -> None:
-    axes.set_xlabel(panel.x_label.tex)
-    axes.set_ylabel(in_lines(panel.y_label.tex, UPRIGHT))
-    if panel.log_x:
-        axes.set_xscale("log")
-    if panel.log_y:
-        axes.set_yscale("log")
-    if panel.x_range:
-        axes.set_xlim(*panel.x_range)
-    if panel.y_range:
-        axes.set_ylim(*panel.y_range)
+    labels = {"xlabel": panel.x_label.tex, "ylabel": in_lines(panel.y_label.tex, UPRIGHT)}
+    scales = {"xscale": "log" if panel.log_x else "", "yscale": "log" if panel.log_y else ""}
+    axes.set(**labels, **{name: scale for name, scale in scales.items() if scale})
+    axes.set(**_limits(panel))
     for log, axis, level in ((panel.log_x, axes.xaxis, True), (panel.log_y, axes.yaxis, False)):
         if log:
             _log_ticks(axis, level)
@@ -241,6 +228,11 @@ def _frame(axes: Axes, panel: Panel) -> None:
         axes.set_aspect("equal", adjustable="box")
     pad = rcParams["axes.titlepad"] + ROW * _rows(panel)
     axes.set_title(in_lines(panel.title.tex, LONGEST), loc="left", pad=pad)
+
+
+def _limits(panel: Panel) -> dict[str, tuple[float, float]]:
+    limits = {"xlim": panel.x_range, "ylim": panel.y_range}
+    return {name: ends for name, ends in limits.items() if ends}
 
 
 def in_lines(label: str, longest: int) -> str:
@@ -347,10 +339,7 @@ def _frame_in_space(axes: Any, panel: Panel) -> None:
         getattr(axes, f"set_{name}label")(label.tex, labelpad=-6)
         getattr(axes, f"{name}axis").set_tick_params(pad=-3, labelsize=6)
         getattr(axes, f"{name}axis").set_major_locator(MaxNLocator(TICKS, prune="both"))
-    if panel.x_range:
-        axes.set_xlim(*panel.x_range)
-    if panel.y_range:
-        axes.set_ylim(*panel.y_range)
+    axes.set(**_limits(panel))
     axes.view_init(elev=panel.view[1], azim=panel.view[0])
     axes.set_title(panel.title.tex, loc="left")
 

@@ -21,7 +21,6 @@
     return found;
   };
   const html = (text) => { const one = make("span"); one.innerHTML = text; return one; };
-  const grouped = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, count < 10000 ? "" : "\u202f");
 
   // Starts the explorer; what comes back draws it, as often as the page asks.
   explore.begin = async (page) => {
@@ -105,8 +104,10 @@
       if (sides.y) want(next, "map", next, [sides.y, sides.x]);
       for (const one of next.densities) want(one, "own", one, [data.played, one.table.along].filter(one.table.axis));
       if (shown("seeds")) want(next, "runs", next, [], true);
-      const missing = wanted.filter((one) => !slices.has(one.key));
+      const known = slices;
+      const missing = wanted.filter((one) => !known.has(one.key));
       const fresh = missing.length ? await data.slices(missing) : [];
+      if (known !== slices) return renew(); // of another snapshot
       missing.forEach((one, k) => slices.set(one.key, { ...fresh[k], sides: one.sides }));
       slices = new Map(wanted.map((one) => [one.key, slices.get(one.key)]));
       for (const one of wanted) one.owner[one.name] = slices.get(one.key);
@@ -115,7 +116,7 @@
       section.dataset.variable = table.variable;
       section.dataset.point = JSON.stringify(Object.fromEntries(axesShown().map((axis) => [axis.name, explore.same(axis, chosen[axis.name])])));
       say();
-      titles();
+      return titles();
     }
 
     // In words: the point, its value with its error, what theory and other methods have there, and what has no value.
@@ -155,9 +156,8 @@
 
     // How many points have no value, and how their cells are filled.
     function key(totals) {
-      const rows = Object.entries(explore.fills).filter(([status]) => totals[status]);
-      part("key").replaceChildren(...rows.map(([status, color]) =>
-        make("li", {}, make("span", { class: "box", style: "background:" + color }), status + ": " + grouped(totals[status]))));
+      part("key").replaceChildren(...Object.entries(totals).map(([status, many]) =>
+        make("li", {}, make("span", { class: "box", style: "background:" + explore.fills[status] }), status + ": " + many)));
     }
 
     // Controls
@@ -376,11 +376,9 @@
       }
     }
 
-    function report({ live, points, totals, trouble: wrong }) {
-      const done = points - totals.pending;
-      const what = (live ? "A run goes on or was stopped" : "Published") + ": ";
-      part("computed").textContent = what + grouped(done) + " of " + grouped(points) + " points are computed";
-      Object.assign(part("progress"), { hidden: !live, max: points, value: done });
+    function report({ computed, share, totals, trouble: wrong }) {
+      part("computed").textContent = computed;
+      Object.assign(part("progress"), { hidden: share === null, value: share || 0 });
       key(totals);
       trouble(wrong);
     }

@@ -39,9 +39,10 @@
   }
 
   // A click on a heading sorts the rows, the next one the other way round.
-  function sorted(table, column, down) {
-    const body = table.tBodies[0];
-    const cell = (row) => row.cells[column];
+  function sort(head) {
+    const body = head.closest("table").tBodies[0];
+    const cell = (row) => row.cells[head.cellIndex];
+    const down = head.getAttribute("aria-sort") === "ascending";
     const compared = (a, b) => {
       const [one, other] = [a, b].map((row) => cell(row).dataset.key);
       if (one !== undefined && other !== undefined) return one - other;
@@ -49,20 +50,8 @@
     };
     const rows = [...body.rows].sort(compared);
     body.append(...(down ? rows.reverse() : rows));
-    [...table.tHead.rows[0].cells].forEach((head, k) => {
-      if (k === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      else head.removeAttribute("aria-sort");
-    });
-  }
-
-  for (const table of document.querySelectorAll("table.sortable")) {
-    [...table.tHead.rows[0].cells].forEach((head, column) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...head.childNodes);
-      button.addEventListener("click", () => sorted(table, column, head.getAttribute("aria-sort") === "ascending"));
-      head.append(button);
-    });
+    for (const one of head.parentElement.cells) one.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
   }
 
   async function copied() {
@@ -77,28 +66,11 @@
       note.textContent = "This browser does not copy by itself: the table is selected.";
     }
   }
-  if (document.getElementById("copy")) document.getElementById("copy").addEventListener("click", copied);
 
-  document.getElementById("json").addEventListener("click", () => {
-    save(JSON.stringify(tables), "application/json", "aggregate.json");
-  });
-  document.getElementById("alone").addEventListener("click", () => {
-    const study = document.querySelector('meta[name="study"]').content;
-    if (packed()) save(alone(), "text/html", study + ".html");
-  });
-  for (const [name, table] of Object.entries(tables)) {
-    const columns = Object.values(table.columns);
-    const item = document.createElement("li");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "CSV";
-    button.setAttribute("aria-label", "Download " + name + " as CSV");
-    button.addEventListener("click", () => save(csv(table), "text/csv", name.replace(/[^A-Za-z0-9]+/g, "_") + ".csv"));
-    const count = columns.length ? columns[0].length : 0;
-    const called = document.createElement("span");
-    called.append(document.createElement("code"), " (" + count + (count === 1 ? " row, " : " rows, ") + columns.length + " columns)");
-    called.firstChild.textContent = name;
-    item.append(button, called);
-    document.getElementById("tables").append(item);
-  }
+  const onClick = (selector, act) => document.querySelectorAll(selector).forEach((one) => one.addEventListener("click", () => act(one)));
+  onClick("#copy", copied);
+  onClick("#json", () => save(JSON.stringify(tables), "application/json", "aggregate.json"));
+  onClick("#alone", () => packed() && save(alone(), "text/html", document.querySelector('meta[name="study"]').content + ".html"));
+  onClick("#tables button", ({ value }) => save(csv(tables[value]), "text/csv", value.replace(/[^A-Za-z0-9]+/g, "_") + ".csv"));
+  onClick("table.sortable th button", (button) => sort(button.parentElement));
 })();
