@@ -79,15 +79,7 @@ def _fits(shown: Quantity, up: str, across: str) -> bool:
 
 @dataclass
 class Answers:
-    """Answers about the newest snapshot of some results.
-
-    Parameters
-    ----------
-    feed
-        Where the snapshots come from.
-    maps
-        Maps that were read last.
-    """
+    """Answers about the newest snapshot of a feed."""
 
     feed: Feed
     maps: Maps = field(default_factory=Maps)

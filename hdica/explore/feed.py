@@ -34,18 +34,10 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Results as they were at one moment.
+    """Results as they were at one moment: a group a method, whose values are read when wanted.
 
-    Parameters
-    ----------
-    tree
-        One group a method; values are read when they are asked for.
-    live
-        Whether they are what a run has committed so far, rather than a published store.
-    counts
-        How many points have each status, by its name.
-    number
-        Counts the snapshots of one feed, from 1.
+    ``live`` results are what a run has committed so far, rather than a published store. ``counts``
+    has the number of points by status, and ``number`` counts the snapshots of a feed, from 1.
     """
 
     tree: xr.DataTree
@@ -61,12 +53,7 @@ class Snapshot:
 
 @dataclass
 class Feed:
-    """The newest snapshot of some results, renewed by :meth:`look`.
-
-    Parameters
-    ----------
-    path
-        ``results/<study>.zarr``; it need not be published yet.
+    """The newest snapshot of ``results/<study>.zarr``, published or not, renewed by :meth:`look`.
 
     Raises
     ------
@@ -94,7 +81,7 @@ class Feed:
     def look(self) -> bool:
         """Look at the files again; whether there is a new snapshot.
 
-        What cannot be read keeps the snapshot of before, and is told as :attr:`trouble`.
+        Where it cannot be read, the snapshot of before stays, and :attr:`trouble` says why.
         """
         began, before = time.monotonic(), self.now.number
         try:

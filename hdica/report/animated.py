@@ -42,15 +42,7 @@ def pace(film: Film) -> float:
 
 
 class Animation(FuncAnimation):
-    """A film on Matplotlib axes; ``save`` writes GIF, and MP4 where the program ffmpeg is.
-
-    Parameters
-    ----------
-    film
-        What is shown.
-    axes
-        Where; nothing else on them is touched.
-    """
+    """A film on Matplotlib axes, of which nothing else is touched; ``save`` writes GIF and MP4."""
 
     def __init__(self, film: Film, axes: Axes) -> None:
         if len(film.frames) < 2:

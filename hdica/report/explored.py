@@ -45,24 +45,11 @@ Values = NDArray[np.floating]
 class Table:
     """One variable of one method at every grid point.
 
-    Parameters
-    ----------
-    method, variable
-        Their names.
-    axes
-        Every dimension, in the order of the values.
-    swept
-        Names of swept parameters and ``n``.
-    along
-        Name of the own dimension along which it is drawn, empty for none.
-    seeds
-        How many there are, 0 for a method without.
-    others
-        ``method/variable`` of what has the same quantity.
-    clock
-        Label of the time, HTML; empty for a variable without.
-    mean, error
-        Shape as of the axes; no error where there is none, and neither where slices are sent.
+    ``axes`` are all its dimensions, of which ``swept`` names the swept parameters and ``n``, and
+    ``along`` the own one along which it is drawn, as time, whose label is ``clock``, HTML; empty
+    for none. ``seeds`` is 0 for a method without; ``others`` are the ``method/variable`` with the
+    same quantity. ``mean`` and ``error`` have the shape of the axes; there is no error where none
+    is known, and neither of the two where slices are sent.
     """
 
     method: str
@@ -105,16 +92,10 @@ class Table:
 class Explored:
     """What a page holds of the means of results.
 
-    Parameters
-    ----------
-    tables
-        Those that fit, by method in the order of the study, order parameters first; none if not
-        even one fits at one time.
-    counts
-        By method: counts of points by status, its name first, over the swept parameters and
-        ``n``; without a method all of whose points are done.
-    left
-        What was left out to keep the page small, in words.
+    ``tables`` are those that fit, by method in the order of the study, order parameters first; none
+    if not even one fits at one time. ``counts`` are those of points, by method and status, over the
+    swept parameters and ``n``, of methods with a point that is not done. ``left`` says what was
+    left out to keep the page small.
     """
 
     tables: tuple[Table, ...]

@@ -51,30 +51,12 @@ PICTURE = re.compile(re.escape(START) + r"[A-Za-z0-9+/]+=*")
 
 @dataclass(frozen=True)
 class Card:
-    """What is shown of a report.
+    """What is shown of a report; texts are empty where there is nothing to say.
 
-    Parameters
-    ----------
-    study, title, description, system
-        As the study says them.
-    about
-        What the system is, with the papers that it comes from; empty if it is not known.
-    headline
-        The answer, one sentence of HTML.
-    verdict
-        ``"agrees"``, ``"differs"``, ``"undecided"`` or empty.
-    missing
-        What is not computed yet; empty if nothing is.
-    created
-        When the results were published.
-    figure
-        Key of the panel in the picture; empty if the report has none.
-    figure_title
-        What it shows, in plain text.
-    thumbnail
-        The picture, an address that holds its data; empty for none.
-    findings
-        The first findings, records of texts and numbers.
+    ``about`` is the title of the system, with its papers; ``headline`` the answer, one sentence of
+    HTML, with its ``verdict``; ``missing`` what is not computed yet. The picture ``thumbnail`` is
+    an address that holds its data, and shows the panel of the key ``figure``; ``findings`` has the
+    first findings, records of texts and numbers.
     """
 
     study: str
@@ -165,17 +147,9 @@ def harmless(html: str) -> str:
 class Shown:
     """A card and where its report lies.
 
-    Parameters
-    ----------
-    card
-        What is shown.
-    folder
-        Address of the report's folder as seen from the gallery, with a slash at its end; empty if
-        it is the gallery's own.
-    alone
-        Whether the page lies there as one file, too.
-    films
-        Names of the files of its first animation among the figures; empty for none.
+    ``folder`` is its address as seen from the gallery, with a slash at its end, empty for the
+    gallery's own; ``alone`` whether the page lies there as one file, too; ``films`` the files of
+    its first animation.
     """
 
     card: Card

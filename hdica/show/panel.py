@@ -59,16 +59,9 @@ class Line:
 class Points:
     """Markers with error bars; what is not described here is as of :class:`Line`.
 
-    Parameters
-    ----------
-    low, high
-        Ends of the error bars, shape (points,); None for none.
-    symbol
-        ``"circle"``, ``"square"``, ``"diamond"`` or ``"triangle"``.
-    filled
-        Which markers are filled, shape (points,); None for all.
-    joined
-        Whether a thin line joins them.
+    The bars end at ``low`` and ``high``, shape (points,). ``symbol`` is ``"circle"``, ``"square"``,
+    ``"diamond"`` or ``"triangle"``; ``filled``, shape (points,), says which are filled, None for
+    all, and ``joined`` whether a thin line joins them.
     """
 
     x: Array
@@ -100,20 +93,10 @@ class Cells:
 
 @dataclass(frozen=True)
 class Heat:
-    """A heat map over a rectangular grid.
+    """A heat map over a rectangular grid: ``z``, of shape (y, x), at the cells' centres x and y.
 
-    Parameters
-    ----------
-    x, y
-        Coordinates of the cells' centres.
-    z
-        Shape (y, x).
-    low, high
-        Ends of the colour scale.
-    written
-        What is written in the cells, rows as of ``z``; empty for nothing.
-    cells
-        Which grid points they are; None if they are none.
+    ``low`` and ``high`` are the ends of the colour scale; ``written`` is what stands in the cells,
+    rows as of ``z``; ``cells`` says which grid points they are, None if they are none.
     """
 
     x: Array
@@ -166,15 +149,9 @@ class Places:
 class Vertical:
     """A vertical line at ``x``, in data units, with a label above the axes.
 
-    Parameters
-    ----------
-    color
-        Of a thin dotted line and its label; empty for a dashed black line with a white edge, to be
-        seen on every colour of a heat map.
-    anchor
-        Which end of the label is at ``x``: ``"left"``, ``"center"`` or ``"right"``.
-    row
-        Rows of labels between this one and the axes.
+    It is thin, dotted and of a ``color``, or, without one, dashed and black with a white edge, to
+    be seen on every colour of a heat map. ``anchor`` is the end of the label that is at ``x``:
+    ``"left"``, ``"center"`` or ``"right"``; ``row`` counts rows of labels below this one.
     """
 
     x: float
@@ -186,15 +163,10 @@ class Vertical:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures of one size in rows, pixel by pixel; a panel with them has no axes.
+    """Pictures of one size in rows, each with its name on hover; a panel with them has no axes.
 
-    Parameters
-    ----------
-    pixels
-        Shape (pictures, rows, columns) for grey, (pictures, rows, columns, 3) for red, green and
-        blue: from 0, black, to 1, white.
-    names
-        Of each picture, on hover, shape (pictures,).
+    ``pixels`` are from 0, black, to 1, white: shape (pictures, rows, columns) for grey, (pictures,
+    rows, columns, 3) for red, green and blue.
     """
 
     pixels: Array

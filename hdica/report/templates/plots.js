@@ -214,6 +214,9 @@
     // Text first: the script keeps the browser busy for a while.
     await Promise.race([new Promise(requestAnimationFrame), pause(200)]);
     await pause();
+    // A server sends it as it is, and slices meanwhile.
+    const sent = document.getElementById("plotly");
+    if (sent && !window.Plotly) await new Promise((done) => { sent.onload = done; sent.onerror = done; });
     if (!window.Plotly) try { await unpack(packed()); } catch { /* said below */ }
     if (!window.Plotly) {
       const note = document.getElementById("no-plots");
