@@ -36,7 +36,7 @@ COLOURS = 64
 
 
 def write_aggregate(
-    found: xr.DataTree,
+    aggregate: xr.DataTree,
     out: Path,
     top: Path | None = None,
     *,
@@ -49,23 +49,23 @@ def write_aggregate(
     """
     top = out if top is None else top
     drawn: dict[str, bytes] = {}
-    with speaking_of(str(found.attrs.get("system", ""))):
-        sections = panels(found)
-        content = summary(found)
+    with speaking_of(str(aggregate.attrs.get("system", ""))):
+        sections = panels(aggregate)
+        content = summary(aggregate)
         shown: list[Shown] = []
         if animate:
-            drawn, shown = movies(found)
-        page = render(found, sections, gallery.assets(out, top), content, shown).encode()
-        beside = {CARD: card_of(found, sections, content).written()}
+            drawn, shown = movies(aggregate)
+        page = render(aggregate, sections, gallery.assets(out, top), content, shown).encode()
+        others = {CARD: card_of(aggregate, sections, content).written()}
         if one_file:
-            beside[ALONE] = render(found, sections, None, content).encode()
+            others[ALONE] = render(aggregate, sections, None, content).encode()
         drawn[CAPTIONS] = captions(str(content.headline), sections, headings())
         for panel in (panel for section in sections.values() for panel in section):
             drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.
-    data = bytes(found.to_netcdf(engine="h5netcdf"))
+    data = bytes(aggregate.to_netcdf(engine="h5netcdf"))
     shared = gallery.place_script(top)
-    return [*place(out, page, data, drawn, beside), shared, gallery.update(top)]
+    return [*place(out, page, data, drawn, others), shared, gallery.update(top)]
 
 
 def captions(
@@ -97,8 +97,8 @@ def _line(text: str) -> str:
 
 def titles(content: str) -> dict[str, tuple[str, str]]:
     """Heading of the section and title of every figure, by key, from the file."""
-    found = re.findall(r"^\.\. (\w+): (.*?): (.*)$", content, re.MULTILINE)
-    return {key: (heading, title) for key, heading, title in found}
+    entries = re.findall(r"^\.\. (\w+): (.*?): (.*)$", content, re.MULTILINE)
+    return {key: (heading, title) for key, heading, title in entries}
 
 
 def films(aggregate: xr.DataTree) -> list[Film]:
@@ -119,13 +119,13 @@ def movies(aggregate: xr.DataTree) -> tuple[dict[str, bytes], list[Shown]]:
         files as made_of,  # who asks for none does not wait for its imports
     )
 
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     shown: list[Shown] = []
     for film in films(aggregate):
         made = made_of(film)
-        found.update(made)
+        contents.update(made)
         shown.append((film.title.html, list(made)))
-    return found, shown
+    return contents, shown
 
 
 def film_notes(written: Iterable[Path]) -> list[str]:
@@ -147,7 +147,7 @@ def card_of(
     ``content`` is the summary of the aggregate, which is made here if it is None.
     """
     attrs, content = aggregate.attrs, summary(aggregate) if content is None else content
-    first = next((panel for found in sections.values() for panel in found), None)
+    first = next((panel for some in sections.values() for panel in some), None)
     return Card(
         study=str(attrs["study"]),
         title=str(attrs["title"]),

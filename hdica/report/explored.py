@@ -223,8 +223,8 @@ def planes(values: NDArray[Any], width: int) -> bytes:
     """Numbers in single precision, rounded to so many leading bytes, as planes of bytes."""
     bits = np.ascontiguousarray(values, dtype=">f4").view(">u4").astype(np.uint64).ravel()
     unit = 1 << 8 * (WORD - width)
-    known = np.isfinite(values).ravel()
-    bits = np.where(known, bits + unit // 2, bits) // unit
+    finite = np.isfinite(values).ravel()
+    bits = np.where(finite, bits + unit // 2, bits) // unit
     return b"".join(
         (bits >> np.uint64(8 * k) & np.uint64(255)).astype(np.uint8).tobytes()
         for k in reversed(range(width))
@@ -269,8 +269,8 @@ def catalogue(
     for entry in entries:
         if called.count(entry["called"]) > 1:
             entry["called"] = entry["method"]
-        beside = entry["variable"] in BESIDE_DENSITIES and entry["method"] in dense
-        entry["offered"] = all_offered or not (entry["density"] or beside)
+        companion = entry["variable"] in BESIDE_DENSITIES and entry["method"] in dense
+        entry["offered"] = all_offered or not (entry["density"] or companion)
     seeded = list(dict.fromkeys(t.method for t in tables if t.seeds))
     return {
         "tables": entries,

@@ -165,9 +165,9 @@ def gallery_of(out: Path, store: Path | None) -> Path:
     has a gallery of its own.
     """
     above = Path(os.path.abspath(out)).parent
-    beside = store is not None and Path(os.path.abspath(store)).parent == above
+    has_store = store is not None and Path(os.path.abspath(store)).parent == above
     index = above / INDEX
-    if _is_ours(index) or (beside and not os.path.lexists(index)):
+    if _is_ours(index) or (has_store and not os.path.lexists(index)):
         return out.parent if out.name not in ("", "..") else above
     return out
 
@@ -228,8 +228,8 @@ def _cards(top: Folder) -> Iterator[Shown]:
         yield own
     for name in top.names():
         with suppress(OSError), top.inside(name) as below:
-            if (found := _card(below, f"{quote(name)}/")) is not None:
-                yield found
+            if (report := _card(below, f"{quote(name)}/")) is not None:
+                yield report
 
 
 def _card(folder: Folder, address: str) -> Shown | None:
@@ -244,8 +244,8 @@ def _card(folder: Folder, address: str) -> Shown | None:
 def _films(folder: Folder) -> tuple[str, ...]:
     """Files of the first animation of a report."""
     with suppress(OSError), folder.inside(FIGURES) as below:
-        found = sorted(name for name in below.names() if re.fullmatch(FILM, name))
-        return tuple(name for name in found if Path(name).stem == Path(found[0]).stem)
+        films = sorted(name for name in below.names() if re.fullmatch(FILM, name))
+        return tuple(name for name in films if Path(name).stem == Path(films[0]).stem)
     return ()
 
 

@@ -158,8 +158,8 @@ def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
 
 def _cells_of(panel: Panel) -> dict[str, Any]:
     """Which grid points the cells of a heat map are, where they are any."""
-    known = (item.cells for item in panel.items if isinstance(item, Heat) and item.cells)
-    cells = next(known, None)
+    every = (item.cells for item in panel.items if isinstance(item, Heat) and item.cells)
+    cells = next(every, None)
     if cells is None:
         return {}
     values = {"x": cells.x_values.tolist(), "y": cells.y_values.tolist()}

@@ -38,7 +38,7 @@ BUDGET = 2_500_000
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
     """All panels of a report by section, in reading order."""
     with speaking_of(str(aggregate.attrs.get("system", ""))):
-        found = {
+        drawn = {
             section: _saying_n(
                 section.draw(aggregate[analysis.name].to_dataset()), aggregate, analysis
             )
@@ -46,7 +46,7 @@ def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
             if analysis.name in aggregate
             for section in analysis.sections
         }
-    return {s.name: found[s] for s in sorted(found, key=lambda s: s.rank) if found[s]}
+    return {s.name: drawn[s] for s in sorted(drawn, key=lambda s: s.rank) if drawn[s]}
 
 
 def _saying_n(drawn: list[Panel], aggregate: xr.DataTree, analysis: Analysis) -> list[Panel]:
@@ -101,8 +101,8 @@ def render(
     """
     content = summary(aggregate) if content is None else content
     records = {"findings": _of_findings(content.findings)}
-    kept, left = _within_budget(records | tables_of(aggregate))
-    figures = {p.key: figure(p) for found in sections.values() for p in found}
+    embedded, left = _within_budget(records | tables_of(aggregate))
+    figures = {p.key: figure(p) for some in sections.values() for p in some}
     heading = headings()
     runs, behaviour = aggregate["runs"].to_dataset(), parts.joined("plots.js", "page.js")
     around = explored(aggregate)
@@ -110,7 +110,7 @@ def render(
     scripts = [behaviour, *([parts.joined(*parts.EXPLORER)] if looking else [])]
     content_of_page = {
         "attrs": aggregate.attrs,
-        "sections": [(name, heading[name], found) for name, found in sections.items()],
+        "sections": [(name, heading[name], some) for name, some in sections.items()],
         "summary": content,
         "missing": missing(runs),
         "findings": table_of([one for some in content.findings.values() for one in some]),
@@ -123,8 +123,8 @@ def render(
         "left": left,
         "films": list(films),
         "figures": _embedded(figures),
-        "data": _embedded(kept),
-        "downloads": {name: _shape(one["columns"]) for name, one in kept.items()},
+        "data": _embedded(embedded),
+        "downloads": {name: _shape(one["columns"]) for name, one in embedded.items()},
         "script": behaviour,
         "explored": around,
         "explored_data": packed(around) if around and around.tables else "",
@@ -236,17 +236,17 @@ def _of_findings(findings: Mapping[str, Sequence[Finding]]) -> dict[str, Any]:
     return {"columns": columns, "long_name": {}}
 
 
-def _within_budget(found: dict[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _within_budget(every: dict[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The tables that fit into a page, and the names of those that do not."""
-    kept: dict[str, dict[str, Any]] = {}
+    inside: dict[str, dict[str, Any]] = {}
     used, left = 0, []
-    for name, columns in found.items():
+    for name, columns in every.items():
         used += _size(columns)
         if used > BUDGET:
             left.append(name)
         else:
-            kept[name] = columns
-    return kept, left
+            inside[name] = columns
+    return inside, left
 
 
 def _flat(data: xr.Dataset, dims: tuple[str, ...], members: list[str]) -> dict[str, Any]:

@@ -364,5 +364,5 @@ def _places(axes: Any, item: Places, behind: NDArray[np.bool_]) -> None:
     marks |= {"markeredgecolor": "white", "markeredgewidth": 0.4}
     for some, alpha, label in ((~behind, 1.0, item.label.tex), (behind, PALE, None)):
         if some.any() or label:
-            here = np.where(some, at, np.nan)
-            axes.plot(*here, color=item.color, alpha=alpha, zorder=4, label=label, **marks)
+            places = np.where(some, at, np.nan)
+            axes.plot(*places, color=item.color, alpha=alpha, zorder=4, label=label, **marks)
