@@ -46,7 +46,7 @@ class Maps:
         self, now: Snapshot, shown: Quantity, point: Point, up: str, across: str
     ) -> tuple[xr.Dataset, tuple[float, float]]:
         """A map at a point's time, and the ends of its means over all times that were read."""
-        along, whole = shown.along, _fits(shown, up, across)
+        along, whole = shown.along, _fits(shown, up, across) or shown.variable == DENSITY.name
         free = {up, across, *({along.name} if along and whole else ())}
         fixed = tuple((a.name, point[a.name]) for a in shown.axes if a.name not in free)
         key = (now.number, shown.method, shown.variable, up, across, fixed)
@@ -174,7 +174,10 @@ class Answers:
         elif len(swept) == 2:
             data, out["ends"] = self.maps.at(now, shown, point, *swept)
         else:
-            data = means.mean_over(now.tree, shown, point, *swept, whole=sides != swept)
+            # The mean of a density over bins needs them all.
+            dense = shown.variable == DENSITY.name
+            data = means.mean_over(now.tree, shown, point, *swept, whole=dense or sides != swept)
+            data = data.isel({DENSITY.dims[-1]: point[DENSITY.dims[-1]]} if dense else {})
         out |= {name: numbers.put(data[name].to_numpy()) for name in ("mean", "error")}
         counts = {k: data[k].to_numpy() for k in STATUS_NAMES if k in data and data[k].any()}
         missing = counts.keys() - {"done"}

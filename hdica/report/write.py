@@ -121,12 +121,12 @@ def write(
 
         return aggregate(tree)
 
-    def read() -> xr.DataTree:
-        with standing(results, study) as tree:
+    def read(store: Path) -> xr.DataTree:
+        with standing(store, study) as tree:
             return aggregated(tree)
 
     if isinstance(results, Path):
-        content = stable(results, read, whole=True)
+        content = stable(results, lambda: read(results), whole=True)
     else:
         content = aggregated(results if study is None else as_said(results, study))
     from hdica.report.drawn import write_aggregate

@@ -101,6 +101,18 @@ def test_densities_are_sent_for_all_snapshots(answers: Answers, whole: Path) -> 
     np.testing.assert_allclose(found["mean"], expected.to_numpy().ravel(), rtol=1e-5)
 
 
+def test_a_density_is_a_variable_too(answers: Answers) -> None:
+    point = {**AT, "snapshot": 1, "feature": 0, "x": 15}
+    for method in ("walk", "profile"):
+        at = {k: v for k, v in point.items() if k != "n" or method == "walk"}
+        about = {"table": f"{method}/density", "point": at}
+        _, over_x = slice_of(answers, **about, sides=["x"])
+        _, cut = slice_of(answers, **about, sides=["tau"])
+        _, area = slice_of(answers, **about, sides=["Q0", "tau"])
+        assert cut["mean"][3] == pytest.approx(over_x["mean"][15], rel=1e-6)
+        assert area["mean"].reshape(2, 4)[0].tolist() == pytest.approx(cut["mean"], nan_ok=True)
+
+
 def test_why_points_have_no_value_is_sent(answers: Answers) -> None:
     one, found = slice_of(answers, point={**AT, "tau": 1}, sides=["time"])
     assert "step size 0.13" in one["why"]

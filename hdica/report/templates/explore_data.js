@@ -89,7 +89,7 @@
   function served(header) {
     const ask = async (path, settings = {}) => {
       const answer = await fetch(path, settings).catch(() => { throw new Error("hdica explore does not answer: it may have ended."); });
-      if (!answer.ok) throw new Error(await answer.text());
+      if (!answer.ok) throw new Error(answer.status === 400 ? await answer.text() : "hdica explore could not answer: it says why where it runs.");
       return answer;
     };
     const message = async (...request) => parsed(await (await ask(...request)).arrayBuffer());

@@ -109,9 +109,16 @@
       meta: { ink: one.theory, key: one.key },
     };
     if (one.theory || !slice.error || !slice.error.some(Number.isFinite)) return [line];
-    const end = (sign) => slice.mean.map((mean, k) => mean + sign * ERRORS * (slice.error[k] || 0));
-    const edge = { type: "scatter", mode: "lines", x, line: { width: 0, shape }, hoverinfo: "skip", showlegend: false, legendgroup: one.key };
-    return [{ ...edge, y: end(-1) }, { ...edge, y: end(1), fill: "tonexty", fillcolor: pale(one.color) }, line];
+    // The band is an outline around every row of values that are there: it must not bridge those that are not.
+    const rows = range(x.length).filter((k) => Number.isFinite(slice.mean[k]))
+      .reduce((some, k) => (some.at(-1)?.at(-1) === k - 1 ? [...some.slice(0, -1), [...some.at(-1), k]] : [...some, [k]]), []);
+    const end = (k, sign) => [x[k], slice.mean[k] + sign * ERRORS * (slice.error[k] || 0)];
+    const around = rows.flatMap((row) => [...row.map((k) => end(k, 1)), ...[...row].reverse().map((k) => end(k, -1)), [null, null]]);
+    const band = {
+      type: "scatter", mode: "lines", x: around.map(([at]) => at), y: around.map(([, at]) => at), fill: "toself", fillcolor: pale(one.color),
+      line: { width: 1, color: pale(one.color), shape }, hoverinfo: "skip", showlegend: false, legendgroup: one.key,
+    };
+    return [band, line];
   }
 
   // The value of a curve at the chosen point.
