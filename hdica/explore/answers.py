@@ -139,12 +139,9 @@ class Answers:
     def slices(self, request: bytes) -> bytes:
         """Slices that a page asks for, as a message.
 
-        Parameters
-        ----------
-        request
-            JSON: the ``number`` of the snapshot and the ``wanted`` slices, each with ``table``,
-            ``point`` (positions by dimension), ``sides`` (the free dimensions, of a map first the
-            upright one) and ``runs``, whether it is the values of single seeds.
+        The request is JSON: the ``number`` of the snapshot and the ``wanted`` slices, each with
+        ``table``, ``point`` (positions by dimension), ``sides`` (the free dimensions, of a map
+        first the upright one) and ``runs``, whether it is the values of single seeds.
 
         Raises
         ------

@@ -132,15 +132,7 @@ class Gate(Router):
         return answering.find_handler(request, **kwargs)
 
     def refusal(self, path: str, host: str, origin: str | None = None) -> str:
-        """Why a request is refused; empty if it is not.
-
-        Parameters
-        ----------
-        path
-            Begins with the token.
-        host, origin
-            The headers ``Host`` and ``Origin``; None without the latter.
-        """
+        """Why a request for a path with these headers is refused; empty if it is not."""
         if not is_loopback(host):
             return NO_HOST
         first = path.removeprefix("/").partition("/")[0]
@@ -191,16 +183,9 @@ def _messages(token: str) -> Iterator[None]:
 
 @contextmanager
 def serving(answers: Answers, port: int = 0, token: str = "") -> Iterator[str]:
-    """Serve answers during the body; the address with its token.
+    """Serve answers during the body, on a port of 127.0.0.1; the address with its token.
 
-    Parameters
-    ----------
-    answers
-        What is answered.
-    port
-        On 127.0.0.1; 0 for one that is free.
-    token
-        The first part of the path; a new one if it is empty.
+    The port is one that is free for 0, the token a new one if it is empty.
 
     Raises
     ------

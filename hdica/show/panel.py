@@ -21,26 +21,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """A curve, optionally with a band.
+    """A curve, optionally with a band; x, y and the ends of the band have the shape (points,).
 
-    Parameters
-    ----------
-    x, y
-        Shape (points,); NaN breaks the line.
-    label
-        Name, in the legend and on hover; equal names are switched together.
-    listed
-        Whether the legend has an entry.
-    color
-        Hex colour, or ``"ink"`` for theory: black on white, light on dark.
-    dash
-        ``"solid"``, ``"dash"``, ``"dot"`` or ``"dashdot"``.
-    low, high
-        Ends of the band, shape (points,).
-    bold
-        Whether the line stands out.
-    cased
-        Whether it has a white edge, to be seen on every colour of a heat map.
+    NaN breaks the line. ``label`` is its name on hover and, if it is ``listed``, in the legend;
+    equal names are switched together. ``color`` is a hex colour, or ``"ink"`` for theory: black on
+    white, light on dark. ``dash`` is ``"solid"``, ``"dash"``, ``"dot"`` or ``"dashdot"``. A
+    ``bold`` line stands out; a ``cased`` one has a white edge, to be seen on every colour of a heat
+    map.
     """
 
     x: Array
@@ -178,30 +165,14 @@ Item = Line | Points | Heat | Vertical | Surface | Places | Pictures
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes.
+    """One set of axes, with its items in the order in which they are drawn.
 
-    Parameters
-    ----------
-    key
-        File stem of the printed twin and anchor on the page.
-    caption
-        HTML; for the page only.
-    items
-        What is drawn, in this order.
-    x_range, y_range
-        Limits, in data units; None for automatic.
-    counts
-        Whether x is a whole number: ticks are at such alone.
-    wide
-        Whether it takes the page's whole width.
-    columns
-        How many panels of its section stand side by side on a wide page; 0 for as many as fit.
-    equal
-        Whether a unit is as long on every axis.
-    z_label
-        Of the third axis, where items lie in space.
-    view
-        Where a panel in space is seen from at first: azimuth and height in degrees.
+    ``key`` is the file stem of the printed twin and the anchor on the page, ``caption`` is HTML,
+    for the page alone. The ranges are limits in data units, None for automatic. Where x ``counts``,
+    ticks are at whole numbers alone. A ``wide`` panel takes the page's whole width; ``columns`` is
+    how many of its section stand side by side on a wide page, 0 for as many as fit. On ``equal``
+    axes a unit is as long on each. ``z_label`` is that of the third axis, where items lie in space,
+    and ``view`` from where they are seen at first: azimuth and height in degrees.
     """
 
     key: str

@@ -9,6 +9,7 @@
   const MESH = 20;
   // Seeds from which on their values are shown as a histogram.
   const SEEDS = 5;
+  const DASHES = ["solid", "dash", "dot", "dashdot"];
   const FIGURES = ["map", "course", "cut", "density", "seeds"];
   const section = document.getElementById("explore");
   const part = (name) => document.getElementById("explore-" + name);
@@ -92,6 +93,7 @@
       const next = {
         table, point: explore.point(table, chosen), ...sides, across: data.across, curves: [table, ...others].map(curveOf), densities: densities.map(curveOf),
       };
+      for (const some of [next.curves, next.densities]) some.filter((one) => one.theory).forEach((one, k) => { one.dash = DASHES[k % DASHES.length]; });
       const wanted = [];
       const want = (owner, name, { table: of, point }, free, runs = false) => {
         const fixed = Object.entries(point).filter(([axis]) => !free.includes(axis));

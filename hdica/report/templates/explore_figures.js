@@ -104,7 +104,7 @@
     const few = x.length <= (one.theory ? THEORY_MARKERS : MARKERS) && !one.table.density && (!one.theory || one.alone);
     const line = {
       type: "scatter", mode: few ? "lines+markers" : "lines", x, y: slice.mean, name: one.label, legendgroup: one.key, showlegend: true,
-      line: { width: one.theory ? 2.2 : 1.8, shape, ...(one.theory ? {} : { color: one.color }) }, marker: { size: one.theory ? 5 : 6 },
+      line: { width: one.theory ? 2.2 : 1.8, shape, ...(one.theory ? { dash: one.dash } : { color: one.color }) }, marker: { size: one.theory ? 5 : 6 },
       text: x.map((_, k) => [label(k), told(one.label, explore.at(slice, k))].filter(Boolean).join("<br>")), hovertemplate: "%{text}<extra></extra>",
       meta: { ink: one.theory, key: one.key },
     };
