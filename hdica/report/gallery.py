@@ -197,11 +197,7 @@ def _check_index(top: Folder) -> None:
 def place_script(gallery: Path) -> Path:
     """Put the script that pages share in its place, unless it is there."""
     name, content = parts.file_name(), parts.shared()
-    with (
-        written(gallery),
-        made(gallery) as top,
-        top.below(parts.ASSETS) as below,
-    ):
+    with written(gallery), made(gallery) as top, top.below(parts.ASSETS) as below:
         below.remove_partials()
         if below.check(name) is None or below.read(name, len(content) + 1) != content:
             with below.beside(name, content) as partial:
