@@ -103,5 +103,5 @@ ABOVE = --constraint requirements.lock $$(sed -n '/platform_machine/d; s/^\([a-z
 
 lock:
 	$(COMPILE) --extra build --extra sweep --extra report --extra whiten --extra images --output-file requirements.lock
-	$(COMPILE) --extra test --extra lint --extra explore --extra tables $(ABOVE) --output-file requirements-test.lock
+	$(COMPILE) --extra test --extra lint --extra tables $(ABOVE) --output-file requirements-test.lock
 	$(COMPILE) --extra slurm $(ABOVE) --output-file requirements-slurm.lock

@@ -352,9 +352,9 @@ def report(
 
     written = report_of(source, results, out, one_file, animate)
     if animate:
-        from hdica.report.movies import told
+        from hdica.report.drawn import film_notes
 
-        for sentence in told(written):
+        for sentence in film_notes(written):
             _note(sentence)
     _say(f"reports: {written[-1]}")
 

@@ -53,7 +53,7 @@ RUN = ("core", "build", "sweep", "report", "whiten", "images")
 """Groups of which every package is there for `make run`; of the others for `make env`."""
 
 
-@pytest.mark.parametrize("group", [*RUN, "test", "lint", "explore", "tables"])
+@pytest.mark.parametrize("group", [*RUN, "test", "lint", "tables"])
 def test_lock_covers_the_declared_dependencies(group: str) -> None:
     extras = PROJECT["optional-dependencies"]
     declared = PROJECT["dependencies"] if group == "core" else extras[group]

@@ -1,1 +1,1 @@
-"""A local server to look around in results: slices are read and drawn as they are asked for."""
+"""A local server behind the explorer of pages: it answers slices of results."""

@@ -25,16 +25,9 @@ REASON = Output("reason", (), "why the point diverged or failed")
 
 
 class _Committed(BackendArray):
-    """One variable of a group of which blocks are being committed; only what is asked is read.
+    """One variable of a group of which blocks are being committed, read where it is indexed.
 
-    Parameters
-    ----------
-    source
-        Where its points come from.
-    output
-        The variable.
-    dtype, fill
-        Of its values, and the value where a point is pending.
+    ``fill`` is its value where a point is pending.
     """
 
     def __init__(self, source: Source, output: Output, dtype: Any, fill: Any) -> None:
@@ -53,28 +46,21 @@ class _Committed(BackendArray):
         chosen = [np.arange(n)[k] for n, k in zip(self.points, key[:depth], strict=True)]
         grid = np.ix_(*(np.atleast_1d(one) for one in chosen)) if chosen else ()
         numbers = np.ravel_multi_index(grid, self.points) if grid else np.zeros((), dtype=np.int64)
-        found = self.source.at(self.output.name, numbers.reshape(-1), self.fill, self.dtype)
-        found = found.reshape(*(one.size for one in chosen if one.ndim), *self.own)
+        values = self.source.at(self.output.name, numbers.reshape(-1), self.fill, self.dtype)
+        values = values.reshape(*(one.size for one in chosen if one.ndim), *self.own)
         behind = 0
         for one in reversed(key[depth:]):
-            found = found[(..., one, *[slice(None)] * behind)]
+            values = values[(..., one, *[slice(None)] * behind)]
             # An integer leaves no dimension, a slice and an array one each.
             behind += 0 if isinstance(one, int | np.integer) else 1
-        return found
+        return values
 
 
 def dataset(source: Source) -> xr.Dataset:
     """The points of one method as far as they are committed; what is pending is NaN.
 
-    Parameters
-    ----------
-    source
-        Where they come from; statuses are those of when they are first asked for.
-
-    Returns
-    -------
-    xarray.Dataset
-        As the group of a published store: values are read when they are asked for.
+    As of a published store values are read when they are wanted; statuses are those of when they
+    are first read.
     """
     segment = source.placed[0].segment
     points = tuple(source.point_dims)
@@ -95,37 +81,23 @@ def _lazy(source: Source, output: Output, dtype: Any, fill: Any) -> xr.Variable:
 
 def _coordinates(source: Source) -> dict[str, xr.Variable]:
     segment = source.placed[0].segment
-    found: dict[str, xr.Variable] = {}
-    for axis in segment.cells.axes:
-        found[axis.dim] = xr.Variable(axis.dim, np.asarray(axis.values))
+    coords = {
+        axis.dim: xr.Variable(axis.dim, np.asarray(axis.values)) for axis in segment.cells.axes
+    }
     if segment.n is not None:
-        found["n"] = xr.Variable("n", np.array([p.segment.n for p in source.placed]))
+        coords["n"] = xr.Variable("n", np.array([p.segment.n for p in source.placed]))
     if segment.seeds:
-        found["seed"] = xr.Variable("seed", np.array(segment.seeds, dtype=np.int64))
+        coords["seed"] = xr.Variable("seed", np.array(segment.seeds, dtype=np.int64))
     for dim, values in segment.coords.items():
-        found[dim] = xr.Variable(dim, values, about_dim(segment.system, dim, values))
-    return found
+        coords[dim] = xr.Variable(dim, values, about_dim(segment.system, dim, values))
+    return coords
 
 
 def tree(study: Study, sources: Sequence[Source]) -> xr.DataTree:
-    """Every method of a study as far as it is committed, with the attributes of a published store.
-
-    Parameters
-    ----------
-    study
-        What was planned.
-    sources
-        Where its methods' points come from.
-
-    Returns
-    -------
-    xarray.DataTree
-        One group a method.
-    """
-    groups = {source.method.name: dataset(source) for source in sources}
-    found = xr.DataTree.from_dict(groups)
-    found.attrs = {**about_study(study), "system": study.system}
-    return found
+    """The methods of a study, a group each, as far as they are committed: as a published store."""
+    out = xr.DataTree.from_dict({source.method.name: dataset(source) for source in sources})
+    out.attrs = {**about_study(study), "system": study.system}
+    return out
 
 
 def computed(sources: Sequence[Source]) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.explore import committed
@@ -33,18 +34,10 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Results as they were at one moment.
+    """Results as they were at one moment: a group a method, whose values are read when wanted.
 
-    Parameters
-    ----------
-    tree
-        One group a method; values are read when they are asked for.
-    live
-        Whether they are what a run has committed so far, rather than a published store.
-    counts
-        How many points have each status, by its name.
-    number
-        Counts the snapshots of one feed, from 1.
+    ``live`` results are what a run has committed so far, rather than a published store. ``counts``
+    has the number of points by status, and ``number`` counts the snapshots of a feed, from 1.
     """
 
     tree: xr.DataTree
@@ -60,12 +53,7 @@ class Snapshot:
 
 @dataclass
 class Feed:
-    """The newest snapshot of some results, renewed by :meth:`look`.
-
-    Parameters
-    ----------
-    path
-        ``results/<study>.zarr``; it need not be published yet.
+    """The newest snapshot of ``results/<study>.zarr``, published or not, renewed by :meth:`look`.
 
     Raises
     ------
@@ -93,7 +81,7 @@ class Feed:
     def look(self) -> bool:
         """Look at the files again; whether there is a new snapshot.
 
-        What cannot be read keeps the snapshot of before, and is told as :attr:`trouble`.
+        Where it cannot be read, the snapshot of before stays, and :attr:`trouble` says why.
         """
         began, before = time.monotonic(), self.now.number
         try:
@@ -120,9 +108,9 @@ class Feed:
         """Decide what is shown, and open it."""
         study = self._unpublished()
         if study is not None:
-            found = tuple(sources(study, self.path))
-            if committed.computed(found) or not (self.path / METADATA).exists():
-                self._study, self._sources = study, found
+            every = tuple(sources(study, self.path))
+            if committed.computed(every) or not (self.path / METADATA).exists():
+                self._study, self._sources = study, every
                 self._show()
                 self._stamp = stamp
                 return
@@ -150,10 +138,8 @@ class Feed:
 
     def _show(self) -> None:
         assert self._study is not None
-        counts: Counter[str] = Counter()
-        for source in self._sources:
-            counts.update(_counted(source.status))
-        self._set(committed.tree(self._study, self._sources), True, dict(counts))
+        counts = _counted(source.status for source in self._sources)
+        self._set(committed.tree(self._study, self._sources), True, counts)
 
     def _set(self, tree: xr.DataTree, live: bool, counts: dict[str, int]) -> None:
         number = self.now.number + 1 if hasattr(self, "now") else 1
@@ -162,23 +148,19 @@ class Feed:
 
 def _about(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = os.lstat(path)
+        file = os.lstat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return file.st_ino, file.st_mtime_ns, file.st_size
 
 
-def _counted(status: np.ndarray) -> dict[str, int]:
-    found = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
-    return dict(zip(STATUS_NAMES, found, strict=True))
+def _counted(statuses: Iterable[NDArray[np.uint8]]) -> dict[str, int]:
+    counts = sum(np.bincount(one.ravel(), minlength=len(STATUS_NAMES)) for one in statuses)
+    return dict(zip(STATUS_NAMES, np.broadcast_to(counts, len(STATUS_NAMES)).tolist(), strict=True))
 
 
 def _published_counts(path: Path, tree: xr.DataTree) -> dict[str, int]:
     """Points by status: as the manifest says, or counted where there is none."""
-    manifest = read_manifest(path) if path.suffix == ".zarr" else None
-    if manifest is not None:
+    if path.suffix == ".zarr" and (manifest := read_manifest(path)) is not None:
         return {name: count_in(manifest, name) for name in STATUS_NAMES}
-    total: Counter[str] = Counter()
-    for node in tree.children.values():
-        total.update(_counted(node["status"].to_numpy()))
-    return dict(total)
+    return _counted(node["status"].to_numpy() for node in tree.children.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import sys
@@ -12,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from hdica.errors import HdicaError
 from hdica.process.private import scratch
 from hdica.store.files import write_whole
 
@@ -24,22 +22,6 @@ FORWARDS = """<!doctype html>
 <a href="{address}">hdica explore</a>
 """
 """A page that leads to an address."""
-NEEDED = ("panel", "bokeh")
-PIP = 'pip install "hdica[explore]"'
-
-
-def check_installed() -> None:
-    """Refuse to go on without what the explorer draws with.
-
-    Raises
-    ------
-    HdicaError
-        It names what is missing and the line that installs it.
-    """
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        verb = "are" if len(missing) > 1 else "is"
-        raise HdicaError(f"{' and '.join(missing)} {verb} not installed ({PIP})")
 
 
 def explore(
@@ -61,16 +43,16 @@ def explore(
     Raises
     ------
     HdicaError
-        If there are no such results, the port cannot be had, or a package is missing.
+        If there are no such results, or the port cannot be had.
     """
-    check_installed()
+    from hdica.explore.answers import Answers
     from hdica.explore.feed import Feed
     from hdica.explore.server import serving
-    from hdica.explore.surfaces import Surfaces
-    from hdica.explore.view.start import page_of
 
-    feed, surfaces = Feed(results), Surfaces()
-    with serving(lambda: page_of(feed, surfaces), port) as address:
+    feed = Feed(results)
+    answers = Answers(feed)
+    answers.page()  # what is loaded and compiled for it is there when a visitor comes
+    with serving(answers, port) as address:
         tell(f"{results} can be explored at {address} ({tunnel(address)}Ctrl-C ends it)")
         if browser and has_display():
             webbrowser.open(forwarding(address).as_uri())

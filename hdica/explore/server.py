@@ -1,35 +1,144 @@
-"""The explorer's server: Panel's pages behind a gate, in a thread of its own."""
+"""The explorer's server: answers behind a gate, in a thread of its own.
+
+The server listens on 127.0.0.1. Its address has a token of 256 random bits as the first part of its
+path, and every request passes one gate before anything else sees it. The gate compares the token in
+constant time. The header ``Host`` must be a loopback name, so that a page of somebody else's whose
+name was made to lead here is refused; its port may be any, because the port of a tunnel
+(``ssh -L``) need not be that of the server. A request of a page must come from a page of the same
+name and port (``Origin``). What lacks any of these gets status 403 and one sentence. The page
+requests nothing from other addresses and sends no referrer, and a browser is started with a private
+file that leads to the address, so that the token stays where it was printed and in the browser. It
+is no cookie, which a browser would send to every server of the machine, those of other users
+included.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import logging
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from socket import socket
 from traceback import walk_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bokeh.server.server import BaseServer
-from bokeh.server.tornado import BokehTornado
-from panel.io.application import build_applications
-from panel.io.server import get_static_routes
 from tornado.httpserver import HTTPServer
-from tornado.ioloop import IOLoop
+from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
 from tornado.netutil import bind_sockets
+from tornado.routing import Router
+from tornado.web import Application, RequestHandler
 
 from hdica.errors import HdicaError
-from hdica.explore.gate import Gate, new_token
-from hdica.process.loopback import HOST, LOOPBACK
+from hdica.process.loopback import HOST, is_loopback, is_same
+from hdica.process.loopback import NO_HOST as UNDER
+from hdica.report.parts import plotly
 
+if TYPE_CHECKING:
+    from hdica.explore.answers import Answers
+
+NO_TOKEN = "403: the address needs the token that hdica explore has printed\n"
+NO_HOST = f"403: hdica explore {UNDER}\n"
+NO_ORIGIN = "403: hdica explore answers no page of another address\n"
 WAIT = 10.0
-"""Seconds that the server is given to close."""
-LOGGERS = ("tornado", "bokeh.server", "asyncio")
+"""Seconds that the server has to close."""
+LARGEST = 2**20
+"""Bytes of a request."""
+LOGGERS = ("tornado", "asyncio")
 """Whose messages are about requests."""
 OURS = Path(__file__).parents[1]
 """Folder of hdica's own code."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def new_token() -> str:
+    """A token of 256 random bits, in letters that an address may have."""
+    return secrets.token_urlsafe(32)
+
+
+class Handler(RequestHandler):
+    """Answers one path of the address."""
+
+    def initialize(self, method: str, kind: str, answer: Callable[[bytes], str | bytes]) -> None:
+        """``method`` is that of a request, ``kind`` the type of what ``answer`` makes of it."""
+        self.method, self.kind, self.answer = method, kind, answer
+
+    def set_default_headers(self) -> None:
+        """No place keeps what is answered, and no other page reads it."""
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def compute_etag(self) -> None:
+        """Make none: nothing is kept anywhere."""
+
+    def prepare(self) -> None:
+        """Answer, or refuse in one sentence what cannot be answered."""
+        if self.request.method != self.method:
+            self.set_status(405)
+            self.finish()
+            return
+        try:
+            content = self.answer(self.request.body)
+            self.set_header("Content-Type", self.kind)
+        except (HdicaError, OSError) as exc:
+            content = f"{exc}\n"
+            self.set_status(400)
+            self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(content)
+
+
+class Refused(RequestHandler):
+    """The answer to a request that does not pass the gate, whatever it is for."""
+
+    def initialize(self, reason: str) -> None:
+        """``reason`` is the sentence of the answer."""
+        self.reason = reason
+
+    def prepare(self) -> None:
+        """Refuse before the method is looked at."""
+        self.set_status(403)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(self.reason)
+
+
+class Gate(Router):
+    """Hands requests with the token on to an application and refuses all others.
+
+    The token is the first part of every path of the application.
+    """
+
+    def __init__(self, application: Application, token: str) -> None:
+        self.application, self.token = application, token.encode()
+        self.refusing = {
+            reason: Application([(r".*", Refused, {"reason": reason})])
+            for reason in (NO_TOKEN, NO_HOST, NO_ORIGIN)
+        }
+
+    def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> HTTPMessageDelegate | None:
+        """What reads and answers a request."""
+        reason = self.refusal(request.path, request.host, request.headers.get("Origin"))
+        answering = self.refusing[reason] if reason else self.application
+        return answering.find_handler(request, **kwargs)
+
+    def refusal(self, path: str, host: str, origin: str | None = None) -> str:
+        """Why a request for a path with these headers is refused; empty if it is not."""
+        if not is_loopback(host):
+            return NO_HOST
+        first = path.removeprefix("/").partition("/")[0]
+        if not hmac.compare_digest(first.encode(), self.token):
+            return NO_TOKEN
+        return "" if is_same(origin, host) else NO_ORIGIN
 
 
 class Messages(logging.StreamHandler[Any]):
@@ -37,11 +146,6 @@ class Messages(logging.StreamHandler[Any]):
 
     Refused requests are no news for who has started the server. A request that a library cannot
     read ends in a traceback of the library, which becomes one sentence.
-
-    Parameters
-    ----------
-    token
-        Is printed nowhere.
     """
 
     def __init__(self, token: str) -> None:
@@ -57,7 +161,7 @@ class Messages(logging.StreamHandler[Any]):
         _, exc, at = record.exc_info or (None, None, None)
         if any(Path(frame.f_code.co_filename).is_relative_to(OURS) for frame, _ in walk_tb(at)):
             return super().format(record).replace(self.token, "TOKEN")
-        # As ASCII, because what a request says could otherwise drive the terminal.
+        # As ASCII, because the words of a request could otherwise drive the terminal.
         why = f"{type(exc).__name__}: {ascii(str(exc))[1:-1]}".replace(self.token, "TOKEN")
         return f"hdica: a request of a browser could not be answered ({why:.200})"
 
@@ -78,17 +182,10 @@ def _messages(token: str) -> Iterator[None]:
 
 
 @contextmanager
-def serving(page: Callable[[], Any], port: int = 0, token: str = "") -> Iterator[str]:
-    """Serve a page during the body; the address with its token.
+def serving(answers: Answers, port: int = 0, token: str = "") -> Iterator[str]:
+    """Serve answers during the body, on a port of 127.0.0.1; the address with its token.
 
-    Parameters
-    ----------
-    page
-        Makes what a visitor is shown, once for each.
-    port
-        On 127.0.0.1; 0 for one that is free.
-    token
-        The first part of the path; a new one if it is empty.
+    The port is one that is free for 0, the token a new one if it is empty.
 
     Raises
     ------
@@ -102,37 +199,43 @@ def serving(page: Callable[[], Any], port: int = 0, token: str = "") -> Iterator
         raise HdicaError(
             f"--port {port} is not allowed ({exc}; without it a free one is taken)"
         ) from exc
-    found, ready = sockets[0].getsockname()[1], Future[Callable[[], None]]()
-    thread = threading.Thread(
-        target=lambda: asyncio.run(_serve(page, sockets, token, ready)), daemon=True
-    )
+    number, ready = sockets[0].getsockname()[1], Future[Callable[[], None]]()
+    gate = Gate(_application(answers, token), token)
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(gate, sockets, ready)), daemon=True)
     with _messages(token):
         thread.start()
         stop = ready.result()
         try:
-            yield f"http://{HOST}:{found}/{token}/"
+            yield f"http://{HOST}:{number}/{token}/"
         finally:
             stop()
             thread.join(WAIT)
 
 
-async def _serve(
-    page: Callable[[], Any], sockets: list[Any], token: str, ready: Future[Callable[[], None]]
-) -> None:
+def _application(answers: Answers, token: str) -> Application:
+    numbers = "application/octet-stream"
+    paths: dict[str, tuple[str, str, Callable[[bytes], Any]]] = {
+        "": ("GET", "text/html; charset=utf-8", lambda _: answers.page()),
+        "plotly.js": ("GET", "text/javascript; charset=utf-8", lambda _: plotly()),
+        "news": ("GET", "application/json", lambda _: json.dumps(answers.news())),
+        "catalogue": ("GET", numbers, lambda _: answers.catalogue()),
+        "slices": ("POST", numbers, answers.slices),
+    }
+    names = ("method", "kind", "answer")
+    return Application(
+        [
+            (f"/{token}/{path}", Handler, dict(zip(names, settings, strict=True)))
+            for path, settings in paths.items()
+        ]
+    )
+
+
+async def _serve(gate: Gate, sockets: list[socket], ready: Future[Callable[[], None]]) -> None:
     """Serve until ``ready``'s result is called, from whatever thread."""
     try:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        application = BokehTornado(
-            build_applications({"/": page}, title="hdica explore", location=False),
-            prefix=f"/{token}",
-            # The gate compares the origin with the host; Bokeh would with the server's own port.
-            extra_websocket_origins=[f"{name}:*" for name in LOOPBACK],
-            extra_patterns=get_static_routes({}),
-        )
-        http = HTTPServer(Gate(application, token))
+        http = HTTPServer(gate, max_body_size=LARGEST)
         http.add_sockets(sockets)
-        server = BaseServer(IOLoop.current(), application, http)
-        server.start()
     except BaseException as exc:
         ready.set_exception(exc)
         return
@@ -142,6 +245,5 @@ async def _serve(
 
     ready.set_result(stop)
     await ended.wait()
-    server.stop(wait=False)
     http.stop()
     await http.close_all_connections()

@@ -13,7 +13,7 @@ from hdica.analysis.reading import finished
 from hdica.errors import HdicaError, suggestion
 from hdica.show.terms import STATES, entries, order_parameters
 from hdica.status import DONE
-from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS
+from hdica.systems.outputs import STATE_KINDS, TRANSITION_KINDS
 from hdica.systems.registry import lookup
 from hdica.systems.system import System
 from hdica.verdict.ladder import moments

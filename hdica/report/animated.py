@@ -13,24 +13,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hdica.errors import HdicaError
-from hdica.report.marks import TITLE
+from hdica.report.place import TITLE
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below, own_style
 from hdica.show.panel import Film
 from hdica.store.paths import refuse_own
 
 DOTS = 150
 """Dots an inch."""
-
 FEWER = (100, 70)
 """Dots an inch for films that are larger than :data:`MOST` otherwise."""
-
 SECONDS = 6.0
 SLOWEST, FASTEST = 1.0, 10.0
 """A film takes so long if that takes no fewer and no more frames a second than these."""
-
 MOST = 2_000_000
 """Bytes of a film in a report."""
-
 PROGRAM = "ffmpeg"
 NO_PROGRAM = f"the program {PROGRAM} is not installed (install it for MP4; GIF needs nothing)"
 
@@ -46,15 +42,7 @@ def pace(film: Film) -> float:
 
 
 class Animation(FuncAnimation):
-    """A film on Matplotlib axes; ``save`` writes GIF, and MP4 where the program ffmpeg is.
-
-    Parameters
-    ----------
-    film
-        What is shown.
-    axes
-        Where; nothing else on them is touched.
-    """
+    """A film on Matplotlib axes, of which nothing else is touched; ``save`` writes GIF and MP4."""
 
     def __init__(self, film: Film, axes: Axes) -> None:
         if len(film.frames) < 2:
@@ -90,16 +78,9 @@ class Animation(FuncAnimation):
     ) -> None:  # fmt: skip
         """Write a file, ``.gif``, or ``.mp4`` where the program ffmpeg is installed.
 
-        Parameters
-        ----------
-        filename
-            Its ending says what it is.
-        fps
-            Frames a second; by default all take six seconds, if that is between one and ten.
-        dpi
-            Dots an inch.
-        writer, more
-            As of Matplotlib's ``Animation.save``.
+        ``fps`` are frames a second; by default all take six seconds, if that is between one and
+        ten. ``dpi`` are dots an inch; ``writer`` and ``more`` are as of Matplotlib's
+        ``Animation.save``.
 
         Raises
         ------

@@ -1,23 +1,42 @@
-"""An aggregate as the files of its report."""
+"""An aggregate as the files of its report: the page, figures with captions, films, and its card."""
 
 from __future__ import annotations
 
+import base64
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
+from PIL import Image  # which Matplotlib needs anyway
 
-from hdica.analysis.findings import summary
-from hdica.report import captions, gallery
-from hdica.report.movies import Shown, movies
-from hdica.report.page import headings, panels, render
+from hdica.analysis.findings import Summary, record, summary
+from hdica.analysis.registry import analyses
+from hdica.report import gallery
+from hdica.report.gallery import LETTERS, ROWS, START, Card
+from hdica.report.page import headings, missing, panels, render
 from hdica.report.place import ALONE, CARD, place
-from hdica.report.printed import files
-from hdica.report.summary import card_of
+from hdica.report.printed import HEIGHT, draw, files, own_style
+from hdica.show.panel import Film, Panel
 from hdica.show.terms import speaking_of
+from hdica.systems.registry import lookup
+
+CAPTIONS = "captions.rst"
+"""In the folder of the figures; no figure has this ending."""
+ENDINGS = (".gif", ".mp4")
+
+Shown = tuple[str, list[str]]
+"""What a film shows, HTML, and the names of its files."""
+DPI = 150
+"""Dots an inch: 510 wide, twice what a card shows."""
+COLOURS = 64
+"""Of the picture, which then weighs about 10 kB."""
 
 
 def write_aggregate(
-    found: xr.DataTree,
+    aggregate: xr.DataTree,
     out: Path,
     top: Path | None = None,
     *,
@@ -30,20 +49,158 @@ def write_aggregate(
     """
     top = out if top is None else top
     drawn: dict[str, bytes] = {}
-    with speaking_of(str(found.attrs.get("system", ""))):
-        sections = panels(found)
-        content = summary(found)
+    with speaking_of(str(aggregate.attrs.get("system", ""))):
+        sections = panels(aggregate)
+        content = summary(aggregate)
         shown: list[Shown] = []
         if animate:
-            drawn, shown = movies(found)
-        page = render(found, sections, gallery.assets(out, top), content, shown).encode()
-        beside = {CARD: card_of(found, sections, content).written()}
+            drawn, shown = movies(aggregate)
+        page = render(aggregate, sections, gallery.assets(out, top), content, shown).encode()
+        others = {CARD: card_of(aggregate, sections, content).written()}
         if one_file:
-            beside[ALONE] = render(found, sections, None, content).encode()
-        drawn[captions.NAME] = captions.captions(str(content.headline), sections, headings())
+            others[ALONE] = render(aggregate, sections, None, content).encode()
+        drawn[CAPTIONS] = captions(str(content.headline), sections, headings())
         for panel in (panel for section in sections.values() for panel in section):
             drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.
-    data = bytes(found.to_netcdf(engine="h5netcdf"))
+    data = bytes(aggregate.to_netcdf(engine="h5netcdf"))
     shared = gallery.place_script(top)
-    return [*place(out, page, data, drawn, beside), shared, gallery.update(top)]
+    return [*place(out, page, data, drawn, others), shared, gallery.update(top)]
+
+
+def captions(
+    answer: str, sections: Mapping[str, Sequence[Panel]], headings: Mapping[str, str]
+) -> bytes:
+    """Content of the file, of the headline, the panels by section and the headings of sections."""
+    return "\n".join(_blocks(answer, sections, headings)).encode()
+
+
+def _blocks(
+    answer: str, sections: Mapping[str, Sequence[Panel]], headings: Mapping[str, str]
+) -> Iterator[str]:
+    yield _block("/", f"<p>The study's answer: {answer}</p>" if answer else "")
+    for section, some in sections.items():
+        for panel in some:
+            about = f".. {panel.key}: {_line(headings[section])}: {_line(panel.title.plain)}\n"
+            caption = f"<p><strong>{panel.title.html}.</strong> {panel.caption}</p>"
+            yield about + _block(panel.key, caption)
+
+
+def _block(key: str, html: str) -> str:
+    body = f".. raw:: html\n\n   {_line(html)}\n\n" if html else ""
+    return f".. [{key}]\n\n{body}.. [/{key}]\n"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def titles(content: str) -> dict[str, tuple[str, str]]:
+    """Heading of the section and title of every figure, by key, from the file."""
+    entries = re.findall(r"^\.\. (\w+): (.*?): (.*)$", content, re.MULTILINE)
+    return {key: (heading, title) for key, heading, title in entries}
+
+
+def films(aggregate: xr.DataTree) -> list[Film]:
+    """Everything that has a time in what :func:`hdica.analysis.aggregate` returns."""
+    return [
+        film
+        for one in analyses().values()
+        if one.name in aggregate
+        for section in one.sections
+        if section.films is not None
+        for film in section.films(aggregate[one.name].to_dataset())
+    ]
+
+
+def movies(aggregate: xr.DataTree) -> tuple[dict[str, bytes], list[Shown]]:
+    """All of them as GIF, and as MP4 where the program ffmpeg is: contents by name, and links."""
+    from hdica.report.animated import (
+        files as made_of,  # who asks for none does not wait for its imports
+    )
+
+    contents: dict[str, bytes] = {}
+    shown: list[Shown] = []
+    for film in films(aggregate):
+        made = made_of(film)
+        contents.update(made)
+        shown.append((film.title.html, list(made)))
+    return contents, shown
+
+
+def film_notes(written: Iterable[Path]) -> list[str]:
+    """What there is to say of the animations among the files of a report."""
+    from hdica.report.animated import NO_PROGRAM, has_program
+
+    made = [path for path in written if path.suffix in ENDINGS]
+    if not made:
+        return ["no animation: nothing here keeps densities at two or more snapshots"]
+    missing = [] if has_program() else [f"no MP4: {NO_PROGRAM}"]
+    return [*(f"animation: {path}" for path in made), *missing]
+
+
+def card_of(
+    aggregate: xr.DataTree, sections: dict[str, list[Panel]], content: Summary | None = None
+) -> Card:
+    """The card of a report, from what :func:`hdica.analysis.aggregate` returns and its panels.
+
+    ``content`` is the summary of the aggregate, which is made here if it is None.
+    """
+    attrs, content = aggregate.attrs, summary(aggregate) if content is None else content
+    first = next((panel for some in sections.values() for panel in some), None)
+    return Card(
+        study=str(attrs["study"]),
+        title=str(attrs["title"]),
+        description=_cut(str(attrs.get("description", ""))),
+        system=str(attrs["system"]),
+        about=_about(str(attrs["system"])),
+        headline=str(content.headline) if len(content.headline) <= LETTERS else "",
+        verdict=content.verdict,
+        missing=_cut(missing(aggregate["runs"].to_dataset())),
+        created=str(attrs.get("created", "")),
+        figure="" if first is None else first.key,
+        figure_title="" if first is None else _cut(first.title.plain),
+        thumbnail="" if first is None else thumbnail(first),
+        findings=_records(content),
+    )
+
+
+def _records(content: Summary) -> list[dict[str, str | float | None]]:
+    """The first findings as plain data; JSON has no NaN, so that None stands for it."""
+    every = [record(name, one) for name, some in content.findings.items() for one in some]
+    return [
+        {k: v if isinstance(v, str) or np.isfinite(v) else None for k, v in one.items()}
+        for one in every[:ROWS]
+    ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
+
+
+def _about(system: str) -> str:
+    """What a system is, with its papers; empty if no plug-in that is loaded has it."""
+    record = lookup(system)
+    if record is None:
+        return ""
+    papers = "; ".join(paper.cite for paper in record.papers)
+    return _cut(f"{record.title} ({papers})" if papers else record.title)
+
+
+def thumbnail(panel: Panel) -> str:
+    """A panel as the address of a small picture that holds its data.
+
+    It is the printed figure without its title and its legend, which nobody could read.
+    """
+    out, small = io.BytesIO(), io.BytesIO()
+    with own_style():
+        drawn = draw(panel)
+        for legend in drawn.legends:
+            legend.remove()
+        for axes in drawn.axes:
+            axes.set_title("", loc="left")
+        drawn.set_figheight(HEIGHT)
+        drawn.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
+    picture = Image.open(out).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    picture.save(small, "PNG", optimize=True)
+    return START + base64.b64encode(small.getvalue()).decode()

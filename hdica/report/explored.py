@@ -1,10 +1,18 @@
-"""What readers of a page can look around in: tables of means, as many as fit into the page."""
+"""The tables that the explorer looks around in, and those of them that fit into a page.
+
+The explorer's script reads a catalogue: names, axes and colours of tables. In a page the numbers of
+the tables stand behind it; ``hdica explore`` sends slices of them as they are wanted.
+"""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,15 +20,24 @@ from numpy.typing import NDArray
 
 from hdica.analysis.points.means import GROUP, spread_times
 from hdica.analysis.points.space import DENSITY, TIMES, Axis
-from hdica.show.words import method_name, symbol
+from hdica.show.marks import bands, color_of, labels
+from hdica.show.words import clock, count, measured, method_name, symbol, words
 from hdica.status import STATUS_NAMES
 
 BUDGET = 740_000
 """Bytes of the tables in a page, which are at most 1.0 MB of text there."""
 MEAN_BYTES, ERROR_BYTES = 3, 2
 """Leading bytes of single precision that are kept: five digits of a mean, two of an error."""
+DIGITS = 5
+"""Digits of a mean in a page."""
 LEAST_TIMES = 12
 """Rather than fewer times than these, densities and further variables are left out."""
+WORD = 4
+"""Bytes of a number in single precision, and of the length at the beginning of a message."""
+LONG = 4096
+"""Evenly spaced values of an axis up to which all are sent; of more the first and the last."""
+BESIDE_DENSITIES = ("xi", "weight")
+"""Variables that belong to densities in results."""
 Values = NDArray[np.floating]
 
 
@@ -28,22 +45,11 @@ Values = NDArray[np.floating]
 class Table:
     """One variable of one method at every grid point.
 
-    Parameters
-    ----------
-    method, variable
-        Their names.
-    axes
-        Every dimension, in the order of the values.
-    swept
-        Names of swept parameters and ``n``.
-    along
-        Name of the own dimension along which it is drawn, empty for none.
-    seeds
-        How many there are, 0 for a method without.
-    others
-        ``method/variable`` of what has the same quantity.
-    mean, error
-        Shape as of the axes; no error where there is none.
+    ``axes`` are all its dimensions, of which ``swept`` names the swept parameters and ``n``, and
+    ``along`` the own one along which it is drawn, as time, whose label is ``clock``, HTML; empty
+    for none. ``seeds`` is 0 for a method without; ``others`` are the ``method/variable`` with the
+    same quantity. ``mean`` and ``error`` have the shape of the axes; there is no error where none
+    is known, and neither of the two where slices are sent.
     """
 
     method: str
@@ -53,8 +59,9 @@ class Table:
     along: str
     seeds: int
     others: tuple[str, ...]
-    mean: Values
-    error: Values | None
+    clock: str = ""
+    mean: Values | None = None
+    error: Values | None = None
 
     @property
     def key(self) -> str:
@@ -74,8 +81,10 @@ class Table:
             if axis.name in TIMES and axis.size > times:
                 at = spread_times(axis.size, times)
                 axes = (*out.axes[:k], Axis(axis.name, axis.values[at]), *out.axes[k + 1 :])
-                error = None if out.error is None else out.error.take(at, axis=k)
-                out = replace(out, axes=axes, mean=out.mean.take(at, axis=k), error=error)
+                mean, error = (
+                    None if v is None else v.take(at, axis=k) for v in (out.mean, out.error)
+                )
+                out = replace(out, axes=axes, mean=mean, error=error)
         return out
 
 
@@ -83,21 +92,21 @@ class Table:
 class Explored:
     """What a page holds of the means of results.
 
-    Parameters
-    ----------
-    tables
-        Those that fit, by method in the order of the study, order parameters first; none if not
-        even one fits at one time.
-    fates
-        By method: counts of points by status, its name first, over the swept parameters and
-        ``n``; without a method all of whose points are done.
-    left
-        What was left out to keep the page small, in words.
+    ``tables`` are those that fit, by method in the order of the study, order parameters first; none
+    if not even one fits at one time. ``counts`` are those of points, by method and status, over the
+    swept parameters and ``n``, of methods with a point that is not done. ``left`` says what was
+    left out to keep the page small.
     """
 
     tables: tuple[Table, ...]
-    fates: Mapping[str, Mapping[str, Values]]
+    counts: Mapping[str, Mapping[str, Values]]
     left: str
+
+
+def kinds(tables: Sequence[Table]) -> dict[str, Any]:
+    """Whether tables have means over seeds and theory, and the caption of curves of them."""
+    runs, theory = any(t.seeds for t in tables), any(not t.seeds for t in tables)
+    return {"runs_shown": runs, "theory_shown": theory, "bands": bands(runs, theory)}
 
 
 def explored(aggregate: xr.DataTree, budget: int = BUDGET) -> Explored | None:
@@ -108,38 +117,36 @@ def explored(aggregate: xr.DataTree, budget: int = BUDGET) -> Explored | None:
         table
         for node in aggregate[GROUP].children.values()
         for table in _tables(node.to_dataset())
-        if np.unique(table.mean[np.isfinite(table.mean)]).size > 1
+        if table.mean is not None and np.unique(table.mean[np.isfinite(table.mean)]).size > 1
     ]
     about = aggregate[GROUP].attrs
     if not every:
         return Explored((), {}, "") if about["left"] else None
-    kept, left = fitting(every, budget, int(about["times"]), set(str(about["left"]).split()))
-    names = {table.method for table in kept}
-    fates = {name: _fates(aggregate[GROUP][name].to_dataset()) for name in names}
-    return Explored(tuple(kept), {k: v for k, v in fates.items() if v}, left)
+    tables, left = fitting(every, budget, int(about["times"]), set(str(about["left"]).split()))
+    names = {table.method for table in tables}
+    counts = {name: _counts(aggregate[GROUP][name].to_dataset()) for name in names}
+    return Explored(tuple(tables), {k: v for k, v in counts.items() if v}, left)
 
 
 def _tables(data: xr.Dataset) -> list[Table]:
     """Tables of one method."""
     swept = tuple(map(str, data[f"runs_{STATUS_NAMES[0]}"].dims))
-    out = []
+    method, seeds, out = str(data.attrs["method"]), int(data.attrs["seeds"]), []
     for name, values in data.data_vars.items():
         if "along" not in values.attrs:
             continue
-        error = data.get(f"{name}_error")
         axes = tuple(Axis(str(d), data[d].to_numpy()) for d in values.dims)
-        spread = None if error is None else error.broadcast_like(values).transpose(*values.dims)
         about, others = values.attrs["along"], tuple(str(values.attrs["others"]).split())
-        out.append(
-            Table(
-                str(data.attrs["method"]), str(name), axes, swept, about, int(data.attrs["seeds"]),
-                others, values.to_numpy(), None if spread is None else spread.to_numpy(),
-            )
-        )  # fmt: skip
+        time = clock(data["time"].attrs).html if about == "time" else ""
+        table = Table(method, str(name), axes, swept, about, seeds, others, time, values.to_numpy())
+        if f"{name}_error" in data:
+            error = data[f"{name}_error"].broadcast_like(values).transpose(*values.dims)
+            table = replace(table, error=error.to_numpy())
+        out.append(table)
     return out
 
 
-def _fates(data: xr.Dataset) -> dict[str, Values]:
+def _counts(data: xr.Dataset) -> dict[str, Values]:
     """Counts by status where some point is not done."""
     counts = {name: data[f"runs_{name}"].to_numpy() for name in STATUS_NAMES}
     return counts if any(counts[k].any() for k in STATUS_NAMES if k != "done") else {}
@@ -167,24 +174,181 @@ def fitting(
         fits = (k for k in range(longest, 0, -1) if sum(t.size(k) for t in tables) <= budget)
         times = next(fits, 0)
         if tables and times >= min(least, longest):
-            found = [table.thinned(times) for table in tables]
-            return found, _left_out({t.key for t in every} | gone, found, times, of_times)
+            thinned = [table.thinned(times) for table in tables]
+            return thinned, _left_out({t.key for t in every} | gone, thinned, times, of_times)
     return [], ""
 
 
-def _left_out(every: set[str], found: list[Table], times: int, of_times: int) -> str:
+def _left_out(every: set[str], tables: list[Table], times: int, of_times: int) -> str:
     """What was left out, in words."""
     methods, names = (
-        {key.split("/")[k] for key in every} - {table.key.split("/")[k] for table in found}
+        {key.split("/")[k] for key in every} - {table.key.split("/")[k] for table in tables}
         for k in (0, 1)
     )
     parts = [f"{times} of {of_times} times"] if times < of_times else []
     if DENSITY.name in names:
         parts.append("no densities")
     if names - {DENSITY.name}:
-        kept = dict.fromkeys(symbol(table.variable).html for table in found)
-        parts.append(f"of the variables only {', '.join(kept)}")
+        listed = dict.fromkeys(symbol(table.variable).html for table in tables)
+        parts.append(f"of the variables only {', '.join(listed)}")
     if methods:
-        kept = dict.fromkeys(method_name(table.method).html for table in found)
-        parts.append(f"of the methods only {', '.join(kept)}")
+        listed = dict.fromkeys(method_name(table.method).html for table in tables)
+        parts.append(f"of the methods only {', '.join(listed)}")
     return ", ".join(parts)
+
+
+class Numbers:
+    """Arrays one after another, each by leading bytes of its numbers: first all highest bytes."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.used = 0
+
+    def put(self, values: NDArray[Any] | None, width: int = WORD) -> dict[str, int] | None:
+        """Where an array goes; None for one that is not there."""
+        if values is None:
+            return None
+        begin = self.used
+        self.parts.append(planes(values, width))
+        self.used += len(self.parts[-1])
+        return {"begin": begin, "size": int(values.size), "width": width}
+
+    def message(self, header: Mapping[str, Any]) -> bytes:
+        """The length of the header (4 bytes, the highest first), the header (JSON), the numbers."""
+        text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+        return len(text).to_bytes(WORD, "big") + text + b"".join(self.parts)
+
+
+def planes(values: NDArray[Any], width: int) -> bytes:
+    """Numbers in single precision, rounded to so many leading bytes, as planes of bytes."""
+    bits = np.ascontiguousarray(values, dtype=">f4").view(">u4").astype(np.uint64).ravel()
+    unit = 1 << 8 * (WORD - width)
+    finite = np.isfinite(values).ravel()
+    bits = np.where(finite, bits + unit // 2, bits) // unit
+    return b"".join(
+        (bits >> np.uint64(8 * k) & np.uint64(255)).astype(np.uint8).tobytes()
+        for k in reversed(range(width))
+    )
+
+
+def embedded(message: bytes) -> str:
+    """A message as the text of an element of a page: compressed, base64."""
+    return base64.b64encode(gzip.compress(message, compresslevel=9, mtime=0)).decode()
+
+
+def packed(content: Explored) -> str:
+    """The catalogue of a page and its numbers, as the text of an element."""
+    numbers = Numbers()
+    counts = {
+        method: {name: numbers.put(many, MEAN_BYTES) for name, many in by_status.items()}
+        for method, by_status in content.counts.items()
+    }
+    every = content.counts.values()
+    totals = {name: sum(int(one[name].sum()) for one in every) for name in STATUS_NAMES}
+    header = catalogue(content.tables, numbers)
+    header |= {"counts": counts, "totals": written(totals), "digits": DIGITS}
+    return embedded(numbers.message(header))
+
+
+def written(totals: Mapping[str, int]) -> dict[str, str]:
+    """How many points have no value, by their status."""
+    return {name: count(many) for name, many in totals.items() if many and name != "done"}
+
+
+def catalogue(
+    tables: Sequence[Table], numbers: Numbers, all_offered: bool = False
+) -> dict[str, Any]:
+    """Names, axes and colours of tables, as the explorer's script reads them.
+
+    Densities, which have a figure of their own, are offered as a variable only if all are.
+    """
+    axes: list[Axis] = []
+    entries = [_table(table, numbers, axes) for table in tables]
+    dense = {table.method for table in tables if table.variable == DENSITY.name}
+    called = [called for _, called in {(e["method"], e["called"]) for e in entries}]
+    for entry in entries:
+        if called.count(entry["called"]) > 1:
+            entry["called"] = entry["method"]
+        companion = entry["variable"] in BESIDE_DENSITIES and entry["method"] in dense
+        entry["offered"] = all_offered or not (entry["density"] or companion)
+    seeded = list(dict.fromkeys(t.method for t in tables if t.seeds))
+    return {
+        "tables": entries,
+        "first": _first(tables),
+        "axes": [_axis(axis) for axis in axes],
+        "colors": {m: color_of(k, len(seeded)) for k, m in enumerate(seeded)},
+        "across": (words("entry ") + symbol(DENSITY.dims[-1]) + words(" of the estimate")).html,
+        "played": DENSITY.dims[0],
+    }
+
+
+def _first(tables: Sequence[Table]) -> int:
+    """The table that is shown first: with seeds, and over most swept parameters."""
+
+    def rank(table: Table) -> tuple[bool, bool, int]:
+        several = sum(a.size > 1 for a in table.axes if a.name in table.swept)
+        return table.variable == DENSITY.name, not table.seeds, -several
+
+    return min(range(len(tables)), key=lambda k: rank(tables[k]))
+
+
+def _table(table: Table, numbers: Numbers, axes: list[Axis]) -> dict[str, Any]:
+    """One table in the catalogue; its axes go among those that are there."""
+    label = measured(table.variable)
+    return {
+        "method": table.method,
+        "called": method_name(table.method).plain,
+        "variable": table.variable,
+        "html": label.html,
+        "plain": label.plain,
+        "symbol": symbol(table.variable).html,
+        "seeds": table.seeds,
+        "axes": [_place(axis, axes) for axis in table.axes],
+        "swept": list(table.swept),
+        "along": table.along,
+        "clock": table.clock,
+        "others": list(table.others),
+        "density": table.variable == DENSITY.name,
+        "mean": numbers.put(table.mean, MEAN_BYTES),
+        "error": numbers.put(table.error, ERROR_BYTES),
+    }
+
+
+def _place(axis: Axis, axes: list[Axis]) -> int:
+    """Place of an axis among some; a new one is added."""
+    for k, one in enumerate(axes):
+        if one.name == axis.name and np.array_equal(one.values, axis.values):
+            return k
+    axes.append(axis)
+    return len(axes) - 1
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    """An axis in the catalogue; groups of ξ have no value where that differs between points."""
+    grouped = axis.name == DENSITY.dims[1] and axis.values.dtype.kind in "iu"
+    name = words("group of ") + axis.symbol if grouped else axis.symbol
+    numbers = axis.values.astype(float) if axis.values.dtype.kind in "fiu" else None
+    out = {
+        "name": axis.name,
+        "html": axis.label.html,
+        "symbol": name.html,
+        "plain": name.plain,
+        "equals": axis.equals,
+        "scale": axis.scale,
+        "size": axis.size,
+    }
+    if numbers is not None and axis.size > LONG and axis.scale != "places":
+        return out | {"ends": numbers[[0, -1]].tolist()}
+    uneven = numbers is not None and axis.scale != "linear" and axis.equals == " = "
+    spread = uneven and not grouped and bool((axis.values > 0).all())
+    return out | {
+        "values": None if numbers is None else [_short(v) for v in numbers],
+        "shown": [str(k + 1) if grouped else axis.shown(k) for k in range(axis.size)],
+        # At the ticks of uneven numbers: all in full or all with powers of ten.
+        "named": [t.html for t in labels(axis.values)] if spread else None,
+    }
+
+
+def _short(value: float) -> float | None:
+    """A value of an axis to seven digits."""
+    return float(f"{value:.7g}") if np.isfinite(value) else None

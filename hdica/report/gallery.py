@@ -2,23 +2,26 @@
 
 It is made of the cards that lie beside the reports: no store is opened, and it is made anew
 whenever a report is written, under a lock of the folder, so that of reports written at once none is
-lost.
+lost. Cards are read back from disk, where anybody may have changed them: what is not as it was
+written makes no card, and of the headline's marks only those stay that can do no harm.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from html import escape
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any, Self
 from urllib.parse import quote
 
 from hdica.errors import HdicaError
-from hdica.report import script
-from hdica.report.card import MOST, Card
-from hdica.report.environment import source, template
+from hdica.report import parts
 from hdica.report.place import ALONE, CARD, DATA, FIGURES, PAGE
 from hdica.store.files import Folder, made, read_regular, stands, written
 
@@ -31,23 +34,122 @@ FILM = r"\w{1,200}\.(gif|mp4)"
 """Names of animations."""
 FEW = 6
 """Up to so many cards need no search."""
+CARD_BYTES = 2**20
+"""Bytes of a card."""
+LETTERS = 5_000
+"""Of any text of a card but its picture."""
+ROWS = 200
+"""Findings of a card; the page's data have all."""
+VERDICTS = ("", "agrees", "differs", "undecided")
+MARKS = frozenset({"i", "em", "b", "strong", "sub", "sup", "code", "abbr"})
+"""Marks that a headline may have, without attributes."""
+START = "data:image/png;base64,"
+"""Of the address of a picture that holds its data."""
+KEY = re.compile(r"\w{0,200}")
+PICTURE = re.compile(re.escape(START) + r"[A-Za-z0-9+/]+=*")
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is shown of a report; texts are empty where there is nothing to say.
+
+    ``about`` is the title of the system, with its papers; ``headline`` the answer, one sentence of
+    HTML, with its ``verdict``; ``missing`` what is not computed yet. The picture ``thumbnail`` is
+    an address that holds its data, and shows the panel of the key ``figure``; ``findings`` has the
+    first findings, records of texts and numbers.
+    """
+
+    study: str
+    title: str
+    description: str
+    system: str
+    about: str
+    headline: str
+    verdict: str
+    missing: str
+    created: str
+    figure: str
+    figure_title: str
+    thumbnail: str
+    findings: list[dict[str, str | float | None]]
+
+    def written(self) -> bytes:
+        """Content of its file."""
+        return (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
+
+    @classmethod
+    def read(cls, raw: bytes) -> Self | None:
+        """A card from its file; None if it is none."""
+        try:
+            content = json.loads(raw)
+        except (ValueError, RecursionError):
+            return None
+        names = {field.name for field in fields(cls)}
+        if not isinstance(content, dict) or not names <= content.keys():
+            return None
+        texts = {name: content[name] for name in names - {"findings"}}
+        if not _records(content["findings"]):
+            return None
+        if not all(isinstance(text, str) for text in texts.values()):
+            return None
+        picture = texts["thumbnail"]
+        if any(len(text) > LETTERS for name, text in texts.items() if name != "thumbnail"):
+            return None
+        if texts["verdict"] not in VERDICTS or not KEY.fullmatch(texts["figure"]):
+            return None
+        if picture and not PICTURE.fullmatch(picture):
+            return None
+        headline = harmless(texts["headline"])
+        return cls(**texts | {"headline": headline, "findings": content["findings"]})
+
+
+def _records(rows: Any) -> bool:
+    """Whether something is a list of flat records."""
+    return isinstance(rows, list) and all(
+        isinstance(row, dict)
+        and all(v is None or isinstance(v, str | int | float) for v in row.values())
+        for row in rows
+    )
+
+
+class _Harmless(HTMLParser):
+    """Text with the marks of :data:`MARKS` alone, each closed where it was opened."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.out: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in MARKS:
+            self.open.append(tag)
+            self.out.append(f"<{tag}>")
+
+    def handle_endtag(self, tag: str) -> None:
+        while tag in self.open:
+            self.out.append(f"</{(last := self.open.pop())}>")
+            if last == tag:
+                break
+
+    def handle_data(self, data: str) -> None:
+        self.out.append(escape(data))
+
+
+def harmless(html: str) -> str:
+    """HTML of which nothing but text and a few plain marks is left."""
+    parser = _Harmless()
+    parser.feed(html)
+    parser.close()
+    return "".join(parser.out) + "".join(f"</{tag}>" for tag in reversed(parser.open))
 
 
 @dataclass(frozen=True)
 class Shown:
     """A card and where its report lies.
 
-    Parameters
-    ----------
-    card
-        What is shown.
-    folder
-        Address of the report's folder as seen from the gallery, with a slash at its end; empty if
-        it is the gallery's own.
-    alone
-        Whether the page lies there as one file, too.
-    films
-        Names of the files of its first animation among the figures; empty for none.
+    ``folder`` is its address as seen from the gallery, with a slash at its end, empty for the
+    gallery's own; ``alone`` whether the page lies there as one file, too; ``films`` the files of
+    its first animation.
     """
 
     card: Card
@@ -63,9 +165,9 @@ def gallery_of(out: Path, store: Path | None) -> Path:
     has a gallery of its own.
     """
     above = Path(os.path.abspath(out)).parent
-    beside = store is not None and Path(os.path.abspath(store)).parent == above
+    has_store = store is not None and Path(os.path.abspath(store)).parent == above
     index = above / INDEX
-    if _is_ours(index) or (beside and not os.path.lexists(index)):
+    if _is_ours(index) or (has_store and not os.path.lexists(index)):
         return out.parent if out.name not in ("", "..") else above
     return out
 
@@ -73,7 +175,7 @@ def gallery_of(out: Path, store: Path | None) -> Path:
 def assets(out: Path, gallery: Path) -> str:
     """Address of what pages share, as seen from the page of a report."""
     own = os.path.abspath(out) == os.path.abspath(gallery)
-    return f"{script.ASSETS}/" if own else f"../{script.ASSETS}/"
+    return f"{parts.ASSETS}/" if own else f"../{parts.ASSETS}/"
 
 
 def check_gallery(gallery: Path) -> None:
@@ -94,12 +196,8 @@ def _check_index(top: Folder) -> None:
 
 def place_script(gallery: Path) -> Path:
     """Put the script that pages share in its place, unless it is there."""
-    name, content = script.file_name(), script.shared()
-    with (
-        written(gallery),
-        made(gallery) as top,
-        top.below(script.ASSETS) as below,
-    ):
+    name, content = parts.file_name(), parts.shared()
+    with written(gallery), made(gallery) as top, top.below(parts.ASSETS) as below:
         below.remove_partials()
         if below.check(name) is None or below.read(name, len(content) + 1) != content:
             with below.beside(name, content) as partial:
@@ -126,8 +224,8 @@ def _cards(top: Folder) -> Iterator[Shown]:
         yield own
     for name in top.names():
         with suppress(OSError), top.inside(name) as below:
-            if (found := _card(below, f"{quote(name)}/")) is not None:
-                yield found
+            if (report := _card(below, f"{quote(name)}/")) is not None:
+                yield report
 
 
 def _card(folder: Folder, address: str) -> Shown | None:
@@ -135,32 +233,32 @@ def _card(folder: Folder, address: str) -> Shown | None:
     names = set(folder.names())
     if not {CARD, PAGE} <= names:
         return None
-    card = Card.read(folder.read(CARD, MOST))
+    card = Card.read(folder.read(CARD, CARD_BYTES))
     return None if card is None else Shown(card, address, ALONE in names, _films(folder))
 
 
 def _films(folder: Folder) -> tuple[str, ...]:
     """Files of the first animation of a report."""
     with suppress(OSError), folder.inside(FIGURES) as below:
-        found = sorted(name for name in below.names() if re.fullmatch(FILM, name))
-        return tuple(name for name in found if Path(name).stem == Path(found[0]).stem)
+        films = sorted(name for name in below.names() if re.fullmatch(FILM, name))
+        return tuple(name for name in films if Path(name).stem == Path(films[0]).stem)
     return ()
 
 
 def index(shown: list[Shown]) -> str:
     """The page of a gallery, by system and then by name of the study."""
     ordered = sorted(shown, key=lambda one: (one.card.system, one.card.study, one.folder))
-    behaviour = source("index.js")
-    return template("index.html.j2").render(
+    behaviour = parts.joined("index.js")
+    return parts.template("index.html.j2").render(
         shown=ordered,
         search=len(ordered) > FEW,
         page=PAGE,
         alone=ALONE,
         data=DATA,
         figures=FIGURES,
-        style=source("base.css") + source("index.css"),
+        style=parts.joined("base.css", "index.css"),
         script=behaviour,
-        digest=script.digest(behaviour),
+        digest=parts.digest(behaviour),
     )
 
 

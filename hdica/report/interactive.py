@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from hdica.report.interactive_space import SCALES, space
-from hdica.report.mosaic import gallery
-from hdica.report.plain import rounded
-from hdica.show.panel import Heat, Line, Panel, Points, Vertical
-from hdica.show.ticks import ticks
+from hdica.show.marks import ticks
+from hdica.show.panel import (
+    Heat,
+    Line,
+    Panel,
+    Pictures,
+    Places,
+    Points,
+    Surface,
+    Vertical,
+    mosaic,
+    pictures_across,
+)
 from hdica.show.words import Text
 
 ROW = 18
 """Pixels of a row of labels above the axes."""
-
 LONG = 32
 """Letters of a label that stand beside an upright axis in one line."""
-
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
+DISTANCE = 2.2
+"""Of the eye from the middle, in lengths of the box."""
+LOWER = -0.14
+"""Height of what is looked at, in lengths of the box."""
+TICKS, END = 4, 0.05
+"""Steps along an axis, about, and the share of an axis at either end that has no tick."""
+MARKS_IN_SPACE = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "cross"}
+"""Plotly has no triangles in space."""
+SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
+LEGEND = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0}
+DIGITS = 5
+"""Significant digits on the page; the data files have all."""
 
 
 def figure(panel: Panel) -> dict[str, Any]:
@@ -30,9 +52,9 @@ def figure(panel: Panel) -> dict[str, Any]:
     or dark: such traces carry ``meta.ink``.
     """
     if panel.in_space:
-        return space(panel)
+        return _space(panel)
     if panel.pictured:
-        return gallery(panel)
+        return _gallery(panel)
     data: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
@@ -136,8 +158,8 @@ def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
 
 def _cells_of(panel: Panel) -> dict[str, Any]:
     """Which grid points the cells of a heat map are, where they are any."""
-    known = (item.cells for item in panel.items if isinstance(item, Heat) and item.cells)
-    cells = next(known, None)
+    every = (item.cells for item in panel.items if isinstance(item, Heat) and item.cells)
+    cells = next(every, None)
     if cells is None:
         return {}
     values = {"x": cells.x_values.tolist(), "y": cells.y_values.tolist()}
@@ -238,6 +260,138 @@ def _layout(panel: Panel) -> dict[str, Any]:
         "yaxis": y,
         "margin": {"l": 62, "r": 18, "t": 34 + ROW * max(rows, default=0), "b": 50},
         "hovermode": "closest",
-        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
+        "legend": LEGEND,
         "meta": {"heat": heat, **_cells_of(panel)},
     }
+
+
+def _space(panel: Panel) -> dict[str, Any]:
+    """A panel in space as ``{"data": [...], "layout": {...}}``."""
+    data = [
+        _surface(item, panel) if isinstance(item, Surface) else _places(item, panel)
+        for item in panel.items
+        if isinstance(item, Surface | Places)
+    ]
+    return {"data": data, "layout": _scene(panel)}
+
+
+def _hover_in_space(panel: Panel, head: Text, extra: str = "") -> str:
+    labels = zip((panel.x_label, panel.y_label, panel.z_label), "xyz", strict=True)
+    body = "<br>".join(f"{label.html}: %{{{axis}:.4g}}" for label, axis in labels)
+    first = f"<b>{head.html}</b><br>" if head else ""
+    return f"{first}{body}{extra}<extra></extra>"
+
+
+def _surface(item: Surface, panel: Panel) -> dict[str, Any]:
+    seen = item.color[np.isfinite(item.color)]
+    return {
+        "type": "surface", "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
+        "surfacecolor": rounded(item.color), "cmin": float(seen.min()), "cmax": float(seen.max()),
+        "colorscale": SCALES["viridis"], "showlegend": False,
+        "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
+        # Light would change the colours, which are what is shown.
+        "lighting": {"ambient": 0.9, "diffuse": 0.2, "specular": 0.0, "fresnel": 0.0},
+        "hovertemplate": _hover_in_space(
+            panel, Text("", "", ""), f"<br>{item.label.html}: %{{surfacecolor:.4g}}"
+        ),
+    }  # fmt: skip
+
+
+def _places(item: Places, panel: Panel) -> dict[str, Any]:
+    return {
+        "type": "scatter3d", "mode": "markers",
+        "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
+        "marker": {
+            "symbol": MARKS_IN_SPACE[item.symbol], "color": item.color, "size": 5,
+            "line": {"width": 1, "color": "#ffffff"},
+        },
+        "name": item.label.html, "showlegend": bool(item.label),
+        "hovertemplate": _hover_in_space(panel, item.label),
+    }  # fmt: skip
+
+
+def _ticks_in_space(panel: Panel, axis: str) -> dict[str, Any]:
+    """A few ticks between the ends, at which the labels of two axes would lie over each other."""
+    drawn = [item for item in panel.items if isinstance(item, Surface | Places)]
+    values = np.concatenate([np.ravel(getattr(item, axis)) for item in drawn])
+    values = values[np.isfinite(values)]
+    low, high = float(values.min()), float(values.max())
+    if not high > low:
+        return {}
+    at = np.asarray(MaxNLocator(TICKS).tick_values(low, high), dtype=float)
+    free = END * (high - low)
+    inside = at[(at > low + free) & (at < high - free)]
+    return {"tickvals": rounded(inside)} if inside.size else {}
+
+
+def _scene(panel: Panel) -> dict[str, Any]:
+    around, up = np.deg2rad(panel.view)
+    eye = np.array([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
+    labels, limits = (panel.x_label, panel.y_label, panel.z_label), (panel.x_range, panel.y_range)
+    scene: dict[str, Any] = {
+        f"{axis}axis": {"title": {"text": label.html}, "zeroline": False}
+        | ({"range": list(ends)} if ends else {})
+        | _ticks_in_space(panel, axis)
+        for axis, label, ends in zip("xyz", labels, (*limits, None), strict=True)
+    }
+    # The axes lie below the surface: what is looked at is a little lower than its middle.
+    camera = {"eye": dict(zip("xyz", rounded(DISTANCE * eye), strict=True))}
+    camera["center"] = {"x": 0, "y": 0, "z": LOWER}
+    aspect = "data" if panel.equal else "cube"
+    return {
+        "scene": {**scene, "camera": camera, "aspectmode": aspect, "dragmode": "orbit"},
+        "margin": {"l": 10, "r": 10, "t": 10, "b": 40},
+        "legend": {**LEGEND, "itemsizing": "constant"},
+        "meta": {"heat": False, "space": True},
+    }
+
+
+def _gallery(panel: Panel) -> dict[str, Any]:
+    """A panel of pictures as a Plotly figure: the raster, and a name at each picture's middle."""
+    data: list[dict[str, Any]] = []
+    shape = (0, 0)
+    for item in panel.items:
+        if isinstance(item, Pictures):
+            raster = mosaic(item)
+            image = {"type": "image", "source": _png(raster), "hoverinfo": "skip"}
+            data += [image, _names(item)]
+            shape = (max(shape[0], raster.shape[0]), max(shape[1], raster.shape[1]))
+    hidden = {"visible": False, "fixedrange": False}
+    x = {**hidden, "range": [-0.5, shape[1] - 0.5], "constrain": "domain"}
+    y = {**hidden, "range": [shape[0] - 0.5, -0.5], "constrain": "domain", "scaleanchor": "x"}
+    layout = {
+        "xaxis": x, "yaxis": y, "margin": dict.fromkeys("lrtb", 10), "showlegend": False,
+        # The nearest middle, wherever in a picture the mouse is.
+        "hovermode": "closest", "hoverdistance": -1, "meta": {"heat": True},
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def _names(item: Pictures) -> dict[str, Any]:
+    high, wide = item.pixels.shape[1:3]
+    across = pictures_across(len(item.pixels))
+    at = np.arange(len(item.pixels))
+    x = (at % across) * (wide + 1) + (wide + 1) / 2
+    y = (at // across) * (high + 1) + (high + 1) / 2
+    return {
+        "type": "scatter", "mode": "markers", "x": x.tolist(), "y": y.tolist(),
+        "marker": {"opacity": 0}, "text": [name.html for name in item.names],
+        "hovertemplate": "%{text}<extra></extra>", "showlegend": False,
+    }  # fmt: skip
+
+
+def _png(raster: NDArray[np.uint8]) -> str:
+    """A raster as the address of a picture that holds its data."""
+    from PIL import Image  # which Matplotlib needs anyway
+
+    out = io.BytesIO()
+    Image.fromarray(raster, "RGBA").save(out, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}"
+
+
+def rounded(values: np.ndarray) -> Any:
+    """Nested lists of numbers to a few significant digits, None for NaN."""
+    values = np.asarray(values, dtype=float)
+    if values.ndim > 1:
+        return [rounded(row) for row in values]
+    return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in values]

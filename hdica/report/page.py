@@ -6,48 +6,39 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from ruamel.yaml import YAML
 
 from hdica.analysis.account.account import sharing, table
-from hdica.analysis.findings import Summary, summary
+from hdica.analysis.findings import COLUMNS, Summary, record, summary
 from hdica.analysis.reading import study
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
-from hdica.report import export, script
-from hdica.report.environment import source, template
-from hdica.report.explored import Explored, explored
+from hdica.report import parts
+from hdica.report.explored import explored, kinds, packed
 from hdica.report.interactive import figure
-from hdica.report.missing import missing
-from hdica.report.packed import packed
-from hdica.show.marks import bands
+from hdica.show.finding import Finding
 from hdica.show.panel import Panel, Pictures
 from hdica.show.terms import speaking_of
 from hdica.show.wording import listed, table_of
-from hdica.show.words import count, symbol
+from hdica.show.words import count, plural, symbol
 from hdica.store.provenance import several
 
-STYLES = ("base.css", "page.css", "explore.css")
-"""Style sheets of the page, in this order."""
-EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
-"""Scripts of the explorer, in the order in which they are run, before that of the page."""
-
-
-def _kinds(around: Explored | None) -> dict[str, Any]:
-    """Whether the explorer has means over seeds and whether it has theory, and its caption."""
-    tables = around.tables if around else ()
-    runs, theory = any(t.seeds for t in tables), any(not t.seeds for t in tables)
-    return {"runs_shown": runs, "theory_shown": theory, "bands": bands(runs, theory)}
+DIGITS = 6
+"""Significant digits in the page's tables; the netCDF file has all."""
+BUDGET = 2_500_000
+"""Most numbers times characters, roughly bytes, that the page embeds."""
 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
     """All panels of a report by section, in reading order."""
     with speaking_of(str(aggregate.attrs.get("system", ""))):
-        found = {
+        drawn = {
             section: _saying_n(
                 section.draw(aggregate[analysis.name].to_dataset()), aggregate, analysis
             )
@@ -55,7 +46,7 @@ def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
             if analysis.name in aggregate
             for section in analysis.sections
         }
-    return {s.name: found[s] for s in sorted(found, key=lambda s: s.rank) if found[s]}
+    return {s.name: drawn[s] for s in sorted(drawn, key=lambda s: s.rank) if drawn[s]}
 
 
 def _saying_n(drawn: list[Panel], aggregate: xr.DataTree, analysis: Analysis) -> list[Panel]:
@@ -92,7 +83,7 @@ def headings() -> dict[str, str]:
 def render(
     aggregate: xr.DataTree,
     sections: dict[str, list[Panel]],
-    assets: str | None = f"{script.ASSETS}/",
+    assets: str | None = f"{parts.ASSETS}/",
     content: Summary | None = None,
     films: Sequence[tuple[str, list[str]]] = (),
 ) -> str:
@@ -109,17 +100,17 @@ def render(
     neither run nor load anything.
     """
     content = summary(aggregate) if content is None else content
-    records = {"findings": export.of_findings(content.findings)}
-    kept, left = export.within_budget(records | export.tables(aggregate))
-    figures = {p.key: figure(p) for found in sections.values() for p in found}
+    records = {"findings": _of_findings(content.findings)}
+    embedded, left = _within_budget(records | tables_of(aggregate))
+    figures = {p.key: figure(p) for some in sections.values() for p in some}
     heading = headings()
-    runs, behaviour = aggregate["runs"].to_dataset(), source("page.js")
+    runs, behaviour = aggregate["runs"].to_dataset(), parts.joined("plots.js", "page.js")
     around = explored(aggregate)
     looking = around is not None and bool(around.tables)
-    scripts = [behaviour, *(["\n".join(map(source, EXPLORER))] if looking else [])]
-    parts = {
+    scripts = [behaviour, *([parts.joined(*parts.EXPLORER)] if looking else [])]
+    content_of_page = {
         "attrs": aggregate.attrs,
-        "sections": [(name, heading[name], found) for name, found in sections.items()],
+        "sections": [(name, heading[name], some) for name, some in sections.items()],
         "summary": content,
         "missing": missing(runs),
         "findings": table_of([one for some in content.findings.values() for one in some]),
@@ -132,23 +123,30 @@ def render(
         "left": left,
         "films": list(films),
         "figures": _embedded(figures),
-        "data": _embedded(kept),
+        "data": _embedded(embedded),
+        "downloads": {name: _shape(one["columns"]) for name, one in embedded.items()},
         "script": behaviour,
         "explored": around,
-        "explored_data": packed(around, aggregate) if around and around.tables else "",
+        "explored_data": packed(around) if around and around.tables else "",
         "explorer": scripts[1:],
+        "served": False,
         "explorable": _explorable(figures) if looking else frozenset(),
-        **_kinds(around),
-        "style": "".join(map(source, STYLES)),
-        "digests": [script.plotting_digest(), *map(script.digest, scripts)],
+        **kinds(around.tables if around else ()),
+        "style": parts.joined(*parts.STYLES),
+        "digests": [parts.plotting_digest(), *map(parts.digest, scripts)],
         **_plotting(assets),
     }
-    page = template("page.html.j2")
+    page = parts.template("page.html.j2")
     if assets is None:
-        return page.render(**parts, nonce="")
+        return page.render(**content_of_page, nonce="")
     # Nobody can write a text into a page that holds what is made of that page.
-    nonce = hashlib.sha256(page.render(**parts, nonce="").encode()).hexdigest()[:32]
-    return page.render(**parts, nonce=nonce)
+    nonce = hashlib.sha256(page.render(**content_of_page, nonce="").encode()).hexdigest()[:32]
+    return page.render(**content_of_page, nonce=nonce)
+
+
+def _shape(columns: Mapping[str, Sequence[Any]]) -> tuple[int, int]:
+    """Rows and columns of a table."""
+    return len(next(iter(columns.values()), ())), len(columns)
 
 
 def _explorable(figures: dict[str, dict[str, Any]]) -> frozenset[str]:
@@ -159,9 +157,9 @@ def _explorable(figures: dict[str, dict[str, Any]]) -> frozenset[str]:
 def _plotting(assets: str | None) -> dict[str, str]:
     """Where the plotting script is: its address, or itself."""
     if assets is None:
-        return {"shared": "", "packed": script.packed(), "index": ""}
-    above = assets.removesuffix(f"{script.ASSETS}/")
-    return {"shared": assets + script.file_name(), "packed": "", "index": f"{above}index.html"}
+        return {"shared": "", "packed": parts.packed_plotly(), "index": ""}
+    above = assets.removesuffix(f"{parts.ASSETS}/")
+    return {"shared": assets + parts.file_name(), "packed": "", "index": f"{above}index.html"}
 
 
 def _equations(data: xr.Dataset) -> list[tuple[str, str, str]]:
@@ -188,3 +186,92 @@ def _embedded(value: Any) -> str:
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
+
+
+def missing(runs: xr.Dataset) -> str:
+    """Sentences on points that are pending, in plain text; empty if none is.
+
+    ``runs`` is the account of what was run, over ``method``.
+    """
+    total, open_ = int(runs["points"].sum()), int(runs["pending"].sum())
+    if not open_:
+        return ""
+    of = [
+        f"{method} {count(int(many))} of {count(int(points))}"
+        for method, many, points in zip(
+            runs["method"].values, runs["pending"].values, runs["points"].values, strict=True
+        )
+        if many
+    ]
+    are = "is" if open_ == 1 else "are"
+    return (
+        f"This run has not finished: {count(open_)} of {plural(total, 'point')} {are} pending "
+        f"({listed(of)}). What follows is of the points that are done."
+    )
+
+
+def tables_of(aggregate: xr.DataTree) -> dict[str, dict[str, Any]]:
+    """Flat tables of every analysis, the smallest first, NaN as None.
+
+    Variables with the same dimensions share a table; each is columns of equal length, the
+    coordinates first: ``{"convergence by n, time": {"columns": {name: list}, "long_name": {name:
+    text}}}``.
+    """
+    out: dict[str, dict[str, Any]] = {}
+    for name, node in aggregate.children.items():
+        data = node.to_dataset()
+        by_dims: dict[tuple[str, ...], list[str]] = {}
+        for variable, values in data.data_vars.items():
+            by_dims.setdefault(tuple(map(str, values.dims)), []).append(str(variable))
+        for dims, members in by_dims.items():
+            key = f"{name} by {', '.join(dims)}" if dims else name
+            out[key] = _flat(data, dims, members)
+    return dict(sorted(out.items(), key=lambda item: _size(item[1])))
+
+
+def _of_findings(findings: Mapping[str, Sequence[Finding]]) -> dict[str, Any]:
+    """The records of all findings as one table."""
+    rows = [record(name, one) for name, some in findings.items() for one in some]
+    columns = {name: _plain(np.array([row[name] for row in rows])) for name in COLUMNS}
+    return {"columns": columns, "long_name": {}}
+
+
+def _within_budget(every: dict[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The tables that fit into a page, and the names of those that do not."""
+    inside: dict[str, dict[str, Any]] = {}
+    used, left = 0, []
+    for name, columns in every.items():
+        used += _size(columns)
+        if used > BUDGET:
+            left.append(name)
+        else:
+            inside[name] = columns
+    return inside, left
+
+
+def _flat(data: xr.Dataset, dims: tuple[str, ...], members: list[str]) -> dict[str, Any]:
+    own = data[members].reset_coords(drop=True)
+    shape = tuple(data.sizes[d] for d in dims)
+    columns: dict[str, list[Any]] = {}
+    for d, grid in zip(dims, np.indices(shape), strict=True):
+        at = data[d].values if d in data.coords else np.arange(data.sizes[d])
+        columns[d] = _plain(at[grid.ravel()])
+    for member in members:
+        columns[member] = _plain(own[member].transpose(*dims).values.ravel())
+    return {
+        "columns": columns,
+        "long_name": {m: str(own[m].attrs.get("long_name", "")) for m in members},
+    }
+
+
+def _plain(values: np.ndarray) -> list[Any]:
+    """JSON values: numbers to a few digits, None for NaN, text as it is."""
+    if values.dtype.kind in "iub":
+        return [int(v) for v in values]
+    if values.dtype.kind == "f":
+        return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in values]
+    return [str(v) for v in values]
+
+
+def _size(table: dict[str, Any]) -> int:
+    return sum(8 * len(column) for column in table["columns"].values())

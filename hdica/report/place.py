@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 
-from hdica.report.marks import is_figure
 from hdica.store.files import Folder, made, stands, written
 
+TITLE = "hdica figure "
+"""What the title of a figure's files begins with; its key follows."""
 PAGE, DATA, FIGURES = "report.html", "aggregate.nc", "figures"
 CARD, ALONE = "card.json", "report-alone.html"
 """What the gallery shows of the report, and the page as one file to send."""
@@ -18,6 +19,13 @@ HEAD = 2**12
 """Bytes at the beginning of a page among which it names its study."""
 MOST = 2**26
 """Bytes of a figure, beyond which it is none of ours."""
+
+
+def is_figure(name: str, content: bytes) -> bool:
+    """Whether a file is a figure or a film of ours, under the name that it had then."""
+    key = re.sub(r"\.(svg|pdf|gif|mp4)$", "", name)
+    title = re.search(re.escape(TITLE.encode()) + rb"(\w+)(?:[<)\0]|\Z)", content)
+    return key != name and title is not None and title[1] == key.encode()
 
 
 def check(out: Path) -> None:
@@ -38,11 +46,11 @@ def place(
     page: bytes,
     data: bytes,
     drawn: Mapping[str, bytes],
-    beside: Mapping[str, bytes] = MappingProxyType({}),
+    others: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[Path]:
     """Put a report in its folder, when all its files are on disk; the page comes last.
 
-    ``beside`` has what else goes there: the card, and the page as one file. Those that an earlier
+    ``others`` has what else goes there: the card, and the page as one file. Those that an earlier
     report has left go.
 
     The folder itself is not exchanged for a new one: a web server or a shell may stand in it, it
@@ -62,7 +70,7 @@ def place(
         front = new.enter_context(top.beside(PAGE, page))
         numbers = new.enter_context(top.beside(DATA, data))
         figures = {k: new.enter_context(below.beside(k, v)) for k, v in drawn.items()}
-        others = {k: new.enter_context(top.beside(k, v)) for k, v in beside.items()}
+        partials = {k: new.enter_context(top.beside(k, v)) for k, v in others.items()}
         with top.alone():
             if _study(top.read(PAGE, HEAD)) != _study(page):
                 # Rather none for a moment than one beside the figures of another study.
@@ -73,13 +81,13 @@ def place(
             below.sync()
             top.place(numbers, DATA)
             for name in (CARD, ALONE):
-                if name in others:
-                    top.place(others[name], name)
+                if name in partials:
+                    top.place(partials[name], name)
                 else:
                     top.remove(name)
             top.place(front, PAGE)
             top.sync()
-    named = [PAGE, DATA, *beside]
+    named = [PAGE, DATA, *others]
     return [*(out / name for name in named), *(out / FIGURES / name for name in drawn)]
 
 
@@ -92,5 +100,5 @@ def _remove_others(figures: Folder, drawn: Mapping[str, bytes]) -> None:
 
 def _study(page: bytes) -> bytes | None:
     """The study whose report a page is, None if it does not say so."""
-    found = re.search(rb'<meta name="study" content="([^"]*)">', page[:HEAD])
-    return found[1] if found else None
+    study = re.search(rb'<meta name="study" content="([^"]*)">', page[:HEAD])
+    return study[1] if study else None

@@ -9,24 +9,35 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
-from matplotlib import rc_context, rcdefaults, rcParams
+from matplotlib import colormaps, rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullFormatter
+from numpy.typing import NDArray
 
-from hdica.report.marks import TITLE
-from hdica.report.mosaic import mosaic
-from hdica.report.printed_space import MARKS, axes_in_space
-from hdica.show.panel import Heat, Line, Panel, Pictures, Points, Vertical, edges
-from hdica.show.ticks import ticks
+from hdica.report.place import TITLE
+from hdica.show.marks import ticks
+from hdica.show.panel import (
+    Array,
+    Heat,
+    Line,
+    Panel,
+    Pictures,
+    Places,
+    Points,
+    Surface,
+    Vertical,
+    edges,
+    mosaic,
+)
 
 WIDTH = 3.4
 """Inches: a single column of a two-column journal."""
-
 HEIGHT = 2.5
 """Inches, with a legend of one line."""
-
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
@@ -51,15 +62,22 @@ STYLE: dict[str, Any] = {
 
 DARK = 0.55
 """Below this part of a colour scale letters are white."""
-
 LONGEST, UPRIGHT = 42, 34
 """Letters of a title and of an upright axis in one line."""
-
 ROW = 8.5
 """Points of a row of labels above the axes."""
-
-
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":", "dashdot": "-."}
+MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
+TICKS = 4
+"""At most so many steps along an axis: their labels stand close in space."""
+MOST = 90
+"""A printed surface has at most so many patches along a side."""
+FLAT = 1e-12
+"""Area on paper below which a triangle is seen from its edge."""
+ON = 0.02
+"""A place so near a surface, as a share of its depth, lies on it."""
+PALE = 0.25
+"""Opacity of what lies behind."""
 
 
 @contextmanager
@@ -77,8 +95,8 @@ def own_style() -> Iterator[None]:
 def files(panel: Panel) -> dict[str, bytes]:
     """A panel as ``<key>.svg`` and ``<key>.pdf``, the content of each by name.
 
-    Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title says which
-    figure they are; see :func:`hdica.report.marks.is_figure`.
+    Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title names the
+    figure.
     """
     title = f"{TITLE}{panel.key}"
     svg, pdf = io.BytesIO(), io.BytesIO()
@@ -95,12 +113,11 @@ def draw(panel: Panel) -> Figure:
     """A panel as a Matplotlib figure, without the global state of pyplot."""
     drawn = Figure(figsize=(WIDTH, HEIGHT + above(panel)), layout="constrained")
     if panel.in_space:
-        legend_below(drawn, axes_in_space(drawn, panel))
-        return drawn
-    axes = drawn.add_subplot()
-    draw_on(axes, panel)
-    if panel.pictured:
-        axes.set_axis_off()
+        axes = axes_in_space(drawn, panel)
+    else:
+        axes = drawn.add_subplot()
+        draw_on(axes, panel)
+        axes.set_axis_off() if panel.pictured else None
     legend_below(drawn, axes)
     return drawn
 
@@ -198,16 +215,10 @@ def _vertical(axes: Axes, item: Vertical) -> None:
 
 
 def _frame(axes: Axes, panel: Panel) -> None:
-    axes.set_xlabel(panel.x_label.tex)
-    axes.set_ylabel(in_lines(panel.y_label.tex, UPRIGHT))
-    if panel.log_x:
-        axes.set_xscale("log")
-    if panel.log_y:
-        axes.set_yscale("log")
-    if panel.x_range:
-        axes.set_xlim(*panel.x_range)
-    if panel.y_range:
-        axes.set_ylim(*panel.y_range)
+    labels = {"xlabel": panel.x_label.tex, "ylabel": in_lines(panel.y_label.tex, UPRIGHT)}
+    scales = {"xscale": "log" if panel.log_x else "", "yscale": "log" if panel.log_y else ""}
+    axes.set(**labels, **{name: scale for name, scale in scales.items() if scale})
+    axes.set(**_limits(panel))
     for log, axis, level in ((panel.log_x, axes.xaxis, True), (panel.log_y, axes.yaxis, False)):
         if log:
             _log_ticks(axis, level)
@@ -217,6 +228,11 @@ def _frame(axes: Axes, panel: Panel) -> None:
         axes.set_aspect("equal", adjustable="box")
     pad = rcParams["axes.titlepad"] + ROW * _rows(panel)
     axes.set_title(in_lines(panel.title.tex, LONGEST), loc="left", pad=pad)
+
+
+def _limits(panel: Panel) -> dict[str, tuple[float, float]]:
+    limits = {"xlim": panel.x_range, "ylim": panel.y_range}
+    return {name: ends for name, ends in limits.items() if ends}
 
 
 def in_lines(label: str, longest: int) -> str:
@@ -261,3 +277,92 @@ def columns(labels: Sequence[str]) -> int:
 def _visible(label: str) -> int:
     """Letters of a label as drawn: a TeX command is one, its marks are none."""
     return len(re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"\\mathrm|\\,|[$_^{}]", "", label)))
+
+
+def axes_in_space(drawn: Figure, panel: Panel) -> Any:
+    """The axes of a panel in space, with all that is in it."""
+    axes: Any = drawn.add_subplot(projection="3d", computed_zorder=False)
+    surfaces = [item for item in panel.items if isinstance(item, Surface)]
+    for surface in surfaces:
+        _surface(axes, surface)
+    _frame_in_space(axes, panel)
+    for item in panel.items:
+        if isinstance(item, Places):
+            axes.auto_scale_xyz(item.x, item.y, item.z, had_data=bool(surfaces))
+    if panel.equal:
+        axes.set_aspect("equal")
+    for item in panel.items:
+        if isinstance(item, Places):
+            _places(axes, item, hidden(axes.get_proj(), surfaces, item))
+    return axes
+
+
+def hidden(projection: Array, surfaces: Sequence[Surface], item: Places) -> NDArray[np.bool_]:
+    """Which places lie behind a surface, as seen from the eye of a projection; shape (points,).
+
+    Matplotlib draws whole items one over another. Here a place is compared with every triangle of
+    the surfaces that covers it on paper.
+    """
+    x, y, depth = _seen(projection, item.x, item.y, item.z)
+    behind = np.zeros(len(item.x), dtype=bool)
+    for surface in surfaces:
+        corners = _seen(projection, surface.x, surface.y, surface.z)
+        a, b, c, d = (
+            corners[:, i, j].reshape(3, -1)
+            for i in (slice(-1), slice(1, None))
+            for j in (slice(-1), slice(1, None))
+        )
+        for one, two, three in ((a, b, c), (d, b, c)):
+            (ux, uy, uz), (vx, vy, vz) = two - one, three - one
+            area = ux * vy - uy * vx
+            flat = np.abs(area) < FLAT
+            area = np.where(flat, 1.0, area)
+            for k in np.flatnonzero(~behind & np.isfinite(x + y + depth)):
+                px, py = x[k] - one[0], y[k] - one[1]
+                s, t = (px * vy - py * vx) / area, (ux * py - uy * px) / area
+                covers = ~flat & (s >= 0) & (t >= 0) & (s + t <= 1)
+                nearer = one[2] + s * uz + t * vz < depth[k] - ON * np.ptp(corners[2])
+                behind[k] = bool((covers & nearer).any())
+    return behind
+
+
+def _seen(projection: Array, *at: Array) -> Array:
+    """Place on paper and depth, the larger the further, shape (3, ...)."""
+    one = np.stack([*(np.asarray(v, dtype=float) for v in at), np.ones_like(at[0], dtype=float)])
+    projected = np.tensordot(projection, one, 1)
+    return np.asarray(projected[:3] / projected[3])
+
+
+def _frame_in_space(axes: Any, panel: Panel) -> None:
+    labels = zip("xyz", (panel.x_label, panel.y_label, panel.z_label), strict=True)
+    for name, label in labels:
+        getattr(axes, f"set_{name}label")(label.tex, labelpad=-6)
+        getattr(axes, f"{name}axis").set_tick_params(pad=-3, labelsize=6)
+        getattr(axes, f"{name}axis").set_major_locator(MaxNLocator(TICKS, prune="both"))
+    axes.set(**_limits(panel))
+    axes.view_init(elev=panel.view[1], azim=panel.view[0])
+    axes.set_title(panel.title.tex, loc="left")
+
+
+def _surface(axes: Any, item: Surface) -> None:
+    seen = item.color[np.isfinite(item.color)]
+    norm, scale = Normalize(float(seen.min()), float(seen.max())), colormaps["viridis"]
+    step = [max(-(-size // MOST), 1) for size in item.color.shape]
+    axes.plot_surface(
+        item.x, item.y, item.z, facecolors=scale(norm(item.color)), rstride=step[0],
+        cstride=step[1], shade=False, linewidth=0, antialiased=False, rasterized=True, zorder=1,
+    )  # fmt: skip
+    bar = axes.figure.colorbar(ScalarMappable(norm, scale), ax=axes, pad=0.12, shrink=0.7)
+    bar.set_label(item.label.tex)
+    bar.outline.set_linewidth(0.4)
+
+
+def _places(axes: Any, item: Places, behind: NDArray[np.bool_]) -> None:
+    """Markers, pale where a surface hides them."""
+    at = np.stack([item.x, item.y, item.z]).astype(float)
+    marks: dict[str, Any] = {"linestyle": "", "marker": MARKS[item.symbol], "markersize": 3.4}
+    marks |= {"markeredgecolor": "white", "markeredgewidth": 0.4}
+    for some, alpha, label in ((~behind, 1.0, item.label.tex), (behind, PALE, None)):
+        if some.any() or label:
+            places = np.where(some, at, np.nan)
+            axes.plot(*places, color=item.color, alpha=alpha, zorder=4, label=label, **marks)

@@ -112,30 +112,23 @@ def write(
     out = Path(out)
     refuse_own(out, "out")
     top = gallery.gallery_of(out, results if isinstance(results, Path) else store)
+
+    def aggregated(tree: xr.DataTree) -> xr.DataTree:
+        """What results come to, if their report has a place."""
+        gallery.check_gallery(top)
+        check(out)
+        from hdica.analysis.aggregate import aggregate
+
+        return aggregate(tree)
+
+    def read(store: Path) -> xr.DataTree:
+        with standing(store, study) as tree:
+            return aggregated(tree)
+
     if isinstance(results, Path):
-        found = stable(results, lambda: _read(results, study, out, top), whole=True)
+        content = stable(results, lambda: read(results), whole=True)
     else:
-        _check(out, top)
-        found = _aggregate(results if study is None else as_said(results, study))
+        content = aggregated(results if study is None else as_said(results, study))
     from hdica.report.drawn import write_aggregate
 
-    return write_aggregate(found, out, top, one_file=one_file, animate=animate)
-
-
-def _read(store: Path, study: Study | None, out: Path, top: Path) -> xr.DataTree:
-    """What a store comes to, if it is there and its report has a place."""
-    with standing(store, study) as tree:
-        _check(out, top)
-        return _aggregate(tree)
-
-
-def _aggregate(tree: xr.DataTree) -> xr.DataTree:
-    from hdica.analysis.aggregate import aggregate
-
-    return aggregate(tree)
-
-
-def _check(out: Path, top: Path) -> None:
-    """Refuse folders that cannot take a report, before the work for it."""
-    gallery.check_gallery(top)
-    check(out)
+    return write_aggregate(content, out, top, one_file=one_file, animate=animate)

@@ -43,28 +43,21 @@ class Finding:
     place
         Where: values of swept parameters and of ``n``, the time as ``t``, methods as ``simulation``
         or ``limit``.
-    value, error
+    value, error, unit
         Measured, or computed where nothing is measured, with its standard error; NaN if unknown.
     low, high
         A 95 % interval, of a value that has no symmetric error.
-    predicted, predicted_error
-        What theory has for it, with the bound on its numerical error; NaN without a prediction.
-    verdict
-        ``"agrees"``, ``"differs"`` or ``"undecided"``; empty for what is not judged.
-    evidence
-        What decides, in HTML: p-values, the control, or why it is undecided.
+    predicted, predicted_error, theory
+        What a theory ("the limit", "Wang & Lu 2017") has for it, with the bound on its numerical
+        error; NaN without a prediction.
+    verdict, evidence
+        ``"agrees"``, ``"differs"`` or ``"undecided"``, empty for what is not judged, and what
+        decides, in HTML: p-values, the control, or why it is undecided.
     seeds
         Seeds that would decide an undecided comparison; infinite if no number would.
-    theory
-        Who predicts: "the limit", "Wang & Lu 2017".
-    unit
-        Of the value, empty for none.
-    form
-        How the number is stated.
-    base
-        Of a power: "n".
-    digits
-        Significant digits of a value without an error.
+    form, base, digits
+        How the number is stated, the base of a power ("n"), and the digits of a value without an
+        error.
     """
 
     quantity: Text

@@ -6,6 +6,7 @@ One builder describes each figure once; :mod:`hdica.report.interactive` and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,26 +21,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """A curve, optionally with a band.
+    """A curve, optionally with a band; x, y and the ends of the band have the shape (points,).
 
-    Parameters
-    ----------
-    x, y
-        Shape (points,); NaN breaks the line.
-    label
-        Name, in the legend and on hover; equal names are switched together.
-    listed
-        Whether the legend has an entry.
-    color
-        Hex colour, or ``"ink"`` for theory: black on white, light on dark.
-    dash
-        ``"solid"``, ``"dash"``, ``"dot"`` or ``"dashdot"``.
-    low, high
-        Ends of the band, shape (points,).
-    bold
-        Whether the line stands out.
-    cased
-        Whether it has a white edge, to be seen on every colour of a heat map.
+    NaN breaks the line. ``label`` is its name on hover and, if it is ``listed``, in the legend;
+    equal names are switched together. ``color`` is a hex colour, or ``"ink"`` for theory: black on
+    white, light on dark. ``dash`` is ``"solid"``, ``"dash"``, ``"dot"`` or ``"dashdot"``. A
+    ``bold`` line stands out; a ``cased`` one has a white edge, to be seen on every colour of a heat
+    map.
     """
 
     x: Array
@@ -58,16 +46,9 @@ class Line:
 class Points:
     """Markers with error bars; what is not described here is as of :class:`Line`.
 
-    Parameters
-    ----------
-    low, high
-        Ends of the error bars, shape (points,); None for none.
-    symbol
-        ``"circle"``, ``"square"``, ``"diamond"`` or ``"triangle"``.
-    filled
-        Which markers are filled, shape (points,); None for all.
-    joined
-        Whether a thin line joins them.
+    The bars end at ``low`` and ``high``, shape (points,). ``symbol`` is ``"circle"``, ``"square"``,
+    ``"diamond"`` or ``"triangle"``; ``filled``, shape (points,), says which are filled, None for
+    all, and ``joined`` whether a thin line joins them.
     """
 
     x: Array
@@ -99,20 +80,10 @@ class Cells:
 
 @dataclass(frozen=True)
 class Heat:
-    """A heat map over a rectangular grid.
+    """A heat map over a rectangular grid: ``z``, of shape (y, x), at the cells' centres x and y.
 
-    Parameters
-    ----------
-    x, y
-        Coordinates of the cells' centres.
-    z
-        Shape (y, x).
-    low, high
-        Ends of the colour scale.
-    written
-        What is written in the cells, rows as of ``z``; empty for nothing.
-    cells
-        Which grid points they are; None if they are none.
+    ``low`` and ``high`` are the ends of the colour scale; ``written`` is what stands in the cells,
+    rows as of ``z``; ``cells`` says which grid points they are, None if they are none.
     """
 
     x: Array
@@ -165,15 +136,9 @@ class Places:
 class Vertical:
     """A vertical line at ``x``, in data units, with a label above the axes.
 
-    Parameters
-    ----------
-    color
-        Of a thin dotted line and its label; empty for a dashed black line with a white edge, to be
-        seen on every colour of a heat map.
-    anchor
-        Which end of the label is at ``x``: ``"left"``, ``"center"`` or ``"right"``.
-    row
-        Rows of labels between this one and the axes.
+    It is thin, dotted and of a ``color``, or, without one, dashed and black with a white edge, to
+    be seen on every colour of a heat map. ``anchor`` is the end of the label that is at ``x``:
+    ``"left"``, ``"center"`` or ``"right"``; ``row`` counts rows of labels below this one.
     """
 
     x: float
@@ -185,15 +150,10 @@ class Vertical:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures of one size in rows, pixel by pixel; a panel with them has no axes.
+    """Pictures of one size in rows, each with its name on hover; a panel with them has no axes.
 
-    Parameters
-    ----------
-    pixels
-        Shape (pictures, rows, columns) for grey, (pictures, rows, columns, 3) for red, green and
-        blue: from 0, black, to 1, white.
-    names
-        Of each picture, on hover, shape (pictures,).
+    ``pixels`` are from 0, black, to 1, white: shape (pictures, rows, columns) for grey, (pictures,
+    rows, columns, 3) for red, green and blue.
     """
 
     pixels: Array
@@ -205,30 +165,14 @@ Item = Line | Points | Heat | Vertical | Surface | Places | Pictures
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes.
+    """One set of axes, with its items in the order in which they are drawn.
 
-    Parameters
-    ----------
-    key
-        File stem of the printed twin and anchor on the page.
-    caption
-        HTML; for the page only.
-    items
-        What is drawn, in this order.
-    x_range, y_range
-        Limits, in data units; None for automatic.
-    counts
-        Whether x is a whole number: ticks are at such alone.
-    wide
-        Whether it takes the page's whole width.
-    columns
-        How many panels of its section stand side by side on a wide page; 0 for as many as fit.
-    equal
-        Whether a unit is as long on every axis.
-    z_label
-        Of the third axis, where items lie in space.
-    view
-        Where a panel in space is seen from at first: azimuth and height in degrees.
+    ``key`` is the file stem of the printed twin and the anchor on the page, ``caption`` is HTML,
+    for the page alone. The ranges are limits in data units, None for automatic. Where x ``counts``,
+    ticks are at whole numbers alone. A ``wide`` panel takes the page's whole width; ``columns`` is
+    how many of its section stand side by side on a wide page, 0 for as many as fit. On ``equal``
+    axes a unit is as long on each. ``z_label`` is that of the third axis, where items lie in space,
+    and ``view`` from where they are seen at first: azimuth and height in degrees.
     """
 
     key: str
@@ -257,6 +201,34 @@ class Panel:
     def pictured(self) -> bool:
         """Whether it has pictures, and so no axes."""
         return any(isinstance(item, Pictures) for item in self.items)
+
+
+WIDE = 2.5
+"""At most so many times as many pictures stand side by side as one above another."""
+
+
+def pictures_across(count: int) -> int:
+    """Pictures in a row: of what is about a square, or wider, that which leaves fewest places."""
+    least, most = math.ceil(math.sqrt(count)), math.floor(math.sqrt(WIDE * count))
+    return min(range(least, max(least, most) + 1), key=lambda k: (-count % k, k))
+
+
+def mosaic(item: Pictures) -> NDArray[np.uint8]:
+    """All pictures with a free pixel around each, red, green, blue and opacity.
+
+    Shape (rows, columns, 4); free pixels, and those that are NaN, are transparent.
+    """
+    pixels = item.pixels if item.pixels.ndim == 4 else np.repeat(item.pixels[..., None], 3, axis=3)
+    count, high, wide, _ = pixels.shape
+    across = pictures_across(count)
+    out = np.zeros((-(-count // across) * (high + 1) + 1, across * (wide + 1) + 1, 4), np.uint8)
+    for k, one in enumerate(pixels):
+        top, left = (k // across) * (high + 1) + 1, (k % across) * (wide + 1) + 1
+        known = np.isfinite(one).all(axis=-1)
+        here = out[top : top + high, left : left + wide]
+        here[..., :3] = np.round(255 * np.clip(np.nan_to_num(one), 0.0, 1.0))
+        here[..., 3] = 255 * known
+    return out
 
 
 FRAMES = 60

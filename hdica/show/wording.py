@@ -49,7 +49,6 @@ PATTERNS = {
     "comparisons{needed}",
 }
 """Every sentence about numbers, without its capital letter and its full stop."""
-
 EXPECTED = {
     AGREES: ", in agreement with {power}",
     DIFFERS: " and differs from {power}, which is expected",

@@ -17,9 +17,8 @@ from hdica.analysis.reading import settings_of
 from hdica.errors import HdicaError
 from hdica.report import printed
 from hdica.report.interactive import figure
-from hdica.report.mosaic import columns, mosaic
 from hdica.report.page import panels, render
-from hdica.show.panel import Pictures
+from hdica.show.panel import Pictures, mosaic, pictures_across
 from hdica.show.words import words
 from tests.analysis import galleries, toy
 from tests.analysis.galleries import COUNT, SEEDS, SETTINGS, WIDTHS, residual, wave
@@ -123,7 +122,7 @@ def test_a_raster_has_every_pixel_and_transparent_edges():
     pixels = rng.uniform(size=(6, 2, 3))
     pixels[1, 0, 0] = np.nan
     raster = mosaic(Pictures(pixels, (words(""),) * 6))
-    assert columns(6) == 3
+    assert pictures_across(6) == 3
     assert raster.shape == (2 * 3 + 1, 3 * 4 + 1, 4)
     assert (raster[0] == 0).all()
     assert (raster[:, ::4] == 0).all()
@@ -137,7 +136,7 @@ def test_a_raster_has_every_pixel_and_transparent_edges():
 
 @pytest.mark.parametrize(("count", "across"), [(1, 1), (2, 2), (5, 3), (12, 4), (32, 8), (64, 8)])
 def test_rows_are_nearly_full(count, across):
-    assert columns(count) == across
+    assert pictures_across(count) == across
 
 
 def test_the_page_has_the_raster_and_names(found):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import signal
@@ -15,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from hdica.cli import call
-from hdica.errors import HdicaError
 from hdica.explore import launch
 from hdica.run.runner import run
-from hdica.show.words import words
 from hdica.store.publish import publish
 from hdica.study.study import study_from
 
@@ -43,23 +40,9 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_what_is_missing_is_named_with_the_line_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    known = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "panel" else known(name)
-    )
-    with pytest.raises(
-        HdicaError, match=r'^panel is not installed \(pip install "hdica\[explore]"'
-    ):
-        launch.explore(Path("absent.zarr"))
-
-
 def test_results_that_are_not_there_are_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
     assert call(["explore", str(tmp_path / "absent.zarr"), "--no-browser"]) == 2
     assert "absent.zarr does not exist" in capfd.readouterr().err
 
@@ -68,7 +51,6 @@ def test_results_that_are_not_there_are_refused(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_it_prints_one_line_and_ends_cleanly(few: Path, number: int, status: int) -> None:
-    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
     command = [sys.executable, "-c", "from hdica.cli import main; main()", "explore", str(few)]
     environment = {k: v for k, v in os.environ.items() if "DISPLAY" not in k}
     with subprocess.Popen(
@@ -101,7 +83,6 @@ def test_without_a_display_no_browser_is_opened(monkeypatch: pytest.MonkeyPatch)
 def test_a_browser_is_started_with_a_private_file_that_leads_to_the_address(
     few: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
     from hdica.explore.feed import Feed
 
     def interrupted(_: Feed) -> None:
@@ -132,22 +113,3 @@ def test_whoever_came_by_ssh_reads_how_to_reach_the_address(
     assert launch.tunnel("http://127.0.0.1:8010/token/") == ""
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
     assert "ssh -L 8010:127.0.0.1:8010 " in launch.tunnel("http://127.0.0.1:8010/token/")
-
-
-def test_theory_has_the_ink_of_the_page_and_no_place_of_the_grid_is_empty(few: Path) -> None:
-    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
-    from hdica.explore.feed import Feed
-    from hdica.explore.surfaces import Surfaces
-    from hdica.explore.view.curves import Curve, Curves
-    from hdica.explore.view.page import Page
-    from hdica.explore.view.theme import DARK, LIGHT, paint
-
-    curves = Curves([Curve("chain", False), Curve("ODE", True)], *(words("t"), words("Q")))
-    for theme in (LIGHT, DARK):
-        paint(curves.plot, theme)
-        theory = [one.glyph for one in curves.plot.renderers if "ink" in one.glyph.tags]
-        assert {glyph.line_color for glyph in theory} == {theme.ink}
-    page = Page(Feed(few), Surfaces())
-    (grid,) = page.figures
-    wide = [card for card in grid if "grid-column" in card.styles]
-    assert len(wide) == len(grid) % 2

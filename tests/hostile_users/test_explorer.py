@@ -28,7 +28,6 @@ BROWSER = f"{sys.executable} -c 'import time; time.sleep(60)' %s &"
 def test_no_other_user_finds_the_token_when_a_browser_is_opened(
     stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
     from hdica.explore.feed import Feed
 
     printed: list[str] = []

@@ -14,8 +14,7 @@ import xarray as xr
 
 from hdica.analysis.aggregate import analysed
 from hdica.analysis.points.space import Axis
-from hdica.report.explored import Explored, Table, explored, fitting
-from hdica.report.packed import packed, planes
+from hdica.report.explored import Explored, Table, explored, fitting, packed, planes
 from hdica.report.page import panels, render
 from tests.analysis import toy
 
@@ -48,7 +47,7 @@ def test_leading_bytes_keep_so_many_digits(width: int, within: float) -> None:
 def test_every_grid_point_is_in_the_page(aggregated: xr.DataTree) -> None:
     found = explored(aggregated)
     assert found is not None
-    header, body = unpacked(packed(found, aggregated))
+    header, body = unpacked(packed(found))
     seen = set()
     for table in header["tables"]:
         data = aggregated["points"][table["method"]].to_dataset()
@@ -77,7 +76,7 @@ def made(method: str, variable: str, seeds: int, times: int, own: int = 1) -> Ta
     shape = tuple(axis.size for axis in axes)
     values = np.arange(float(np.prod(shape))).reshape(shape)
     error = values / 100 if seeds else None
-    return Table(method, variable, axes, ("tau",), "time", seeds, (), values, error)
+    return Table(method, variable, axes, ("tau",), "time", seeds, (), "", values, error)
 
 
 EVERY = [
@@ -170,12 +169,9 @@ def test_too_many_points_are_shown_by_the_server(aggregated: xr.DataTree) -> Non
 def test_hostile_words_on_axes_are_escaped() -> None:
     hostile = "</script><b>"
     values = np.array([hostile, "laplace"], dtype=object)
-    one = Table(
-        "m", "Q", (Axis("source", values),), ("source",), "", 0, (), np.array([1.0, 2.0]), None
-    )
-    data = xr.Dataset({"Q": ("source", [1.0, 2.0])}, coords={"source": values})
-    tree = xr.DataTree.from_dict({"points/m": data})
-    text = packed(Explored((one,), {}, ""), tree)
+    axes, values = (Axis("source", values),), np.array([1.0, 2.0])
+    one = Table("m", "Q", axes, ("source",), "", 0, (), "", values)
+    text = packed(Explored((one,), {}, ""))
     assert "<" not in text
     header, _ = unpacked(text)
     assert header["axes"][0]["shown"][0] == hostile

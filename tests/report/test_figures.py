@@ -6,15 +6,15 @@ from matplotlib import rc_context, rcParams
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.convergence.figure import fluctuation_and_bias, trajectories
 from hdica.analysis.phase.figure import unstable
+from hdica.report.drawn import thumbnail
 from hdica.report.interactive import figure
-from hdica.report.marks import is_figure
 from hdica.report.page import panels
+from hdica.report.parts import file_name
+from hdica.report.place import is_figure
 from hdica.report.printed import STYLE, draw, files, in_lines, own_style
-from hdica.report.script import file_name
-from hdica.report.thumbnail import thumbnail
 from hdica.show.choose import grouped, shown, spread
+from hdica.show.marks import ticks
 from hdica.show.panel import Heat, Line, Panel, Points, Surface, Vertical
-from hdica.show.ticks import ticks
 from hdica.show.words import clock, count, number, place, symbol, words
 from tests.analysis import toy
 from tests.report.shown import of

@@ -12,21 +12,22 @@ import pytest
 import xarray as xr
 
 from hdica.errors import HdicaError
-from hdica.report import script
-from hdica.report.card import START, Card, harmless
-from hdica.report.drawn import write_aggregate
+from hdica.report import parts
+from hdica.report.drawn import card_of, write_aggregate
 from hdica.report.gallery import (
+    START,
+    Card,
     Shown,
     assets,
     check_gallery,
     gallery_of,
+    harmless,
     index,
     place_script,
     update,
 )
 from hdica.report.page import panels
 from hdica.report.place import ALONE, CARD, DATA, PAGE, place
-from hdica.report.summary import card_of
 from tests.faults.crash import forked
 from tests.report.conftest import HOSTILE
 from tests.report.test_page import Page
@@ -64,8 +65,8 @@ def test_every_link_of_a_card_leads_to_a_file(aggregated: xr.DataTree, tmp_path:
     assert all((tmp_path / link).is_file() for link in found)
     page = Page((tmp_path / "toy" / PAGE).read_text(encoding="utf-8"))
     shared = next(a["src"] for tag, a in page.tags if tag == "script" and "src" in a)
-    assert (tmp_path / "toy" / shared).read_bytes() == script.shared()
-    assert [p.name for p in (tmp_path / "assets").iterdir()] == [script.file_name()]
+    assert (tmp_path / "toy" / shared).read_bytes() == parts.shared()
+    assert [p.name for p in (tmp_path / "assets").iterdir()] == [parts.file_name()]
 
 
 def test_a_card_has_picture_headline_and_verdict(card: Card) -> None:
@@ -209,7 +210,7 @@ def test_the_shared_script_is_mended_and_not_written_again(tmp_path: Path) -> No
     before = path.stat().st_ino
     assert place_script(tmp_path).stat().st_ino == before
     path.write_bytes(path.read_bytes()[:1000])
-    assert place_script(tmp_path).read_bytes() == script.shared()
+    assert place_script(tmp_path).read_bytes() == parts.shared()
     assert re.fullmatch(r"plotly-[\d.]+\.js", path.name)
     assert path.stat().st_size < 2.5e6
 

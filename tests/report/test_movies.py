@@ -11,9 +11,8 @@ from PIL import Image
 
 from hdica.analysis.laws.densities import FILMS
 from hdica.cli import call
-from hdica.report.drawn import write_aggregate
-from hdica.report.marks import is_figure
-from hdica.report.movies import films, told
+from hdica.report.drawn import film_notes, films, write_aggregate
+from hdica.report.place import is_figure
 from tests.analysis import laws, toy
 
 
@@ -85,7 +84,7 @@ def test_of_a_grid_a_few_points_are_shown_and_named(kept):
 def test_one_snapshot_is_no_animation_and_that_is_said(kept):
     single = kept["densities"].to_dataset().isel(snapshot=[0])
     assert films(xr.DataTree.from_dict({"densities": single})) == []
-    assert told([Path("report.html")]) == [
+    assert film_notes([Path("report.html")]) == [
         "no animation: nothing here keeps densities at two or more snapshots"
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report import script
+from hdica.report import parts
 from hdica.report.page import panels, render
 from tests.analysis import toy
 from tests.report.conftest import HOSTILE
@@ -83,7 +83,7 @@ def scripts(page):
 
 def test_the_shared_script_alone_is_asked_for_by_a_nonce_of_the_whole_page(page, aggregated):
     shared, explorer, own = scripts(page)
-    assert shared["src"] == f"assets/{script.file_name()}"
+    assert shared["src"] == f"assets/{parts.file_name()}"
     assert "defer" in shared
     policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
     assert f"'nonce-{shared['nonce']}'" in policy
@@ -182,7 +182,7 @@ def test_a_study_without_analysis_has_a_page_with_what_suits_it():
 
 
 def test_a_table_too_large_for_the_page_is_named(aggregated, monkeypatch):
-    monkeypatch.setattr("hdica.report.export.BUDGET", 2_000)
+    monkeypatch.setattr("hdica.report.page.BUDGET", 2_000)
     text = render(aggregated, panels(aggregated))
     assert "in aggregate.nc only" in text
     tables = embedded(Page(text), "table-data")

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError, Unwritable
-from hdica.report.marks import TITLE
-from hdica.report.place import DATA, FIGURES, PAGE, check, place
+from hdica.report.place import DATA, FIGURES, PAGE, TITLE, check, place
 from hdica.report.printed import files
 from hdica.show.panel import Line, Panel
 from hdica.show.words import symbol, words

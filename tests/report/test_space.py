@@ -12,10 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from hdica.report.interactive import figure
-from hdica.report.marks import is_figure
 from hdica.report.page import render
-from hdica.report.printed import draw, files
-from hdica.report.printed_space import hidden
+from hdica.report.place import is_figure
+from hdica.report.printed import draw, files, hidden
 from hdica.show.panel import Heat, Line, Panel, Places, Surface, edges
 from hdica.show.words import words
 from tests.browser.look import CHROMIUM, FLAGS

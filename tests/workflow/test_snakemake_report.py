@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import snakemake
 
-from hdica.report.captions import NAME, titles
+from hdica.report.drawn import CAPTIONS, titles
 from tests.workflow.conftest import Checkout
 
 pytestmark = pytest.mark.deep
@@ -53,7 +53,7 @@ def test_captions_say_what_is_drawn_and_the_answer(page: str, pristine: Checkout
     results = variable(page, "results")
     for study in ("first", "second"):
         folder = pristine.folder / "results" / study
-        listed = titles((folder / "figures" / NAME).read_text())
+        listed = titles((folder / "figures" / CAPTIONS).read_text())
         answer = json.loads((folder / "card.json").read_text())["headline"]
         assert answer
         for path, figure in drawn(pristine, study).items():

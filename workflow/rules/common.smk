@@ -65,9 +65,9 @@ def system(wildcards):
 
 def figure_labels(wildcards):
     """What Snakemake's report lists of a figure; asked when that report is made."""
-    from hdica.report.captions import NAME, titles  # what draws is imported only for this
+    from hdica.report.drawn import CAPTIONS, titles  # what draws is imported only for this
 
-    written = Path(RESULTS, wildcards.study, "figures", NAME).read_text()
+    written = Path(RESULTS, wildcards.study, "figures", CAPTIONS).read_text()
     heading, title = titles(written)[wildcards.figure]
     # Braces would be wildcards.
     return {

@@ -30,8 +30,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.show.terms import entries, starts
 from hdica.status import DIVERGED, DONE
-from hdica.systems.kinds import FOLD, ZERO
 from hdica.systems.method import Method, Role
+from hdica.systems.outputs import FOLD, ZERO
 from hdica.systems.space import Space
 from hdica.systems.system import System
 from hdica.verdict.cells import Array

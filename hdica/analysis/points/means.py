@@ -225,14 +225,14 @@ def _with_error(tree: xr.DataTree, shown: Quantity) -> xr.Dataset:
     return data[["status", shown.variable, *(name for name in more if name in data)]]
 
 
-def density(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
+def density(tree: xr.DataTree, shown: Quantity, point: Point, *free: str) -> xr.Dataset:
     """The density of the estimate given the feature at one point, a snapshot and a group.
 
-    ``mean`` and ``error`` over x, of runs and of limits the mean over the bin around each x; for
-    one seed the error is that of independent entries.
+    ``mean`` and ``error`` over own dimensions that are free and x, of runs and of limits the mean
+    over the bin around each x; for one seed the error is that of independent entries.
     """
-    part = _with_error(tree, shown).isel(_places(shown, point, DENSITY.dims[-1]))
-    return _densities(part.load(), shown)
+    part = _with_error(tree, shown).isel(_places(shown, point, *free, DENSITY.dims[-1]))
+    return _densities(part.load(), shown).transpose(*free, DENSITY.dims[-1])
 
 
 def reason(tree: xr.DataTree, shown: Quantity, point: Point) -> str:

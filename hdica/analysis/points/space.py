@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -180,18 +181,28 @@ def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
     )
 
 
-def beside(tree: xr.DataTree, shown: Quantity) -> list[Quantity]:
+def quantities(tree: xr.DataTree) -> list[Quantity]:
+    """Every variable of every method."""
+    return [quantity(tree, m, name) for m in methods_in(tree) for name in variables_in(tree, m)]
+
+
+def beside(
+    tree: xr.DataTree, shown: Quantity, every: Sequence[Quantity] | None = None
+) -> list[Quantity]:
     """What other methods have of the same variable over the same own dimensions.
 
-    That is what has the same name, and what the study's analyses compare with it.
+    That is what has the same name, and what the study's analyses compare with it; ``every`` has
+    the quantities of the results, where they are there already.
     """
-    names = dict.fromkeys([shown.variable, *_predicted(tree, shown.variable)])
-    methods = [m for m in methods_in(tree) if m != shown.method]
-    every = (
-        quantity(tree, m, name) for m in methods for name in names if name in variables_in(tree, m)
-    )
-    alike = [one for one in every if _own(one) == _own(shown)]
-    return [one for one in alike if one.variable == shown.variable or not one.seeds]
+    names = [shown.variable, *_predicted(tree, shown.variable)]
+    alike = [
+        one
+        for one in (quantities(tree) if every is None else every)
+        if one.method != shown.method and one.variable in names and _own(one) == _own(shown)
+        and (one.variable == shown.variable or not one.seeds)
+    ]  # fmt: skip
+    methods = list(dict.fromkeys(one.method for one in alike))
+    return sorted(alike, key=lambda one: (methods.index(one.method), names.index(one.variable)))
 
 
 def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:

@@ -1,11 +1,16 @@
 "use strict";
-// The explorer of the page: what is chosen, the controls for it, and what is drawn and said of it.
+// The explorer: what is chosen, the controls for it, and what is drawn and said of it.
 (() => {
   const explore = globalThis.hdicaExplore;
   const FRAME = 150;
+  // Milliseconds between two looks for news of a server.
+  const EVERY = 1000;
   // Values from which on a dimension of a variable is a mesh and does not number entries.
   const MESH = 20;
-  const FIGURES = ["map", "course", "cut", "density"];
+  // Seeds from which on their values are shown as a histogram.
+  const SEEDS = 5;
+  const DASHES = ["solid", "dash", "dot", "dashdot"];
+  const FIGURES = ["map", "course", "cut", "density", "seeds"];
   const section = document.getElementById("explore");
   const part = (name) => document.getElementById("explore-" + name);
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
@@ -16,25 +21,33 @@
     found.append(...inside);
     return found;
   };
+  const html = (text) => { const one = make("span"); one.innerHTML = text; return one; };
 
   // Starts the explorer; what comes back draws it, as often as the page asks.
   explore.begin = async (page) => {
-    const data = await explore.unpack(part("data").textContent);
-    const byKey = Object.fromEntries(data.tables.map((table) => [table.key, table]));
-    const densities = data.tables.filter((table) => table.density).sort((a, b) => (a.seeds ? 0 : 1) - (b.seeds ? 0 : 1));
+    let data, byKey, densities, table;
     // By the name of each dimension, the value that was chosen last.
     const chosen = {};
-    let table = data.tables[data.first];
     let sides = { x: "", y: "", along: "" };
     let state = null;
+    // Slices of the last state by what was asked for.
+    let slices = new Map();
     let playing = 0;
+
+    function adopt(next) {
+      data = next;
+      byKey = Object.fromEntries(data.tables.map((one) => [one.key, one]));
+      densities = data.tables.filter((one) => one.density).sort((a, b) => (a.seeds ? 0 : 1) - (b.seeds ? 0 : 1));
+      table = (table && byKey[table.key]) || data.tables[data.first];
+      slices = new Map();
+    }
 
     // The last time and n, the first entry, and the middle of every other parameter and of a fine mesh, as of
     // angles, until a reader chooses.
     function settle(axis) {
       const last = axis.name === "n" || axis.name === table.along;
-      const own = table.own.includes(axis) && !last && axis.shown.length < MESH;
-      return last ? axis.shown.length - 1 : own ? 0 : Math.floor((axis.shown.length - 1) / 2);
+      const own = table.own.includes(axis) && !last && axis.size < MESH;
+      return last ? axis.size - 1 : own ? 0 : Math.floor((axis.size - 1) / 2);
     }
 
     function axesShown() {
@@ -45,7 +58,7 @@
     // What is not there yet gets a first value; what the table does not have gets its closest.
     function place() {
       for (const axis of axesShown()) {
-        const own = axis.values || !chosen[axis.name] ? explore.closest(axis, chosen[axis.name]) : explore.same(axis, chosen[axis.name]);
+        const own = axis.numeric || !chosen[axis.name] ? explore.closest(axis, chosen[axis.name]) : explore.same(axis, chosen[axis.name]);
         if (!chosen[axis.name] || table.axis(axis.name)) {
           chosen[axis.name] = explore.value(axis, own < 0 ? settle(axis) : own);
         }
@@ -57,12 +70,11 @@
       if (!names.includes(sides.along)) sides.along = sides.x;
     }
 
-    const rank = (axis) => (axis.name === "n" ? 2 : axis.values ? 0 : 1);
+    const rank = (axis) => (axis.name === "n" ? 2 : axis.numeric ? 0 : 1);
 
     function curveOf(other) {
       const at = explore.point(other, chosen);
-      const differs = other.axes.filter((axis) => other.swept.includes(axis.name)
-        && (axis.name === "n" || (chosen[axis.name] || {}).shown !== axis.shown[at[axis.name]]));
+      const differs = other.swept.filter((axis) => axis.name === "n" || (chosen[axis.name] || {}).shown !== axis.text(at[axis.name]));
       const where = (some) => some.map((axis) => ", " + explore.named(axis, at[axis.name])).join("");
       const called = explore.escaped(other.called);
       const what = other.density || other.variable === table.variable ? "" : ": " + other.symbol;
@@ -74,35 +86,58 @@
       };
     }
 
-    function renew() {
+    // The state of what is chosen, with the slices that its figures draw.
+    async function renew() {
       place();
       const others = table.others.map((key) => byKey[key]).filter(Boolean);
-      const point = explore.point(table, chosen);
-      state = { table, point, ...sides, curves: [table, ...others].map(curveOf), densities: densities.map(curveOf) };
+      const next = {
+        table, point: explore.point(table, chosen), ...sides, across: data.across, curves: [table, ...others].map(curveOf), densities: densities.map(curveOf),
+      };
+      for (const some of [next.curves, next.densities]) some.filter((one) => one.theory).forEach((one, k) => { one.dash = DASHES[k % DASHES.length]; });
+      const wanted = [];
+      const want = (owner, name, { table: of, point }, free, runs = false) => {
+        const fixed = Object.entries(point).filter(([axis]) => !free.includes(axis));
+        wanted.push({ owner, name, table: of, point, sides: free, runs, key: JSON.stringify([of.key, fixed, free, runs]) });
+      };
+      for (const one of next.curves) {
+        want(one, "own", one, one.table.along ? [one.table.along] : []);
+        if (one.table.axis(sides.along)) want(one, "cut", one, [sides.along]);
+      }
+      if (sides.y) want(next, "map", next, [sides.y, sides.x]);
+      for (const one of next.densities) want(one, "own", one, [data.played, one.table.along].filter(one.table.axis));
+      if (shown("seeds")) want(next, "runs", next, [], true);
+      const known = slices;
+      const missing = wanted.filter((one) => !known.has(one.key));
+      const fresh = missing.length ? await data.slices(missing) : [];
+      if (known !== slices) return renew(); // of another snapshot
+      missing.forEach((one, k) => slices.set(one.key, { ...fresh[k], sides: one.sides }));
+      slices = new Map(wanted.map((one) => [one.key, slices.get(one.key)]));
+      for (const one of wanted) one.owner[one.name] = slices.get(one.key);
+      state = next;
       section.dataset.method = table.method;
       section.dataset.variable = table.variable;
       section.dataset.point = JSON.stringify(Object.fromEntries(axesShown().map((axis) => [axis.name, explore.same(axis, chosen[axis.name])])));
       say();
-      titles();
+      return titles();
     }
 
     // In words: the point, its value with its error, what theory and other methods have there, and what has no value.
     function say() {
-      const at = table.axes.filter((axis) => axis.shown.length > 1).map((axis) => explore.tied(axis, state.point[axis.name]));
+      const at = state.table.axes.filter((axis) => axis.size > 1).map((axis) => explore.tied(axis, state.point[axis.name]));
       const values = state.curves.map((one) => {
-        const { mean, error } = explore.at(one.table, one.point);
-        return { one, text: explore.measured(mean, error) };
+        const { mean, error } = explore.chosen(one);
+        return { one, text: explore.measured(mean, error), lost: explore.lost(one.own) };
       });
       const [mine, ...others] = values;
+      const why = ({ one }) => (one.own.why ? ": " + explore.escaped(one.own.why) : "");
       const strong = make("strong", { id: "explore-value" }, mine.text);
       const from = " (" + table.called + (table.seeds > 1 ? ", mean of " + table.seeds + " runs" : "") + ")";
-      const beside = others.map(({ one, text }) => "; " + one.label + ": " + text);
-      const lost = explore.fates(data, table, state.point);
-      const gone = lost.map(([status, many]) => " " + (table.seeds ? many + " of " + table.seeds + (table.seeds === 1 ? " run " : " runs ")
-        + (status === "pending" ? "not computed yet." : status + ".") : "This point " + (status === "pending" ? "is not computed yet." : status + ".")));
-      const html = (text) => { const one = make("span"); one.innerHTML = text; return one; };
+      const beside = others.map((other) => "; " + other.one.label + ": " + other.text
+        + (other.lost.length ? " (" + other.lost.map(([status]) => status).join(", ") + why(other) + ")" : ""));
+      const gone = mine.lost.map(([status, many]) => " " + (table.seeds ? many + " of " + table.seeds + (table.seeds === 1 ? " run " : " runs ") : "This point is ")
+        + (status === "pending" ? "not computed yet." : status + why(mine) + "."));
       const point = at.join(", ") + (at.length ? ": " : "");
-      part("said").replaceChildren(html(point + table.html + " = "), strong, from, html(beside.join("")), ".", ...gone);
+      part("said").replaceChildren(html(point + table.html + " = "), strong, from, html(beside.join("")), ".", html(gone.join("")));
     }
 
     function titles() {
@@ -110,20 +145,27 @@
       const time = table.along ? [table.axis(table.along)] : [];
       part("map-title").innerHTML = ["Map", ...time.map(said)].join(", ");
       if (time.length) part("course-title").innerHTML = "Along " + time[0].symbol + ", at the chosen point";
+      part("seeds-title").innerHTML = ["Single seeds at the chosen point", ...time.map(said)].join(", ");
       if (sides.along) {
         const along = "Along " + table.axis(sides.along).symbol + ", through the chosen point";
         part("cut-title").innerHTML = [along, ...time.map(said)].join(", ");
       }
       for (const one of densities.slice(0, 1)) {
-        const own = one.own.filter((axis) => axis.name !== one.along && axis.shown.length > 1);
+        const own = one.own.filter((axis) => axis.name !== one.along && axis.size > 1);
         part("density-title").innerHTML = ["Densities at the chosen point", ...own.map(said)].join(", ");
       }
+    }
+
+    // How many points have no value, and how their cells are filled.
+    function key(totals) {
+      part("key").replaceChildren(...Object.entries(totals).map(([status, many]) =>
+        make("li", {}, make("span", { class: "box", style: "background:" + explore.fills[status] }), status + ": " + many)));
     }
 
     // Controls
 
     function select(id, label, options, value, change) {
-      const field = make("select", { id: "explore-" + id }, ...options.map(([key, text]) => make("option", { value: key }, text)));
+      const field = make("select", { id: "explore-" + id }, ...options.map(([name, text]) => make("option", { value: name }, text)));
       field.value = value;
       field.addEventListener("change", () => { change(field.value); rebuild(); });
       return make("div", { class: "control" }, make("label", { for: field.id }, label), field);
@@ -133,12 +175,12 @@
       const id = "explore-axis-" + k;
       const label = make("label", { for: id });
       label.innerHTML = axis.symbol;
-      const input = make("input", { id, type: "range", "data-axis": axis.name, min: 0, max: axis.shown.length - 1, step: 1 });
+      const input = make("input", { id, type: "range", "data-axis": axis.name, min: 0, max: axis.size - 1, step: 1 });
       input.addEventListener("input", () => { stop(); choose({ [axis.name]: explore.value(axis, input.valueAsNumber) }); });
       return make("div", { class: "control" }, label, make("output", { for: id }), input);
     }
 
-    const options = (names, text = (name) => name) => [...new Set(names)].map((name) => [name, text(name)]);
+    const options = (names, text) => [...new Set(names)].map((name) => [name, text(name)]);
 
     function menus() {
       const offered = data.tables.filter((one) => one.offered);
@@ -162,13 +204,13 @@
     }
 
     function rebuild() {
-      renew();
+      place();
       const focused = document.activeElement && document.activeElement.id;
-      const several = axesShown().filter((axis) => axis.shown.length > 1);
+      const several = axesShown().filter((axis) => axis.size > 1);
       part("controls").replaceChildren(...menus(), ...several.map(slider));
       if (focused && focused.startsWith("explore-")) document.getElementById(focused)?.focus();
       move();
-      draw();
+      return draw();
     }
 
     function move() {
@@ -177,14 +219,14 @@
         if (!input) continue;
         const at = explore.same(axis, chosen[axis.name]);
         input.value = at;
-        input.setAttribute("aria-valuetext", axis.shown[at]);
-        input.previousElementSibling.textContent = axis.shown[at];
+        input.setAttribute("aria-valuetext", axis.text(at));
+        input.previousElementSibling.textContent = axis.text(at);
       }
     }
 
     function choose(values, only) {
       Object.assign(chosen, values);
-      renew();
+      place();
       move();
       return draw(only);
     }
@@ -193,7 +235,8 @@
 
     const shown = (name) => ({
       map: Boolean(sides.y), cut: Boolean(sides.along), density: densities.length > 0,
-      course: Boolean(table.along) && table.axis(table.along).shown.length > 1,
+      course: Boolean(table.along) && table.axis(table.along).size > 1,
+      seeds: Boolean(data.served) && table.seeds >= SEEDS,
     })[name];
 
     // Before any is drawn, because figures are as wide as those beside them let them be.
@@ -208,12 +251,12 @@
     }
 
     async function drawn(name) {
-      if (!shown(name)) return;
+      if (!shown(name) || !state) return;
       const place = part(name);
       const figure = place.closest("figure");
       place.setAttribute("role", "img");
       place.setAttribute("aria-label", figure.querySelector("h3").textContent);
-      await page.plot(place, "explore-" + name, explore[name](data, state));
+      await page.plot(place, "explore-" + name, explore[name](state));
       if (place.dataset.listens) return;
       place.dataset.listens = "yes";
       place.on("plotly_click", (event) => tapped(name, event.points[0]));
@@ -224,8 +267,8 @@
     let busy = null;
 
     function draw(only = FIGURES) {
-      if (!window.Plotly || !page.ready()) return Promise.resolve();
-      if (page.printing()) {
+      const ready = () => window.Plotly && page.ready();
+      if (page.printing() && ready()) {
         // A browser takes the sheets right after it has said that it will print: nothing may wait.
         arrange();
         return Promise.all(FIGURES.map(drawn));
@@ -234,8 +277,17 @@
       busy ??= (async () => {
         while (asked) {
           const names = FIGURES.filter((name) => asked.has(name));
-          arrange();
           asked = null;
+          try {
+            await renew();
+            trouble("");
+          } catch (error) {
+            if (!data.served) throw error;
+            if (!await look()) trouble(error.message);
+            continue;
+          }
+          if (!ready()) continue;
+          arrange();
           for (const name of names) {
             await drawn(name);
             await page.pause();
@@ -249,13 +301,14 @@
     function tapped(name, at) {
       stop();
       if (name === "map" && at.data.type === "heatmap") {
-        const [row, column] = at.pointIndex;
-        const [across, up] = [table.axis(sides.x), table.axis(sides.y)];
-        choose({ [across.name]: explore.value(across, column), [up.name]: explore.value(up, row) });
+        const { every } = state.map;
+        const chosenAt = [sides.y, sides.x].map((axis, k) => [axis, explore.value(table.axis(axis), at.pointIndex[k] * every[k])]);
+        choose(Object.fromEntries(chosenAt));
       } else if (name === "cut" || name === "course") {
-        const dimension = name === "cut" ? sides.along : table.along;
         const one = state.curves.find((curve) => at.data.meta && curve.key === at.data.meta.key);
-        if (one) choose({ [dimension]: explore.value(one.table.axis(dimension), at.pointIndex) });
+        const dimension = name === "cut" ? sides.along : table.along;
+        const axis = one && one.table.axis(dimension);
+        if (axis) choose({ [dimension]: explore.value(axis, at.pointIndex * (name === "cut" ? one.cut.every[0] : 1)) });
       }
     }
 
@@ -267,12 +320,11 @@
       place.on("plotly_click", (event) => {
         const heat = place.data.find((trace) => trace.type === "heatmap");
         const near = (values, value) => values.reduce((best, one, k) => (Math.abs(one - value) < Math.abs(values[best] - value) ? k : best), 0);
-        const at = { x: near(heat.x, event.points[0].x), y: near(heat.y, event.points[0].y) };
-        go(cells, at);
+        go(cells, { x: near(heat.x, event.points[0].x), y: near(heat.y, event.points[0].y) });
       });
     }
 
-    function go(cells, at) {
+    async function go(cells, at) {
       stop();
       const wanted = { ...cells.at, [cells.axes.x]: cells.values.x[at.x], [cells.axes.y]: cells.values.y[at.y] };
       const has = (one) => one.offered && one.axis(cells.axes.x) && one.axis(cells.axes.y);
@@ -289,7 +341,7 @@
     // Densities over time: from the beginning if the last is shown, up to the last.
     const steps = () => {
       const axis = densities.length ? densities[0].axis(data.played) : null;
-      return axis && axis.shown.length > 1 ? axis : null;
+      return axis && axis.size > 1 ? axis : null;
     };
 
     function stop() {
@@ -302,20 +354,57 @@
       const own = ++playing;
       part("play").textContent = "Pause";
       let at = explore.same(axis, chosen[axis.name]);
-      at = at === axis.shown.length - 1 ? -1 : at;
-      while (own === playing && ++at < axis.shown.length) {
+      at = at === axis.size - 1 ? -1 : at;
+      while (own === playing && ++at < axis.size) {
         await Promise.all([choose({ [axis.name]: explore.value(axis, at) }, ["density"]), page.pause(FRAME)]);
       }
       if (own === playing) stop();
     }
 
+    // What a server says of its results, which a run may be computing; whether there is another snapshot of them.
+    async function look() {
+      try {
+        const news = await data.news();
+        report(news);
+        if (news.number === data.served.number) return false;
+        const before = data;
+        adopt(await data.again());
+        if (before.shape === data.shape) draw();
+        else rebuild();
+        return true;
+      } catch (error) {
+        trouble(error.message);
+        return false;
+      }
+    }
+
+    function report({ computed, share, totals, trouble: wrong }) {
+      part("computed").textContent = computed;
+      Object.assign(part("progress"), { hidden: share === null, value: share || 0 });
+      key(totals);
+      trouble(wrong);
+    }
+
+    function trouble(text) {
+      if (!part("trouble")) return;
+      part("trouble").hidden = !text;
+      part("trouble").textContent = text;
+    }
+
+    adopt(await explore.source(part("data").textContent));
     part("play").hidden = !steps();
     part("play").addEventListener("click", () => (part("play").textContent === "Play" ? play() : stop()));
+    if (data.served) {
+      report(data.served);
+      (async () => { for (;;) { await page.pause(EVERY); await look(); } })();
+    } else {
+      key(data.totals);
+    }
     rebuild();
     return {
       draw: () => {
-        for (const [key, figure] of Object.entries(page.figures)) {
-          if (figure.layout.meta.cells) follow(key, figure.layout.meta.cells);
+        for (const [name, figure] of Object.entries(page.figures)) {
+          if (figure.layout.meta.cells) follow(name, figure.layout.meta.cells);
         }
         return draw();
       },

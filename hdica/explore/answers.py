@@ -1,0 +1,241 @@
+"""What the explorer's server answers: the page, what is new, and slices of results.
+
+A slice is a mean over seeds with its error along some dimensions, at one position along every
+other one. The page asks for those that its figures draw.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.points import means
+from hdica.analysis.points.space import DENSITY, Point, Quantity, beside, quantities
+from hdica.errors import HdicaError
+from hdica.explore.feed import Feed, Snapshot
+from hdica.report.explored import Numbers, Table, catalogue, embedded, kinds, written
+from hdica.report.parts import EXPLORER, STYLES, digest, joined, template
+from hdica.show.terms import speaking_of
+from hdica.show.words import clock, count
+from hdica.status import STATUS_NAMES
+
+MAP_BYTES = 2**26
+"""Size of all maps that are kept."""
+MAP_NUMBERS = 2**22
+"""Numbers of a map that are kept for all times; of a larger one each time is read anew."""
+MOST_SLICES = 200
+"""Slices of one answer."""
+DIGITS = 6
+"""Digits of a mean whose error is smaller."""
+
+
+@dataclass
+class Maps:
+    """Maps that were read last, so that time moves without reading them again."""
+
+    read: OrderedDict[Hashable, xr.Dataset] = field(default_factory=OrderedDict)
+
+    def at(
+        self, now: Snapshot, shown: Quantity, point: Point, up: str, across: str
+    ) -> tuple[xr.Dataset, tuple[float, float]]:
+        """A map at a point's time, and the ends of its means over all times that were read."""
+        along, whole = shown.along, _fits(shown, up, across) or shown.variable == DENSITY.name
+        free = {up, across, *({along.name} if along and whole else ())}
+        fixed = tuple((a.name, point[a.name]) for a in shown.axes if a.name not in free)
+        key = (now.number, shown.method, shown.variable, up, across, fixed)
+        data = self.read.pop(key, None)
+        if data is None:
+            data = means.mean_over(now.tree, shown, point, up, across, whole=whole)
+        self.read[key] = data
+        self._bound(now)
+        mean = data["mean"].to_numpy()
+        finite = mean[np.isfinite(mean)]
+        ends = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        if along and along.name in data.dims:
+            data = data.isel({along.name: point[along.name]})
+        return data, ends
+
+    def _bound(self, now: Snapshot) -> None:
+        """Drop maps of an earlier snapshot, then those that were not used for longest."""
+        for key in [k for k in self.read if isinstance(k, tuple) and k[0] != now.number]:
+            del self.read[key]
+        while len(self.read) > 1 and sum(one.nbytes for one in self.read.values()) > MAP_BYTES:
+            self.read.popitem(last=False)
+
+
+def _fits(shown: Quantity, up: str, across: str) -> bool:
+    """Whether a map of all times is small enough to be kept."""
+    cells = [-(-a.size // means.every_nth(a.size)) for a in shown.swept if a.name in (up, across)]
+    times = shown.along.size if shown.along else 1
+    return math.prod(cells) * times <= MAP_NUMBERS
+
+
+@dataclass
+class Answers:
+    """Answers about the newest snapshot of a feed."""
+
+    feed: Feed
+    maps: Maps = field(default_factory=Maps)
+    _known: tuple[int, dict[str, Quantity]] = field(default=(0, {}), repr=False)
+
+    def _quantities(self, now: Snapshot) -> dict[str, Quantity]:
+        """Every quantity of a snapshot by the key of its table."""
+        if self._known[0] != now.number:
+            every = {f"{one.method}/{one.variable}": one for one in quantities(now.tree)}
+            self._known = now.number, every
+        return self._known[1]
+
+    def page(self) -> str:
+        """The page, with the catalogue of what can be looked at."""
+        now, scripts = self.feed.now, joined(*EXPLORER, "plots.js")
+        with _speaking_of(now):
+            every = tables(now.tree, list(self._quantities(now).values()))
+            content = embedded(Numbers().message(self._catalogue(now, every)))
+        return template("served.html.j2").render(
+            attrs=now.tree.attrs,
+            title=str(now.tree.attrs.get("title") or now.tree.attrs.get("study", "")),
+            served=True,
+            explored={"tables": every, "left": ""},
+            explored_data=content,
+            style=joined(*STYLES),
+            script=scripts,
+            digest=digest(scripts),
+            **kinds(every),
+        )
+
+    def catalogue(self) -> bytes:
+        """The catalogue of the newest snapshot, as a message."""
+        now = self.feed.now
+        with _speaking_of(now):
+            every = tables(now.tree, list(self._quantities(now).values()))
+            return Numbers().message(self._catalogue(now, every))
+
+    def _catalogue(self, now: Snapshot, every: list[Table]) -> dict[str, Any]:
+        if not every:
+            raise HdicaError(f"{self.feed.path} has no variable to look at")
+        header = catalogue(every, Numbers(), all_offered=True)
+        return header | {"digits": DIGITS, "counts": {}, "served": self.news()}
+
+    def news(self) -> dict[str, Any]:
+        """How much is computed, what is wrong, and the number of the newest snapshot."""
+        now = self.feed.now
+        done = now.points - now.counts["pending"]
+        state = "A run goes on or was stopped" if now.live else "Published"
+        return {
+            "number": now.number,
+            "computed": f"{state}: {count(done)} of {count(now.points)} points are computed",
+            "share": done / max(now.points, 1) if now.live else None,
+            "totals": written(now.counts),
+            "trouble": self.feed.trouble,
+        }
+
+    def slices(self, request: bytes) -> bytes:
+        """Slices that a page asks for, as a message.
+
+        The request is JSON: the ``number`` of the snapshot and the ``wanted`` slices, each with
+        ``table``, ``point`` (positions by dimension), ``sides`` (the free dimensions, of a map
+        first the upright one) and ``runs``, whether it is the values of single seeds.
+
+        Raises
+        ------
+        HdicaError
+            If it is none of these, or is about another snapshot than the newest one.
+        """
+        now, numbers = self.feed.now, Numbers()
+        wanted = _checked(request, now)
+        slices = []
+        with _speaking_of(now):
+            for one in wanted:
+                shown, sides = _asked(self._quantities(now), one)
+                if one["runs"]:
+                    mean = means.runs(now.tree, shown, one["point"])
+                    slices.append({"mean": numbers.put(mean), "error": None, "counts": {}})
+                else:
+                    slices.append(self._slice(now, shown, one["point"], sides, numbers))
+        return numbers.message({"slices": slices})
+
+    def _slice(
+        self, now: Snapshot, shown: Quantity, point: Point, sides: list[str], numbers: Numbers
+    ) -> dict[str, Any]:
+        swept = [name for name in sides if name in (a.name for a in shown.swept)]
+        out: dict[str, Any] = {"why": ""}
+        if shown.variable == DENSITY.name and DENSITY.dims[-1] in sides:
+            data = means.density(now.tree, shown, point, *sides[:-1])
+        elif len(swept) == 2:
+            data, out["ends"] = self.maps.at(now, shown, point, *swept)
+        else:
+            # The mean of a density over bins needs them all.
+            dense = shown.variable == DENSITY.name
+            data = means.mean_over(now.tree, shown, point, *swept, whole=dense or sides != swept)
+            data = data.isel({DENSITY.dims[-1]: point[DENSITY.dims[-1]]} if dense else {})
+        out |= {name: numbers.put(data[name].to_numpy()) for name in ("mean", "error")}
+        counts = {k: data[k].to_numpy() for k in STATUS_NAMES if k in data and data[k].any()}
+        missing = counts.keys() - {"done"}
+        out["counts"] = {k: numbers.put(v) for k, v in counts.items()} if missing else {}
+        if missing - {"pending"} and not swept:
+            out["why"] = means.reason(now.tree, shown, point)
+        every = [means.every_nth(shown.axis(k).size) if k in swept else 1 for k in sides]
+        return out | {"every": every}
+
+
+def _speaking_of(now: Snapshot) -> Any:
+    return speaking_of(str(now.tree.attrs.get("system", "")))
+
+
+def tables(tree: xr.DataTree, every: Sequence[Quantity]) -> list[Table]:
+    """Tables of quantities, without numbers."""
+    out = []
+    for one in every:
+        dense = one.variable == DENSITY.name
+        others = [] if dense else beside(tree, one, every)
+        along = one.along.name if one.along else ""
+        time = clock(tree[one.method]["time"].attrs).html if along == "time" else ""
+        names = tuple(f"{other.method}/{other.variable}" for other in others)
+        swept = tuple(axis.name for axis in one.swept)
+        out.append(Table(one.method, one.variable, one.axes, swept, along, one.seeds, names, time))
+    return out
+
+
+def _checked(request: bytes, now: Snapshot) -> list[Mapping[str, Any]]:
+    """The wanted slices of a request, whose shape is that of a list of records."""
+    try:
+        content = json.loads(request)
+        wanted = list(content["wanted"])
+        fits = all(
+            isinstance(one["table"], str)
+            and isinstance(one["point"], dict)
+            and isinstance(one["sides"], list)
+            and isinstance(one["runs"], bool)
+            for one in wanted
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
+        raise HdicaError("the request is no list of slices") from exc
+    if not fits or len(wanted) > MOST_SLICES:
+        raise HdicaError("the request is no list of slices")
+    if content.get("number") != now.number:
+        raise HdicaError("the request is about results as they were before")
+    return wanted
+
+
+def _asked(every: Mapping[str, Quantity], one: Mapping[str, Any]) -> tuple[Quantity, list[str]]:
+    """The quantity and the free dimensions of a wanted slice, if they and its point exist."""
+    shown, sides, point = every.get(one["table"]), one["sides"], one["point"]
+    if shown is None:
+        raise HdicaError("the request is about no table")
+    sizes = {axis.name: axis.size for axis in shown.axes}
+    at = all(type(point.get(k)) is int and 0 <= point[k] < size for k, size in sizes.items())
+    own = [name for name in sides if name not in (a.name for a in shown.swept)]
+    along = shown.along.name if shown.along else ""
+    dense = shown.variable == DENSITY.name and own[-1:] == [along]
+    apart = len(sides) == len(set(map(str, sides))) and set(map(str, sides)) <= sizes.keys()
+    drawn = dense and own == sides if own else len(sides) <= 2
+    if not at or not apart or not (drawn or sides == [along]):
+        raise HdicaError("the request is about no slice of its table")
+    return shown, sides

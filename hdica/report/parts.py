@@ -1,0 +1,90 @@
+"""What pages are made of: templates, styles, scripts, and the plotting script that they share."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from hdica.show.typeset import formula, prose, tied, unmarked
+
+ASSETS = "assets"
+"""Folder of a gallery that holds what its pages share."""
+VARIABLE = "hdicaPlotly"
+"""What the shared file sets; the page unpacks it, and its policy runs it only if it is this one."""
+STYLES = ("base.css", "page.css", "explore.css")
+"""Style sheets of a page, in this order."""
+EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
+"""Scripts of the explorer, in the order in which they are run, before those of the page."""
+
+
+def template(name: str) -> Template:
+    """A template; whatever is put into it is escaped."""
+    return _environment().get_template(name)
+
+
+def joined(*names: str) -> str:
+    """The text of styles or scripts, one after another."""
+    folder = files("hdica.report").joinpath("templates")
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("hdica.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {"formula": formula, "prose": prose, "tied": tied, "unmarked": unmarked}
+    return made
+
+
+@cache
+def plotly() -> str:
+    """The script that draws the plots; whoever only looks for its file does not read it."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+def _version() -> str:
+    from plotly.offline import get_plotlyjs_version
+
+    return str(get_plotlyjs_version())
+
+
+def file_name() -> str:
+    """Name of the shared file, which changes with its content."""
+    return f"plotly-{_version()}.js"
+
+
+@cache
+def packed_plotly() -> str:
+    """The script, compressed and as text: 2 MB in place of 4.8."""
+    raw = gzip.compress(plotly().encode(), compresslevel=9, mtime=0)
+    return base64.b64encode(raw).decode()
+
+
+def shared() -> bytes:
+    """Content of the shared file.
+
+    It holds the script as text and does nothing but to name it. A page from a disk may not read
+    files, but may load scripts; and so it can write itself down with the script in it.
+    """
+    about = f"plotly.js {_version()}, plotly.com/javascript, MIT license: gzip, base64"
+    return f'/* {about} */\nglobalThis.{VARIABLE}="{packed_plotly()}";\n'.encode()
+
+
+@cache
+def plotting_digest() -> str:
+    """Digest of the unpacked script, as a content security policy names it."""
+    return digest(plotly())
+
+
+def digest(script: str) -> str:
+    """Digest of a script, as a content security policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
