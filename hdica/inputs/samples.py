@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.plain import ARRAY, VECTOR, digest_of, held, hold, is_vector
+from hdica.ingredients.plain import ARRAY, VECTOR, digest_of, is_vector, remember_vector, vector_of
 from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.place import digest, place, relative
 
@@ -60,16 +60,16 @@ def vector_input(value: Any, name: str) -> Any:
         values = _vector(given, name)
         if values.size <= LONGEST:
             return {VECTOR: values.tolist()}
-        return {VECTOR: {"n": values.size, "sha256": hold(values)}}
+        return {VECTOR: {"n": values.size, "sha256": remember_vector(values)}}
     known = given.keys() <= {"file", "n", "sha256"} and isinstance(given.get("file", ""), str)
     hexadecimal = _SHA256.fullmatch(str(given.get("sha256", "0" * 64)))
     if not known or not hexadecimal or not given.keys() & {"file", "sha256"}:
         raise HdicaError(f"{name}: vector = {dict(given)!r} is not allowed ({_ALLOWED_VECTOR})")
     if "file" not in given:
-        return {VECTOR: {"n": held(value).size, "sha256": given["sha256"]}}
+        return {VECTOR: {"n": vector_of(value).size, "sha256": given["sha256"]}}
     file = relative(given["file"])
     found = _vector_in(file, name, given.get("sha256"))
-    return {VECTOR: {"file": file, "n": found.size, "sha256": hold(found)}}
+    return {VECTOR: {"file": file, "n": found.size, "sha256": remember_vector(found)}}
 
 
 def check_unmasked(values: Any, name: str) -> None:

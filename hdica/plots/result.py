@@ -13,6 +13,7 @@ from hdica.analysis.reading import finished
 from hdica.errors import HdicaError, suggestion
 from hdica.show.terms import STATES, entries, order_parameters
 from hdica.status import DONE
+from hdica.systems.method import varied
 from hdica.systems.outputs import STATE_KINDS, TRANSITION_KINDS
 from hdica.systems.registry import lookup
 from hdica.systems.system import System
@@ -55,8 +56,8 @@ class Result:
     def varies(self) -> str:
         """The parameter whose critical values or branches these are; empty for other results."""
         methods = () if self.record is None else self.record.methods
-        varied = next((m.varies for m in methods if m.name == self.method), None)
-        return str(self.data.attrs.get("parameter") or varied or "")
+        parameter = next((varied(m) for m in methods if m.name == self.method), None)
+        return str(self.data.attrs.get("parameter") or parameter or "")
 
     @property
     def grid(self) -> list[str]:
@@ -177,7 +178,7 @@ def read(data: xr.Dataset) -> Result:
 def _status(data: xr.Dataset, record: System | None) -> xr.DataArray:
     """Done everywhere, over the parameters that were swept."""
     methods = () if record is None else record.methods
-    own = OWN | {d for method in methods for o in method.outputs for d in o.dims} - {"n"}
+    own = OWN | {d for method in methods for o in method.outputs.always for d in o.dims} - {"n"}
     own |= set() if record is None else record.entries
     grid = [d for d in data.dims if d not in own]
     shape = [data.sizes[d] for d in grid]

@@ -14,8 +14,8 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
-from hdica.ingredients.plain import is_number, is_vector
-from hdica.ingredients.priors import Prior, make_prior
+from hdica.ingredients.plain import is_number, is_vector, vector_of
+from hdica.ingredients.priors import Prior, make_prior, vector_prior, wrong_length
 from hdica.ingredients.schedules import Motion, Schedule, make_motion, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import NOT_NORMAL, Start, make_start, vector_start

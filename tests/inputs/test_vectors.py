@@ -7,6 +7,8 @@ import zarr
 import hdica
 from hdica import OnlineICA, SparsePCA
 from hdica.errors import DataGone, HdicaError
+from hdica.ingredients import prior as prior_module
+from hdica.ingredients.plain import vector_of
 from hdica.inputs.samples import LONGEST, vector_input
 from hdica.systems.trials import content_of
 

@@ -30,7 +30,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.show.terms import entries, starts
 from hdica.status import DIVERGED, DONE
-from hdica.systems.method import Method, Role
+from hdica.systems.method import Limit, Method, Role, varied
 from hdica.systems.outputs import FOLD, ZERO
 from hdica.systems.space import Space
 from hdica.systems.system import System
@@ -317,8 +317,8 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
         for method in record.with_role(role):
             if (
                 method.name not in out
-                and (along or method.varies == x)
-                and others <= method.ignores
+                and (along or varied(method) == x)
+                and others <= method.scope.ignores
             ):
                 with suppress(HdicaError):  # here, too
                     out[method.name] = xr.DataTree(_computed(record, points, method, along))
@@ -333,7 +333,7 @@ def _computed(record: System, points: Space, method: Method, x: str) -> xr.Datas
     never = np.empty(0)
     axes = [axis for axis in points.axes if axis.dim == x]
     chosen = [{axis.path: value} for axis in axes for value in axis.values] or [{}]
-    needed = sum(method.seconds(points.at(one), None, 0.0) for one in chosen)
+    needed = sum(method.cost.seconds(points.at(one), None, 0.0) for one in chosen)
     if needed > SECONDS:
         raise HdicaError(f"{method.name} would take about {needed:.0f} s (name it in the study)")
     results = [method.run(points.at(one), never, None, None, NOTHING) for one in chosen]
@@ -382,7 +382,7 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset
     stable = data["stable"].where(data["status"] == DONE).reset_coords(drop=True)
     paired = any(d in at.dims for d in entries())
     method = method_of(tree, limit)
-    closed = method is not None and method.closed
+    closed = isinstance(method, Limit) and method.closed
     others = [data[k] for k in overlaps(tree) if k in data and k != variable]
     # Where the overlap closes the limit, all states agree in the other parameters.
     spreads = ((other.max(AT) - other.min(AT)).fillna(0.0) for other in others)

@@ -25,6 +25,7 @@ from hdica.finite.record import (
     not_finite,
     record,
 )
+from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot

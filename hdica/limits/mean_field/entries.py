@@ -24,9 +24,9 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
-from hdica.limits.mean_field import normal as solve_normal
 from hdica.limits.mean_field.density.solve import solve as solve_density
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.normal import solve as solve_normal
 from hdica.process.progress import check_deadline
 
 VERSION = 1

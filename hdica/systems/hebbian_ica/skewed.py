@@ -23,7 +23,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import power_at
-from hdica.limits.averages.trap import safe_exp
+from hdica.limits.averages.trap import cumulants, mean_derivative, safe_exp
 from hdica.limits.diffusion.escape import Range, escape_law, least_over_depth
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
 from hdica.systems.fields import formula

@@ -387,7 +387,7 @@ def particles(
     def runner(
         system: F, times: Array, n: int, stream: Stream, save: Save
     ) -> tuple[dict[str, Array], str]:
-        from hdica.limits.mean_field import particles as run
+        from hdica.limits.mean_field.particles import run
 
         field = field_of(system)
         kept = _unreached(field, save, times)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hdica.ingredients.save import Save
-from hdica.limits.mean_field import normal as solve
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.normal import solve
 from hdica.systems.fields import F, Projected, averages, resting_refusal, signal_varies
 from hdica.systems.method import (
     BANDS,
