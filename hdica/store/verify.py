@@ -14,7 +14,7 @@ from hdica.status import DONE
 from hdica.store.blocks import NAME, read_block
 from hdica.store.files import PARTIAL, DamageError, TornError, inside, walk
 from hdica.store.lock import RUNNING
-from hdica.store.manifest import count_in, read_manifest
+from hdica.store.manifest import count_in, read_manifest, status_counts
 from hdica.store.paths import (
     LOCK,
     METADATA,
@@ -25,7 +25,6 @@ from hdica.store.paths import (
     work_path,
 )
 from hdica.store.provenance import several
-from hdica.store.publish import sources, status_counts
 from hdica.store.published import (
     WRONG,
     PublishedStore,
@@ -205,6 +204,7 @@ def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
 
 def _lost(out: str | Path) -> Iterator[str]:
     """Points that are published as done and that the working store lacks."""
+    from hdica.store.publish import sources
     from hdica.store.results import open_results
 
     study = recorded_study(out) if work_path(out).is_dir() else None
