@@ -190,7 +190,7 @@ class Worker:
         """How the process ended that has closed its pipe; one that goes on without it is ended."""
         assert self._child is not None
         until = time.monotonic() + LOADING
-        while _state(self._child[0]) not in "ZX":
+        while _stat(self._child[0])[0] not in "ZX":
             if time.monotonic() > until:
                 self.close()
                 return Ended("it let go of the process that waits for it", own=True)
@@ -218,12 +218,12 @@ class InPlace(Worker):
         return function(block)
 
 
-def _state(pid: int) -> str:
-    """State of a process, as R or S; Z if it has ended, X if nothing is left of it."""
+def _stat(pid: int) -> list[str]:
+    """What the system counts of a process, from its state on; X alone if nothing is left of it."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return "X"
+        return ["X"]
 
 
 def _end_of(status: int) -> Ended:
@@ -239,9 +239,8 @@ def _end_of(status: int) -> Ended:
 
 def _used(pid: int) -> tuple[float, bool, int]:
     """Seconds of a processor that a process has used, whether it is stopped, and its memory."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:  # it has just ended
+    fields = _stat(pid)
+    if len(fields) == 1:  # it has just ended
         return 0.0, False, 0
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return seconds, fields[0] in "tT", int(fields[21]) * os.sysconf("SC_PAGE_SIZE")

@@ -26,12 +26,14 @@ from hdica.store.paths import (
 )
 from hdica.store.provenance import several
 from hdica.store.published import (
+    DIGESTS,
     WRONG,
     PublishedStore,
     bound_digests,
     describe,
     file_digest,
     learned,
+    named_digests,
     version_of,
 )
 from hdica.store.results import stable
@@ -180,8 +182,18 @@ def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[D
             raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
         learned(PublishedStore(root, files))
     except DamageError as exc:
-        return [Damage(str(exc), root / METADATA)]
+        return [Damage(str(exc), root / METADATA), *_own_damage_of_digests(root, str(exc))]
     return [*_by_digests(root, files)]
+
+
+def _own_damage_of_digests(root: Path, said: str) -> Iterator[Damage]:
+    """What is wrong with the digests of a store by themselves, where they are not yet named."""
+    file = root / DIGESTS
+    try:
+        named_digests(root)
+    except DamageError as exc:
+        if str(file) not in said:
+            yield Damage(str(exc), file)
 
 
 def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:

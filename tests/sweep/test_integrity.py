@@ -283,3 +283,19 @@ def test_a_record_that_is_no_text_is_written_anew(study: Study, out: Path) -> No
     assert verify(out).damaged[0].startswith(str(file))
     run(study, out, progress=False)
     assert file.read_bytes() == raw
+
+
+def test_digests_are_named_beside_the_metadata_that_should_name_theirs(
+    study: Study, out: Path
+) -> None:
+    root, digests = out / "zarr.json", out / "digests.json"
+    before, raw = values(out), root.read_bytes()
+    root.write_bytes(digests.read_bytes())
+    digests.write_bytes(raw)
+    sentences = " ".join(verify(out).damaged)
+    assert str(root) in sentences
+    assert str(digests) in sentences
+    repair(out)
+    publish(study, out)
+    assert verify(out).code == 0
+    assert values(out) == before
