@@ -218,6 +218,10 @@ class _Run:
     def _folders(self) -> list[Path]:
         return list(dict.fromkeys(task.placed.path for task in self.todo))
 
+    def _committed(self) -> int:
+        """Files in the folders of the tasks."""
+        return sum(len(os.listdir(folder)) for folder in self._folders())
+
     def _now(self) -> dict[Path, Placed]:
         """The segments of the tasks with the blocks that there are now."""
         folders = set(self._folders())
@@ -317,7 +321,9 @@ class _Run:
     def _distributed(self, todo: list[Task], shown: Progress) -> None:
         """Compute blocks on a cluster."""
         settings = self.settings
-        patience = Patience(settings.patience, settings.kind != "local", shown.note)
+        patience = Patience(
+            settings.patience, settings.kind != "local", shown.note, self._committed
+        )
         with ExitStack() as cluster:
             client = _connected(cluster, settings, len(todo))
             cluster.enter_context(_ended_at_once(client))

@@ -169,13 +169,13 @@ class Worker:
                 if kind != "compiling":
                     return kind, value
                 limit, more = limit + more, 0.0
-            now, stopped, bytes_used = _used(pid)
+            now, stopped = _used(pid)
             # By looks, not by the clock: a job that was suspended for an hour has not been idle.
             quiet = now - before < IDLE_SHARE * every and not stopped
             idle, before = idle + every if quiet else 0.0, now
             if max(now - begun, idle) > limit:
                 raise Ended(f"{limit:.6g} s were not enough", own=True, late=True)
-            if 0 < memory < bytes_used:
+            if memory and (bytes_used := _own_memory(pid)) > memory:
                 used = f"{bytes_used / 2**20:.0f} MiB were in use"
                 raise Ended(f"beyond its memory ({used})", own=False)
 
@@ -237,13 +237,23 @@ def _end_of(status: int) -> Ended:
     return Ended(signal.Signals(-status).name, own=-status in FAULTS)
 
 
-def _used(pid: int) -> tuple[float, bool, int]:
-    """Seconds of a processor that a process has used, whether it is stopped, and its memory."""
+def _used(pid: int) -> tuple[float, bool]:
+    """Seconds of a processor that a process has used, and whether it is stopped."""
     fields = _stat(pid)
     if len(fields) == 1:  # it has just ended
-        return 0.0, False, 0
+        return 0.0, False
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return seconds, fields[0] in "tT", int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+    return seconds, fields[0] in "tT"
+
+
+def _own_memory(pid: int) -> int:
+    """Bytes that a process shares with no other: what it has of its parent does not count."""
+    import psutil
+
+    try:
+        return int(psutil.Process(pid).memory_full_info().uss)
+    except psutil.NoSuchProcess:  # it has just ended
+        return 0
 
 
 def _serve(parent: int, pipe: Any) -> NoReturn:
@@ -253,10 +263,11 @@ def _serve(parent: int, pipe: Any) -> NoReturn:
         for number in HEEDED:
             signal.signal(number, signal.SIG_IGN)  # the parent decides
         _release_others(pipe.fileno())
-        with compilations(lambda name: pipe.send(("compiling", name))):
+        with suppress(EOFError), compilations(lambda name: pipe.send(("compiling", name))):
             while os.getppid() == parent:
                 pipe.send(_result(*pipe.recv()))
-    finally:  # its parent has ended, or there are no more files or memory to begin with
+        os._exit(0)
+    finally:  # too few files or too little memory to begin with
         os._exit(HELPLESS)
 
 

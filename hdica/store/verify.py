@@ -311,8 +311,10 @@ def _verdict(path: str | Path) -> Verdict:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
     root = results_path(path)
     files = len(bound_digests(root)) if manifest and not damaged else 0
-    note = "" if damaged or manifest is None else several(_processors(root))
-    return Verdict(tuple(damaged), tuple(incomplete), files, points, (note,) if note else ())
+    notes = [] if damaged or manifest is None else [several(_processors(root))]
+    if (old := root.with_suffix(".versions")).is_dir():
+        notes.append(f"{old} was written by an earlier hdica, and nothing reads it (remove it)")
+    return Verdict(tuple(damaged), tuple(incomplete), files, points, tuple(filter(None, notes)))
 
 
 def _processors(root: Path) -> str:
