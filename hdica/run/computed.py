@@ -14,6 +14,7 @@ from hdica.status import FAILED, PENDING
 from hdica.store.paths import work_path
 from hdica.store.publish import check_target, is_current, publish_new
 from hdica.store.repair import mending
+from hdica.store.results import stable
 from hdica.store.working import place
 from hdica.study.study import Study
 
@@ -105,7 +106,8 @@ def compute(
     ``tell`` is given a sentence for each file that was cut short and is mended, ``done`` what is
     published; the others are as for :func:`hdica.run.runner.run`.
     """
-    check_target(out)  # before anything is computed that could not be published
+    # Before anything is computed that could not be published; another run may be publishing.
+    stable(out, lambda: check_target(out), whole=True)
 
     def attempt() -> Computed:
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Removed, Stopped, Unwritable
 from hdica.process.compile_cache import nothing_compiled, refuse_interpreter
@@ -186,7 +187,7 @@ class _Run:
     settings: ClusterSettings
     care: Care
     summary: RunSummary = field(default_factory=RunSummary)
-    there: dict[Path, Placed] = field(default_factory=dict)  # what other runs have committed, too
+    there: dict[Path, NDArray[np.uint8]] = field(default_factory=dict)  # statuses at the last look
     next_look: float = field(default_factory=lambda: time.monotonic() + LEAST_LOOK)
 
     def run(self, progress: Wanted) -> RunSummary:
@@ -218,6 +219,10 @@ class _Run:
 
     def _folders(self) -> list[Path]:
         return list(dict.fromkeys(task.placed.path for task in self.todo))
+
+    def _committed(self) -> int:
+        """Files in the folders of the tasks."""
+        return sum(len(os.listdir(folder)) for folder in self._folders())
 
     def _now(self) -> dict[Path, Placed]:
         """The segments of the tasks with the blocks that there are now."""
@@ -256,14 +261,12 @@ class _Run:
         """Blocks to compute, without the points that another run has committed meanwhile."""
         for task in todo:
             if (begun := time.monotonic()) >= self.next_look:
-                self.there = self._now()
-                for each in self.there.values():
-                    _ = each.statuses  # computed here: it is most of what a look costs
+                self.there = {path: each.statuses for path, each in self._now().items()}
                 took = time.monotonic() - begun
                 self.next_look = begun + took + max(LEAST_LOOK, took / LOOK_SHARE)
             placed, points = task.placed, task.points
             if (now := self.there.get(placed.path)) is not None:
-                points = points[now.statuses[points] == placed.statuses[points]]
+                points = points[now[points] == placed.statuses[points]]
                 shown.advance(
                     task.points.size - points.size,
                     task.seconds * (1 - points.size / task.points.size),
@@ -320,7 +323,9 @@ class _Run:
     def _distributed(self, todo: list[Task], shown: Progress) -> None:
         """Compute blocks on a cluster."""
         settings = self.settings
-        patience = Patience(settings.patience, settings.kind != "local", shown.note)
+        patience = Patience(
+            settings.patience, settings.kind != "local", shown.note, self._committed
+        )
         with ExitStack() as cluster:
             client = _connected(cluster, settings, len(todo))
             cluster.enter_context(_ended_at_once(client))

@@ -31,11 +31,13 @@ class Patience:
     """How long to wait while no block ends.
 
     At least so many seconds, and :data:`SLACK` times what the longest block in flight should take.
+    They begin anew when the working store changes: points over their budget are committed at once.
     """
 
     seconds: float = math.inf
     for_workers: bool = True  # time without any does not count: they may come later, from a queue
     note: Callable[[str], None] = lambda text: None  # reports that there are none
+    committed: Callable[[], int] = lambda: 0  # files that the working store has of the blocks
 
     def limit(self, blocks: Iterable[Block]) -> float:
         """Seconds to wait for one of some blocks."""
@@ -81,9 +83,11 @@ def spread(
 
 def _wait(client: Any, ended: Any, running: dict[Any, Block], patience: Patience) -> list[Any]:
     """Futures that have ended: at least one."""
-    look = min(LOOK, patience.seconds)
-    since, asked = time.monotonic(), False
+    look = min(LOOK, patience.seconds / 4)
+    since, asked, committed = time.monotonic(), False, -1
     while not (batch := _batch(ended, look)):
+        if committed < 0:
+            committed = patience.committed()
         limit = patience.limit(running.values())
         late = time.monotonic() - since >= limit
         if patience.for_workers and (late or not asked):
@@ -92,7 +96,9 @@ def _wait(client: Any, ended: Any, running: dict[Any, Block], patience: Patience
                 patience.note("the scheduler has no workers; waiting for them")
                 since = time.monotonic()
                 continue
-        if late:
+        if late and committed != (now := patience.committed()):
+            since, committed = time.monotonic(), now
+        elif late:
             raise Incomplete(_stuck([*running.values()], limit))
     return batch
 

@@ -169,13 +169,13 @@ class Worker:
                 if kind != "compiling":
                     return kind, value
                 limit, more = limit + more, 0.0
-            now, stopped, bytes_used = _used(pid)
+            now, stopped = _used(pid)
             # By looks, not by the clock: a job that was suspended for an hour has not been idle.
             quiet = now - before < IDLE_SHARE * every and not stopped
             idle, before = idle + every if quiet else 0.0, now
             if max(now - begun, idle) > limit:
                 raise Ended(f"{limit:.6g} s were not enough", own=True, late=True)
-            if 0 < memory < bytes_used:
+            if memory and (bytes_used := _own_memory(pid)) > memory:
                 used = f"{bytes_used / 2**20:.0f} MiB were in use"
                 raise Ended(f"beyond its memory ({used})", own=False)
 
@@ -190,7 +190,7 @@ class Worker:
         """How the process ended that has closed its pipe; one that goes on without it is ended."""
         assert self._child is not None
         until = time.monotonic() + LOADING
-        while _state(self._child[0]) not in "ZX":
+        while _stat(self._child[0])[0] not in "ZX":
             if time.monotonic() > until:
                 self.close()
                 return Ended("it let go of the process that waits for it", own=True)
@@ -218,12 +218,12 @@ class InPlace(Worker):
         return function(block)
 
 
-def _state(pid: int) -> str:
-    """State of a process, as R or S; Z if it has ended, X if nothing is left of it."""
+def _stat(pid: int) -> list[str]:
+    """What the system counts of a process, from its state on; X alone if nothing is left of it."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return "X"
+        return ["X"]
 
 
 def _end_of(status: int) -> Ended:
@@ -237,14 +237,23 @@ def _end_of(status: int) -> Ended:
     return Ended(signal.Signals(-status).name, own=-status in FAULTS)
 
 
-def _used(pid: int) -> tuple[float, bool, int]:
-    """Seconds of a processor that a process has used, whether it is stopped, and its memory."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:  # it has just ended
-        return 0.0, False, 0
+def _used(pid: int) -> tuple[float, bool]:
+    """Seconds of a processor that a process has used, and whether it is stopped."""
+    fields = _stat(pid)
+    if len(fields) == 1:  # it has just ended
+        return 0.0, False
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return seconds, fields[0] in "tT", int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+    return seconds, fields[0] in "tT"
+
+
+def _own_memory(pid: int) -> int:
+    """Bytes that a process shares with no other: what it has of its parent does not count."""
+    import psutil
+
+    try:
+        return int(psutil.Process(pid).memory_full_info().uss)
+    except psutil.NoSuchProcess:  # it has just ended
+        return 0
 
 
 def _serve(parent: int, pipe: Any) -> NoReturn:
@@ -254,10 +263,11 @@ def _serve(parent: int, pipe: Any) -> NoReturn:
         for number in HEEDED:
             signal.signal(number, signal.SIG_IGN)  # the parent decides
         _release_others(pipe.fileno())
-        with compilations(lambda name: pipe.send(("compiling", name))):
+        with suppress(EOFError), compilations(lambda name: pipe.send(("compiling", name))):
             while os.getppid() == parent:
                 pipe.send(_result(*pipe.recv()))
-    finally:  # its parent has ended, or there are no more files or memory to begin with
+        os._exit(0)
+    finally:  # too few files or too little memory to begin with
         os._exit(HELPLESS)
 
 

@@ -65,7 +65,6 @@ def locked(out: str | Path) -> Iterator[Path]:
     A wait is reported on standard error, with the process that has the lock.
     """
     work = work_path(out)
-    make_folder(work)
     with _locked_file(work) as file:
         with suppress(OSError):
             file.truncate(0)
@@ -79,9 +78,9 @@ def locked(out: str | Path) -> Iterator[Path]:
 
 def _locked_file(work: Path) -> BinaryIO:
     """The lock's file, locked; another one where somebody has removed it meanwhile."""
-    path = no_link(work / LOCK)
     while True:
         make_folder(work)
+        path = no_link(work / LOCK)
         file = lockable(path, 0o644)
         try:
             wait_for(lambda: try_lock(file), work, LOCK_SECONDS)  # noqa: B023

@@ -10,9 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hdica.errors import one_sentence
+from hdica.status import STATUS_NAMES
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path
 from hdica.store.sealed import read_sealed
@@ -53,3 +56,9 @@ def read_manifest(out: str | Path) -> dict[str, Any] | None:
 def count_in(manifest: dict[str, Any], status: str) -> int:
     """Points that a manifest counts as pending, or as failed."""
     return sum(counts.get(status, 0) for counts in manifest["counts"].values())
+
+
+def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
+    """How many points have each status, by its name."""
+    counts = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
+    return dict(zip(STATUS_NAMES, counts, strict=True))

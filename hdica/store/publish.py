@@ -40,7 +40,7 @@ from hdica.store.files import (
     written,
 )
 from hdica.store.lock import locked
-from hdica.store.manifest import count_in, read_manifest
+from hdica.store.manifest import count_in, read_manifest, status_counts
 from hdica.store.paths import (
     METADATA,
     manifest_path,
@@ -75,12 +75,6 @@ DIMS = {
     "feature": {"long_name": "xi, mean over a group of the feature's entries", "units": "1"},
 }
 """CF attributes of the dimensions that need more than their name."""
-
-
-def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
-    """How many points have each status, by its name."""
-    counts = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
-    return dict(zip(STATUS_NAMES, counts, strict=True))
 
 
 def about_dim(system: str, dim: str, values: NDArray[Any]) -> dict[str, str]:

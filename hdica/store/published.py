@@ -97,16 +97,21 @@ def bound_digests(root: Path) -> dict[str, str]:
     named = (unsealed(raw, path).get("attributes") or {}).get(BOUND)
     if named is None:
         raise DamageError(f"{path} is damaged (it does not name the digests of all points)")
+    return {**named_digests(root, named), DIGESTS: named, METADATA: digest(raw)}
+
+
+def named_digests(root: Path, expected: str | None = None) -> dict[str, str]:
+    """Digest of every file that the digests of a store name, if theirs is the expected one."""
     file = inside(root, DIGESTS)
     text = read_regular(file)
     if text is None:
         raise DamageError(f"{file} is missing (the digests of all points)")
-    if digest(text) != named:
+    if expected is not None and digest(text) != expected:
         raise DamageError(f"{file} is damaged, {WRONG} (the digests of all points)")
     files = unsealed(text, file).get("files")
     if not isinstance(files, dict) or not all(map(parts_of, files)):
         raise DamageError(f"{file} is damaged (it names what cannot be a file of the store)")
-    return {**files, DIGESTS: named, METADATA: digest(raw)}
+    return files
 
 
 def version_of(files: dict[str, str]) -> str:

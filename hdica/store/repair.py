@@ -17,6 +17,7 @@ from hdica.store.files import (
     discard_inside,
     no_link,
     walk,
+    written,
 )
 from hdica.store.lock import locked
 from hdica.store.manifest import read_manifest
@@ -39,6 +40,7 @@ from hdica.store.published import (
     chunks_in,
     point_arrays,
 )
+from hdica.store.results import stable
 from hdica.store.sealed import parsed, write_sealed
 from hdica.store.verify import Damage, all_damage, counts_in, segments_in, working_damage
 from hdica.study.study import study_from
@@ -53,14 +55,35 @@ def repair(path: str | Path) -> list[str]:
 
     Nothing else is changed, nothing outside the stores is touched, and a file that is none of
     theirs is put aside. There is one sentence for each thing that was damaged.
+
+    Raises
+    ------
+    HdicaError
+        If the store is a copy without its manifest and its working store: nothing could restore it.
     """
     require_store(path)
+    # Without a lock, which would make a working store beside a copy.
+    if not (damage := stable(path, lambda: _damage(path))):
+        return []
+    if not manifest_path(path).exists() and not work_path(path).is_dir():
+        raise HdicaError(
+            f"{damage[0]}; {results_path(path)} is a copy without its manifest and its working "
+            "store, and nothing here can restore it (copy it again)"
+        )
     done: list[str] = []
-    with locked(path) as work:
+    with written(results_path(path)), locked(path) as work:
         # Again, since damaged metadata hide what is wrong with the data.
         while new := [sentence for sentence in _repaired(path, work) if sentence not in done]:
             done += new
     return done
+
+
+def _damage(path: str | Path) -> list[str]:
+    """Everything that is seen to be damaged, a sentence each."""
+    try:
+        return [damage.sentence for damage in all_damage(path, read_manifest(path))]
+    except DamageError as exc:
+        return [str(exc)]
 
 
 def _repaired(path: str | Path, work: Path) -> list[str]:

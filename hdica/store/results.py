@@ -78,7 +78,8 @@ def _read(root: Path) -> PublishedStore:
     manifest = read_manifest(root) if root.suffix == ".zarr" else None
     if manifest is not None and manifest["version"] != version_of(files):
         raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
-    store = learned(PublishedStore(root, files))
+    # Absolute, since data are read later, when the working directory may be another one.
+    store = learned(PublishedStore(root.absolute(), files))
     for name in files:
         # Zarr would read NaN.
         if not (root / name).exists():

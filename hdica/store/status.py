@@ -10,8 +10,8 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.status import STATUS_NAMES
+from hdica.store.manifest import status_counts
 from hdica.store.paths import refuse_file, work_path
-from hdica.store.publish import status_counts
 from hdica.store.results import open_results, stable
 from hdica.store.working import place, recorded_study
 

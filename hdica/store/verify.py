@@ -14,7 +14,7 @@ from hdica.status import DONE
 from hdica.store.blocks import NAME, read_block
 from hdica.store.files import PARTIAL, DamageError, TornError, inside, walk
 from hdica.store.lock import RUNNING
-from hdica.store.manifest import count_in, read_manifest
+from hdica.store.manifest import count_in, read_manifest, status_counts
 from hdica.store.paths import (
     LOCK,
     METADATA,
@@ -25,14 +25,15 @@ from hdica.store.paths import (
     work_path,
 )
 from hdica.store.provenance import several
-from hdica.store.publish import sources, status_counts
 from hdica.store.published import (
+    DIGESTS,
     WRONG,
     PublishedStore,
     bound_digests,
     describe,
     file_digest,
     learned,
+    named_digests,
     version_of,
 )
 from hdica.store.results import stable
@@ -181,8 +182,18 @@ def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[D
             raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
         learned(PublishedStore(root, files))
     except DamageError as exc:
-        return [Damage(str(exc), root / METADATA)]
+        return [Damage(str(exc), root / METADATA), *_own_damage_of_digests(root, str(exc))]
     return [*_by_digests(root, files)]
+
+
+def _own_damage_of_digests(root: Path, said: str) -> Iterator[Damage]:
+    """What is wrong with the digests of a store by themselves, where they are not yet named."""
+    file = root / DIGESTS
+    try:
+        named_digests(root)
+    except DamageError as exc:
+        if str(file) not in said:
+            yield Damage(str(exc), file)
 
 
 def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
@@ -205,6 +216,7 @@ def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
 
 def _lost(out: str | Path) -> Iterator[str]:
     """Points that are published as done and that the working store lacks."""
+    from hdica.store.publish import sources
     from hdica.store.results import open_results
 
     study = recorded_study(out) if work_path(out).is_dir() else None
@@ -299,8 +311,10 @@ def _verdict(path: str | Path) -> Verdict:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
     root = results_path(path)
     files = len(bound_digests(root)) if manifest and not damaged else 0
-    note = "" if damaged or manifest is None else several(_processors(root))
-    return Verdict(tuple(damaged), tuple(incomplete), files, points, (note,) if note else ())
+    notes = [] if damaged or manifest is None else [several(_processors(root))]
+    if (old := root.with_suffix(".versions")).is_dir():
+        notes.append(f"{old} was written by an earlier hdica, and nothing reads it (remove it)")
+    return Verdict(tuple(damaged), tuple(incomplete), files, points, tuple(filter(None, notes)))
 
 
 def _processors(root: Path) -> str:

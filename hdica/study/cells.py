@@ -74,10 +74,7 @@ def segment_keys(
 
 
 def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:
-    """Row of each wanted key among the stored ones, -1 where it is absent.
-
-    Empty stored keys are unused places and match nothing.
-    """
+    """Row of each wanted key among the stored ones, -1 where it is absent."""
     if stored.size == 0 or wanted.size == 0:
         return np.full(wanted.shape, -1, dtype=np.int64)
     if stored.size >= wanted.size and np.array_equal(stored[: wanted.size], wanted):

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from hdica.run.runner import run
+from hdica.run.worker import POLL_SECONDS
 from hdica.store.status import status
-from tests.faults.bench import LOCAL, Bench, content, kill
+from hdica.study.study import study_from
+from tests.faults.bench import LOCAL, SERIAL, Bench, content, kill
 from tests.faults.cluster import Cluster
 
 pytestmark = [pytest.mark.faults, pytest.mark.deep]
@@ -37,6 +40,19 @@ def test_a_worker_that_takes_too_much_memory_is_named_as_such(bench: Bench) -> N
     assert found.total("failed") == 0
     bench.trouble.unlink()
     bench.finish()
+
+
+def test_the_memory_of_a_session_does_not_count_against_its_points(tmp_path: Path) -> None:
+    """A block is computed in a fork, which begins with all that its parent has."""
+    session = bytearray(os.urandom(2**20) * 400)
+    one = {"grid": {"tau": [0.1], "Q0": [0.5]}, "methods": {"walk": {"n": [10], "seeds": 1}}}
+    study = study_from(content(3 * POLL_SECONDS, **one))
+    summary = run(
+        study, tmp_path / "toy.zarr", progress=False, cluster={**SERIAL, "memory": "300MiB"}
+    )
+    assert summary.complete
+    assert summary.counts == {"done": summary.computed}
+    assert len(session) == 400 * 2**20
 
 
 def test_a_run_in_which_no_block_ends_gives_up_and_names_them(bench: Bench) -> None:

@@ -116,17 +116,20 @@ class Readers:
         assert not [text for text in found.incomplete if OLD not in text], found.incomplete
 
     def open_results(self) -> None:
-        line = open_results(self.out)["line"]
-        _labelled(line.tau, line.Q.load())
+        self._read(open_results(self.out)["line"])
 
     def a_tree_that_is_open(self) -> None:
-        """Opened before some publications, read after them: right, or refused."""
+        """Opened before some publications, read after them."""
         if self.lazy is not None:
-            try:
-                _labelled(self.lazy.tau, self.lazy.Q.load())
-            except Republished:
-                self.asked["refused"] += 1
+            self._read(self.lazy)
         self.lazy = open_results(self.out)["line"]
+
+    def _read(self, line: Any) -> None:
+        """Read a tree: right, or refused if two publications came since it was opened."""
+        try:
+            _labelled(line.tau, line.Q.load())
+        except Republished:
+            self.asked["refused"] += 1
 
     def query(self) -> None:
         found = answer(self.out, {}, "line", ["Q"]).data

@@ -317,7 +317,7 @@ def test_a_store_that_is_published_anew_under_a_reader_is_not_called_damaged(
 ) -> None:
     tree = open_results(out)
     for times in ([0, 0.5, 1], [0, 0.5, 3]):
-        publish(study_from({**flips.CONTENT, "times": times}), out)
+        publish(study_from({**flips.CONTENT, "times": times}), out, replace=True)
     with pytest.raises(DamageError, match="was published anew since it was opened"):
         tree["line"].Q.load()
 

@@ -178,12 +178,45 @@ def test_a_manifest_that_is_gone_or_broken(study: Study, out: Path) -> None:
     )
 
 
-def test_a_published_store_alone_is_verified(study: Study, out: Path) -> None:
+@pytest.mark.parametrize("manifest", [True, False])
+def test_a_published_store_alone_is_verified_and_repaired(
+    study: Study, out: Path, manifest: bool
+) -> None:
     shutil.rmtree(work_path(out))
+    if not manifest:
+        manifest_path(out).unlink()
     assert verify(out).code == 0
+    assert repair(out) == []
+    assert not work_path(out).exists()
     flip(out / "line/Q/c/0/0/0")
     assert verify(out).code == 3
-    assert status(out).source == "published store"
+    if manifest:
+        assert status(out).source == "published store"
+        assert len(repair(out)) == 1
+        assert "points of" in verify(out).incomplete[0]
+    else:
+        damaged = (out / "line/Q/c/0/0/0").read_bytes()
+        with pytest.raises(HdicaError, match="is a copy without its manifest and its working"):
+            repair(out)
+        assert (out / "line/Q/c/0/0/0").read_bytes() == damaged
+        assert not work_path(out).exists()
+
+
+def test_a_folder_of_an_earlier_hdica_is_mentioned(study: Study, out: Path) -> None:
+    old = out.with_suffix(".versions")
+    old.mkdir()
+    assert verify(out).notes == (
+        f"{old} was written by an earlier hdica, and nothing reads it (remove it)",
+    )
+
+
+def test_results_are_read_from_another_working_directory(
+    study: Study, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(out.parent)
+    tree = open_results(out.name)
+    monkeypatch.chdir("/")
+    assert tree["line"].Q.equals(open_results(out)["line"].Q)
 
 
 @pytest.mark.deep
@@ -283,3 +316,19 @@ def test_a_record_that_is_no_text_is_written_anew(study: Study, out: Path) -> No
     assert verify(out).damaged[0].startswith(str(file))
     run(study, out, progress=False)
     assert file.read_bytes() == raw
+
+
+def test_digests_are_named_beside_the_metadata_that_should_name_theirs(
+    study: Study, out: Path
+) -> None:
+    root, digests = out / "zarr.json", out / "digests.json"
+    before, raw = values(out), root.read_bytes()
+    root.write_bytes(digests.read_bytes())
+    digests.write_bytes(raw)
+    sentences = " ".join(verify(out).damaged)
+    assert str(root) in sentences
+    assert str(digests) in sentences
+    repair(out)
+    publish(study, out)
+    assert verify(out).code == 0
+    assert values(out) == before

@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import HdicaError
+from hdica.run import computed
+from hdica.run.settings import ClusterSettings
 from hdica.store.lock import locked
 from hdica.store.paths import manifest_path, previous_path
 from hdica.store.query import answer
 from hdica.store.results import open_results
 from hdica.store.verify import verify
+from hdica.study.study import study_from
 from tests.sweep import republish, toy
 
 pytestmark = pytest.mark.faults
@@ -95,3 +98,24 @@ def test_real_damage_is_reported_while_somebody_plans(results: Path) -> None:
     (results / "line/Q/c/0/0/0").unlink()
     with locked(results):
         assert verify(results).code == 3
+
+
+def test_a_run_begins_while_its_target_is_exchanged(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was listed is gone when it is looked at, since another run has published."""
+    looks: list[Path] = []
+
+    def check(target: Path) -> None:
+        looks.append(target)
+        if len(looks) == 1:
+            metadata = target / "zarr.json"
+            content = metadata.read_bytes()
+            metadata.unlink()
+            metadata.write_bytes(content)
+            raise FileNotFoundError(metadata)
+
+    monkeypatch.setattr(computed, "check_target", check)
+    study = study_from(republish.content(republish.GRIDS[0]))
+    assert computed.compute(study, results, ClusterSettings(), progress=False, tell=print).published
+    assert looks == [results, results]

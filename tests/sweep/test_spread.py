@@ -162,6 +162,24 @@ def test_a_block_that_never_ends_is_named_once_patience_is_over(client: Any) -> 
     assert str(raised.value) == "no block has ended for 1 s, in flight: 1 points of number 5"
 
 
+def test_what_is_committed_meanwhile_counts_as_a_block_that_ends(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RELEASED.clear()
+    monkeypatch.setattr(module, "LOOK", 0.05)
+    points = iter([*range(4), *[4] * 100])
+
+    def committed() -> int:
+        point = next(points)
+        if point == 3:
+            RELEASED.set()
+        return point
+
+    began, patience = time.monotonic(), Patience(0.3, committed=committed)
+    assert len(list(spread(client, [Numbered(5, 0.001)], wait_at_five, patience))) == 1
+    assert time.monotonic() - began >= 0.9
+
+
 def test_long_blocks_are_given_longer() -> None:
     assert Patience(5.0).limit(blocks(3)) == 10.0
     assert Patience(50.0).limit(blocks(3)) == 50.0
