@@ -53,7 +53,8 @@ from hdica.limits.bands.sweep import (
     shared_of,
     sweep,
 )
-from hdica.limits.mean_field.density.grid import GAMMA, make_mesh
+from hdica.limits.mean_field.density.grid import make_mesh
+from hdica.limits.mean_field.density.layout import GAMMA
 from hdica.limits.mean_field.density.march import Plan
 from hdica.limits.mean_field.density.solve import planned
 from hdica.limits.mean_field.density.state import NO_WEIGHT, Problem, start_masses

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.limits.mean_field.density.grid import GAMMA, KEPT, MASS, ONE, Mesh, Q, T, Windows
+from hdica.limits.mean_field.density.grid import Mesh, Windows
+from hdica.limits.mean_field.density.layout import GAMMA, KEPT, MASS, ONE, Q, T
 from hdica.limits.mean_field.density.march import Plan, cut
 from hdica.limits.mean_field.density.state import NO_WEIGHT, Law, Problem, State, begin
 from hdica.process.progress import check_deadline

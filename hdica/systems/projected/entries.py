@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.random.streams import Stream, digest, normal_numbers
+from hdica.finite.random.gaussian import normal_numbers
+from hdica.finite.random.streams import Stream, digest
 from hdica.finite.record import Observation, Track, Values, observe, steps_of
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save

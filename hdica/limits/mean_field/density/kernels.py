@@ -14,7 +14,14 @@ import math
 import numba
 import numpy as np
 
-from hdica.limits.mean_field.density.grid import FROM_LEFT, FROM_RIGHT, GAP, GAP_MIDDLE, GAP_PHI, X
+from hdica.limits.mean_field.density.layout import (
+    FROM_LEFT,
+    FROM_RIGHT,
+    GAP,
+    GAP_MIDDLE,
+    GAP_PHI,
+    X,
+)
 
 _FLOOR = 0.1
 _SERIES = 1.0

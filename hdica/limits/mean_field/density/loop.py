@@ -12,7 +12,8 @@ import math
 
 import numba
 
-from hdica.limits.mean_field.density.grid import (
+from hdica.limits.mean_field.density.kernels import push, rates, resolve
+from hdica.limits.mean_field.density.layout import (
     BROKE,
     DONE,
     DT,
@@ -41,7 +42,6 @@ from hdica.limits.mean_field.density.grid import (
     T,
     X,
 )
-from hdica.limits.mean_field.density.kernels import push, rates, resolve
 from hdica.limits.numerics.compiled import value_at
 
 _SWEEPS = 14

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.density.grid import (
+from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows
+from hdica.limits.mean_field.density.layout import (
     BROKE,
     DONE,
     DT,
@@ -22,10 +23,7 @@ from hdica.limits.mean_field.density.grid import (
     RATED,
     ROOM,
     WINDOWS,
-    Lattice,
-    Mesh,
     T,
-    Windows,
 )
 from hdica.limits.mean_field.density.state import (
     LONGEST,

@@ -22,22 +22,8 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import NOT_NORMAL, Start
-from hdica.limits.mean_field.density.grid import (
-    DT,
-    H2,
-    KEPT,
-    MASS,
-    RATE,
-    RATED,
-    SMOOTH,
-    Lattice,
-    Mesh,
-    Q,
-    T,
-    Windows,
-    carried,
-    make_mesh,
-)
+from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
+from hdica.limits.mean_field.density.layout import DT, H2, KEPT, MASS, RATE, RATED, SMOOTH, Q, T
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.numerics.series import adaptive, packed, times
 from hdica.process.progress import check_deadline
