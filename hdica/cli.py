@@ -393,11 +393,11 @@ def call(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
     except HdicaError as exc:  # python -O
         return _sentence(str(exc), USAGE)
     begin()
-    with heeding() as told, acting(command_line(arguments)):
+    with heeding() as stops, acting(command_line(arguments)):
         code = _call(arguments)
-    if told:
+    if stops:
         # Whichever release of typer has swallowed it.
-        return _sentence(str(told[0]), told[0].status)
+        return _sentence(str(stops[0]), stops[0].status)
     if code == INTERRUPTED:
         return _sentence("interrupted; what was committed is kept", code)
     return code

@@ -81,7 +81,7 @@ def counted(points: int, seconds: float) -> Callable[[int, float], None]:
 
     def done(more: int, planned: float) -> None:
         pace.advance(more, planned)
-        tell(lambda: f"{pace.done} of {pace.points} points, {pace.said()}")
+        tell(lambda: f"{pace.done} of {pace.points} points, {pace.text()}")
 
     return done
 
@@ -257,7 +257,7 @@ class Pace:
             return max(0.0, to_do - took)
         return to_do * took / modelled
 
-    def said(self) -> str:
+    def text(self) -> str:
         """Rate and time left, in words."""
         left = f"about {span(self.left)} left"
         return f"{self.rate:.3g} points/s, {left}" if self.rate else left

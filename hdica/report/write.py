@@ -14,7 +14,7 @@ from hdica.report import gallery
 from hdica.report.place import check
 from hdica.store.paths import refuse_own, results_path
 from hdica.store.results import stable
-from hdica.store.standing import as_said, standing
+from hdica.store.standing import standing, with_study
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -128,7 +128,7 @@ def write(
     if isinstance(results, Path):
         content = stable(results, lambda: read(results), whole=True)
     else:
-        content = aggregated(results if study is None else as_said(results, study))
+        content = aggregated(results if study is None else with_study(results, study))
     from hdica.report.drawn import write_aggregate
 
     return write_aggregate(content, out, top, one_file=one_file, animate=animate)

@@ -67,7 +67,7 @@ class Lines(Progress):
             self.last = now
             full = CELLS * pace.done // pace.points
             bar = f"{'█' * full}{'░' * (CELLS - full)} " if self.drawn else ""
-            self._say(f"{bar}{pace.done} of {pace.points} points, {pace.said()}")
+            self._say(f"{bar}{pace.done} of {pace.points} points, {pace.text()}")
 
     def note(self, text: str) -> None:
         """Say it at once."""
@@ -144,18 +144,18 @@ def _bar(name: str, pace: Pace, first: str) -> Iterator[Progress]:
     from rich.progress import Progress as RichProgress
     from rich.text import Text
 
-    class Told(ProgressColumn):
+    class Rate(ProgressColumn):
         max_refresh = 0.5
 
         def render(self, task: Any) -> Text:
-            return Text(first if first and not pace.done else pace.said())
+            return Text(first if first and not pace.done else pace.text())
 
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("points"),
-        Told(),
+        Rate(),
     )
     with RichProgress(*columns, console=Console(stderr=True)) as shown:
         task = shown.add_task(name, total=pace.points)

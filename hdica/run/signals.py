@@ -15,7 +15,7 @@ HEEDED: dict[signal.Signals, Any] = {
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGINT: signal.default_int_handler,
 }
-"""Signals that end a run, and how they are handled where nobody has said otherwise."""
+"""Signals that end a run, and how they are handled where nobody else handles them."""
 
 Result = TypeVar("Result")
 
@@ -35,28 +35,28 @@ def heeding() -> Iterator[list[Stopped]]:
     can do this, and only for signals that nobody else handles; otherwise nothing is changed. The
     list is empty, or has what was raised.
     """
-    told: list[Stopped] = []
+    stops: list[Stopped] = []
     if threading.current_thread() is not threading.main_thread():
-        yield told
+        yield stops
         return
     ours = [number for number, usual in HEEDED.items() if signal.getsignal(number) == usual]
 
     def stop(number: int, frame: object) -> None:
-        if not told:
-            told.append(Stopped(number))
+        if not stops:
+            stops.append(Stopped(number))
             if _Unbroken.depth:
-                _Unbroken.waiting = told[0]
+                _Unbroken.waiting = stops[0]
                 return
         elif _Unbroken.waiting is None:
             return
-        # Told once, or for the second time while the first waits.
+        # Raised once, or for the second time while the first waits.
         _Unbroken.waiting = None
-        raise told[0]
+        raise stops[0]
 
     for number in ours:
         signal.signal(number, stop)
     try:
-        yield told
+        yield stops
     finally:
         for number in ours:
             signal.signal(number, HEEDED[number])

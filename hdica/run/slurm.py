@@ -286,9 +286,9 @@ class Jobs:
         for _ in range(count):
             if self.over.is_set():
                 return
-            said = _ask("sbatch", str(self.script))
-            if (number := re.search(r"batch job (\d+)", said)) is None:
-                raise HdicaError(f"sbatch names no job ({said.strip()})")
+            answer = _ask("sbatch", str(self.script))
+            if (number := re.search(r"batch job (\d+)", answer)) is None:
+                raise HdicaError(f"sbatch names no job ({answer.strip()})")
             self.there.add(number[1])
 
     def _cancel(self, numbers: list[str]) -> None:

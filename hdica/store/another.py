@@ -1,4 +1,4 @@
-"""Results of another study are not replaced by accident: what differs is said instead.
+"""Results of another study are not replaced by accident: the refusal names what differs.
 
 A study goes on as long as its name and its system stay and its old and its new points could be the
 same: grids grow, shrink and move on, fixed parameters become swept ones, methods and times change.
@@ -24,7 +24,7 @@ from hdica.systems import space as gr
 from hdica.systems.space import space_of
 
 SHOWN = 3
-"""Differences that are told, and values of a parameter."""
+"""Differences that a sentence names, and values of a parameter."""
 UNKNOWN = (HdicaError, KeyError, TypeError, ValueError, AttributeError)
 """What a study of an earlier version may raise: then its name and its system are compared."""
 
@@ -37,9 +37,9 @@ def refuse_another(study: Study, out: str | Path) -> None:
         return
     found = list(_differences(there, here))
     if found:
-        told = "; ".join(found[:SHOWN])
+        differences = "; ".join(found[:SHOWN])
         raise HdicaError(
-            f"{results_path(out)} belongs to another study: {told} (take another path, or "
+            f"{results_path(out)} belongs to another study: {differences} (take another path, or "
             "--replace, in Python replace=True, puts the new study in its place)"
         )
 

@@ -88,8 +88,8 @@ def about_dim(system: str, dim: str, values: NDArray[Any]) -> dict[str, str]:
     clock = record.clock
     if known["units"] != TIME_UNITS or clock == Clock():
         return known
-    told = {"long_name": clock.long_name} if dim == "time" else {}
-    return known | told | {"units": clock.units}
+    named = {"long_name": clock.long_name} if dim == "time" else {}
+    return known | named | {"units": clock.units}
 
 
 def sources(study: Study, out: str | Path) -> list[Source]:

@@ -53,7 +53,7 @@ def standing(store: Path, study: Study | None = None) -> Iterator[xr.DataTree]:
                 published = opened.enter_context(_computed(planned, store))
         if published is None:
             raise _not_there(store, study)
-        yield published if study is None else as_said(published, study)
+        yield published if study is None else with_study(published, study)
 
 
 def _recorded(store: Path) -> Study | None:
@@ -102,7 +102,7 @@ def _computed(study: Study, store: Path) -> Iterator[xr.DataTree]:
             yield tree
 
 
-def as_said(tree: xr.DataTree, study: Study) -> xr.DataTree:
+def with_study(tree: xr.DataTree, study: Study) -> xr.DataTree:
     """Results of a study under its title and its analysis of now; refused if of another one."""
     from hdica.store.publish import about_study
 

@@ -186,13 +186,13 @@ def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[D
     return [*_by_digests(root, files)]
 
 
-def _own_damage_of_digests(root: Path, said: str) -> Iterator[Damage]:
+def _own_damage_of_digests(root: Path, named: str) -> Iterator[Damage]:
     """What is wrong with the digests of a store by themselves, where they are not yet named."""
     file = root / DIGESTS
     try:
         named_digests(root)
     except DamageError as exc:
-        if str(file) not in said:
+        if str(file) not in named:
             yield Damage(str(exc), file)
 
 

@@ -134,7 +134,7 @@ def test_the_time_left_is_the_model_s_corrected_by_what_was_measured(
         now[0] += 2.0
         pace.advance(1, 1.0)
     assert (pace.rate, pace.left) == (0.5, 12.0)
-    assert pace.said() == "0.5 points/s, about 12 s left"
+    assert pace.text() == "0.5 points/s, about 12 s left"
     pace.advance(6, 6.0)
     assert pace.left == 0.0
 

@@ -162,9 +162,9 @@ def pde_values(
     path = path or solved(field, system, times, save, EXACT)
     # Only laws of the control are kept: where there is no use for one, none is solved for.
     plain = replace(save, snapshots=())
-    told = save if save.x or save.thresholds else plain
-    control = solved(wrong_by(field, CONTROL), system, times, told, COARSE)
-    wrong = laws(field, control, told)
+    used = save if save.x or save.thresholds else plain
+    control = solved(wrong_by(field, CONTROL), system, times, used, COARSE)
+    wrong = laws(field, control, used)
     q_off, r_off = carried(field, path, control, times)
     off = {}
     if field.prior.finer is not None:

@@ -49,7 +49,7 @@ PATH = Output(
 
 @dataclass(frozen=True)
 class _Limit:
-    """Whose limit is told until when: equal where the content is."""
+    """A system whose limit is solved until a time: equal where the content is."""
 
     content: bytes
     last: float
@@ -79,19 +79,19 @@ def _seen(limit: MeanField, xi: Array, z: Array, save: Save) -> Observation:
     return replace(seen, at_times=at_times)
 
 
-def run(told: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
-    """Uncoupled entries that are told Q and R of the limit, observed at the times.
+def run(coefficients: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
+    """Uncoupled entries that move with Q and R of the limit, observed at the times.
 
     Their number is n, as is that of their steps a unit of time. Returned are what is seen by name,
     NaN from where it is not known, and why, or nothing.
     """
     from hdica.limits.mean_field.entries import Walk, first_entries
 
-    limit, order, n = told.field, told.order, told.n
+    limit, order, n = coefficients.field, coefficients.order, coefficients.n
     begin = stream("start")
     xi = limit.prior.feature(begin, n)
     z = first_entries(limit, xi, begin)
-    walk = Walk(told, xi, z, normal_numbers(stream("noise")))
+    walk = Walk(coefficients, xi, z, normal_numbers(stream("noise")))
     track = Track(
         _seen(limit, xi, z, save), None, limit.schedule, lambda: order.stopped or "not finite"
     )
@@ -108,7 +108,7 @@ def run(told: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
 
 
 def _refusal(without_limit: Refuses[F], system: F) -> str:
-    """Empty if the limit tells entries their Q and R, else the sentence that says why not."""
+    """Empty if entries can move with Q and R of the limit, else the sentence that says why not."""
     found = without_limit(system) or vector_refusal(system)
     found = found or resting_refusal(system, "method 'entries'")
     if found or formula(system, "regularizer").slope_if_linear is not None:
@@ -124,12 +124,12 @@ def entries(
 ) -> Simulation[F]:
     """Method ``entries``: n uncoupled entries, each a diffusion in its own potential.
 
-    ``auto`` never takes it: Q and R that the entries are told are those of the limit, and what
-    theirs are at finite n is no simulation of the rule.
+    ``auto`` never takes it: the entries move with Q and R of the limit, and what their own are at
+    finite n is no simulation of the rule.
     """
 
     @lru_cache(maxsize=8)
-    def known(limit: _Limit) -> tuple[MeanField, Order]:
+    def solved(limit: _Limit) -> tuple[MeanField, Order]:
         """Points that differ in n and their seeds alone share one solved limit."""
         from hdica.limits.mean_field.entries import order_of
 
@@ -137,14 +137,14 @@ def entries(
         return field, order_of(field, limit.last)
 
     @lru_cache(maxsize=8)
-    def told(limit: _Limit, n: int) -> Coefficients:
+    def coefficients(limit: _Limit, n: int) -> Coefficients:
         from hdica.limits.mean_field.entries import Coefficients
 
-        return Coefficients(*known(limit), n)
+        return Coefficients(*solved(limit), n)
 
     def runner(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         limit = _Limit(digest(content_of(system)), max(float(times[-1]), 1 / n), system)
-        return named(run(told(limit, n), times, stream, save))
+        return named(run(coefficients(limit, n), times, stream, save))
 
     return Simulation[F](
         name="entries",

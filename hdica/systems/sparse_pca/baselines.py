@@ -228,13 +228,13 @@ def run_penalised(
     It needs n^2 numbers of memory and some hundred products of S with a vector a time.
     """
     penalty, xi = penalty_of(rule), rule.prior.feature(stream("start"), n)
-    told = {k: np.full(times.size, np.nan) for k in ("Q", "objective", "residual", "nonzero")}
+    measures = {k: np.full(times.size, np.nan) for k in ("Q", "objective", "residual", "nonzero")}
     with one_thread():
         for index, covariance in enumerate(covariances(rule, xi, times, stream)):
             if covariance is not None:
                 x = penalised(covariance, penalty)
-                told["Q"][index] = abs(dot(xi, x)) / n
-                told["objective"][index] = objective(covariance, penalty, x)
-                told["residual"][index] = residual(covariance, penalty.a, x)
-                told["nonzero"][index] = np.count_nonzero(x) / n
-    return told, ""
+                measures["Q"][index] = abs(dot(xi, x)) / n
+                measures["objective"][index] = objective(covariance, penalty, x)
+                measures["residual"][index] = residual(covariance, penalty.a, x)
+                measures["nonzero"][index] = np.count_nonzero(x) / n
+    return measures, ""
