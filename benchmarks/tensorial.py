@@ -23,7 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.vector import spoken
-from hdica.finite.random.streams import LANES, streams_of
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import streams_of
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.systems.tensorial_ica.rule import TensorialRule, run_together

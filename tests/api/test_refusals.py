@@ -197,7 +197,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 NO_MISSPELLING = {
     "field_maker", "convert", "candidates", "record_of",  # a system or class that is there
     "critical_curve", "only", "_check", "_check_batch", "animate", "_critical",
-    "given_vector",  # what is allowed, but not here
+    "fixed_vector", "_not_allowed",  # what is allowed, but not here
     "_chosen",  # nothing was given
 }  # fmt: skip
 """Functions whose refusals list what no word that was written is like."""

@@ -58,14 +58,14 @@ def test_a_point_over_its_budget_fails_alone_in_a_worker(bench: Bench, kind: str
 
 def test_a_block_with_many_points_over_their_budget_ends(bench: Bench) -> None:
     """Each is committed at once, and the patience of the run begins anew with it."""
-    seeds = {"walk": {"n": [10], "seeds": 4}}
+    seeds = {"walk": {"n": [10], "seeds": 6}}
     bench.study = content(0.0, **{**ONE, "methods": seeds})
     bench.trouble.write_text("loop")
-    run = bench.start({**LOCAL, "workers": 1, **BUDGET, "patience": 2 * LOADING})
+    run = bench.start({**LOCAL, "workers": 1, **BUDGET, "patience": 4 * LOADING})
     assert run.ended() == 1, run.text
-    assert "4 points failed; their reasons are in the variable" in run.sentence
+    assert "6 points failed; their reasons are in the variable" in run.sentence
     found = status(bench.out)
-    assert [found.total(word) for word in ("done", "failed", "pending")] == [8, 4, 0]
+    assert [found.total(word) for word in ("done", "failed", "pending")] == [12, 6, 0]
 
 
 def test_a_job_that_was_suspended_is_no_fault_of_its_point(bench: Bench) -> None:

@@ -8,8 +8,7 @@ from scipy import stats
 
 from hdica.finite.projected.chain import samples
 from hdica.finite.projected.vector import run_shared
-from hdica.finite.random.gaussian import normal_numbers
-from hdica.finite.random.streams import point_stream, run_length
+from hdica.finite.random.streams import normal_numbers, point_stream, run_length
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import Save

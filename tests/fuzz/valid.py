@@ -10,7 +10,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.study import kept
 from hdica.systems import registry
-from hdica.systems.method import Method
+from hdica.systems.method import Method, Simulation
 from hdica.systems.space import parse_axis, space_of
 from tests.fuzz import (
     valid_filters,
@@ -241,7 +241,7 @@ def studies(draw: Draw, system: str | None = None) -> dict[str, Any]:
         study["description"] = draw(PLAIN)
     if isinstance(times, list) and (save := draw(saved(chosen, times, "prior" not in grid))):
         study["save"] = save
-    if any(m.shared for m in chosen) and draw(st.booleans()):
+    if any(isinstance(m, Simulation) and m.shared for m in chosen) and draw(st.booleans()):
         study["noise"] = "shared"
     asked_of = own.analysis if own else analysis
     study["analysis"] = draw(asked_of(chosen, grid))

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 
 import hdica
-from hdica.finite.random.gaussian import normal_numbers
+from hdica.finite.random.streams import normal_numbers
 from hdica.limits.mean_field.entries import Coefficients, Walk, first_entries, order_of
 from hdica.systems.online_ica.system import mean_field
 

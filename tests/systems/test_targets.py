@@ -88,8 +88,8 @@ def bits() -> dict[str, dict[str, str]]:
     for record in RECORDS:
         for noise in ("own", "shared"):
             for name, method in methods_of(record.name, noise).items():
-                if method.bits is Bits.EVERY_KIND or (method.role, noise) == CONTROL:
-                    found[method.bits][f"{record.name}.{name} {noise}"] = _digest(record, method)
+                if method.about.bits is Bits.EVERY_KIND or (method.role, noise) == CONTROL:
+                    found[method.about.bits][f"{record.name}.{name} {noise}"] = _digest(record, method)
     return found
 
 

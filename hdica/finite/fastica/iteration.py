@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import LANES
+from hdica.finite.random import LANES
 from hdica.finite.record import aligned_zeros
 from hdica.ingredients.contrasts import Contrast
 from hdica.process.machine import one_thread

@@ -16,7 +16,8 @@ from numba import types
 
 from hdica.finite.fastica.functions import FORMULA, slopes, values
 from hdica.finite.jit import call_block
-from hdica.finite.random.lanes import LANES, beyond, every, fma, load, pointer, store, total
+from hdica.finite.random import LANES
+from hdica.finite.random.lanes import beyond, every, fma, load, pointer, store, total
 
 
 @numba.njit

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.random.gaussian import normal_numbers
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream, normal_numbers
 from hdica.finite.record import (
     OVERLAP,
     PENALTY,

@@ -28,6 +28,7 @@ import numpy as np
 from numba import types
 
 from hdica.finite.jit import call_pair, call_scalar
+from hdica.finite.random import LANES
 from hdica.finite.random.gaussian import (
     draw,
     minus_log2,
@@ -37,7 +38,6 @@ from hdica.finite.random.gaussian import (
     write_state,
 )
 from hdica.finite.random.lanes import (
-    LANES,
     all_true,
     every,
     fma,

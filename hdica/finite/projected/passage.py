@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule, lane_polynomials, overlap_at_start
-from hdica.finite.random.streams import LANES, RUN, Stream, run_length
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import RUN, Stream, run_length
 from hdica.ingredients.schedules import Schedule
 from hdica.process.progress import check_deadline
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 import numba
 
 from hdica.finite.jit import call_block
+from hdica.finite.random import LANES
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
 from hdica.finite.random.lanes import (
     CHUNK,
-    LANES,
     beyond,
     every,
     fma,

@@ -23,7 +23,8 @@ from hdica.finite.projected.passes import (
     shared_block,
     summed,
 )
-from hdica.finite.random.lanes import LANES, beyond, pointer
+from hdica.finite.random import LANES
+from hdica.finite.random.lanes import beyond, pointer
 
 NONLINEAR, LINEAR = 0, 1
 """Forms of F in x <- x + n^-1/2 F(u, c) y + n^-1 psi(x): see :func:`_weights`."""

@@ -10,16 +10,16 @@ beyond which the normal law has 1e-16 of its mass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numba
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from hdica.finite.random import LANES
 from hdica.finite.random.lanes import (
     CHUNK,
-    LANES,
     as_floats,
     as_words,
     every,
@@ -184,18 +184,3 @@ def side_by_side(generators: Sequence[np.random.Generator]) -> NDArray[np.uint64
     states = [g.bit_generator.state["state"]["state"] for g in generators]
     states += states[:1] * (LANES - len(states))
     return np.array(states, dtype=np.uint64).T.ravel()
-
-
-def normal_numbers(rng: np.random.Generator) -> Callable[[int], NDArray[np.float64]]:
-    """A function that draws ``size`` standard normal numbers from lanes of a generator.
-
-    Whole chunks of sixteen are drawn; what is left of the last one is thrown away.
-    """
-    state = lanes_of(rng)
-
-    def draw(size: int) -> NDArray[np.float64]:
-        numbers = np.empty(size + -size % CHUNK)
-        fill_normal(state, numbers)
-        return numbers[:size]
-
-    return draw

@@ -19,7 +19,7 @@ from numba.core.datamodel import PrimitiveModel
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_model
 
-from hdica.finite.random.streams import LANES
+from hdica.finite.random import LANES
 from hdica.process.compile_cache import refuse_interpreter
 
 refuse_interpreter()

@@ -8,11 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-LANES = 8
-"""Numbers in one vector of the kernels, and chains that run side by side: part of the definition
-of every result, as sums add lane by lane."""
-
+from numpy.typing import NDArray
 
 Stream = Callable[[str], np.random.Generator]
 """``stream(part)``: the generator of one part of a point."""
@@ -69,3 +65,21 @@ def point_stream(
 ) -> np.random.Generator:
     """The random numbers of one part of one point: see :func:`streams_of`."""
     return streams_of(content, method, n)(seed)(part)
+
+
+def normal_numbers(rng: np.random.Generator) -> Callable[[int], NDArray[np.float64]]:
+    """A function that draws ``size`` standard normal numbers from lanes of a generator.
+
+    Whole chunks of sixteen are drawn; what is left of the last one is thrown away.
+    """
+    from hdica.finite.random.gaussian import fill_normal, lanes_of
+    from hdica.finite.random.lanes import CHUNK
+
+    state = lanes_of(rng)
+
+    def draw(size: int) -> NDArray[np.float64]:
+        numbers = np.empty(size + -size % CHUNK)
+        fill_normal(state, numbers)
+        return numbers[:size]
+
+    return draw

@@ -21,9 +21,9 @@ import numpy as np
 from numba import types
 
 from hdica.finite.projected.chain_kernels import chain_draws, lane_value
+from hdica.finite.random import LANES
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
 from hdica.finite.random.lanes import (
-    LANES,
     all_true,
     beyond,
     every,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from hdica.finite.projected.chain import address
 from hdica.finite.projected.passage import Draw, Passage, race
-from hdica.finite.random.streams import LANES, RUN, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import RUN, Stream
 from hdica.finite.record import not_finite
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.trap import safe_exp

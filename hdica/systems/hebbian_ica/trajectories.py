@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
 from hdica.process.machine import slowness

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.passage import Passage, passages
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.process.machine import slowness
 from hdica.systems.fields import (
     at_dimension,

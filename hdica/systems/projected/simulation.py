@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hdica.finite.projected.chain import ChainRule, run_together
 from hdica.finite.projected.vector import VectorRule, run_shared
-from hdica.finite.random.streams import LANES, Stream, digest, streams_of
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import address, lane_polynomials, powers
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.finite.record import Observation, Track, Values, contiguous, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import dot

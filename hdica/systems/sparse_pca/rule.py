@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.vector import VANISHED, GivenRule, VectorRule
-from hdica.finite.random.gaussian import normal_numbers
+from hdica.finite.random.streams import normal_numbers
 from hdica.finite.record import not_finite
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.random.gaussian import normal_numbers
-from hdica.finite.random.streams import Stream
+from hdica.finite.random.streams import Stream, normal_numbers
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 from hdica.systems.subspace_ica.samples import (

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.finite.fastica.whitening import sample_moments, whitened
-from hdica.finite.random.gaussian import normal_numbers
-from hdica.finite.random.streams import Stream
+from hdica.finite.random.streams import Stream, normal_numbers
 from hdica.ingredients.sources import Source
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline

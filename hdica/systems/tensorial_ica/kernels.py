@@ -23,9 +23,9 @@ import numba
 import numpy as np
 from numba import types
 
+from hdica.finite.random import LANES
 from hdica.finite.random.gaussian import WORD, minus_log2, read_state, write_state
 from hdica.finite.random.lanes import (
-    LANES,
     all_true,
     as_floats,
     as_words,

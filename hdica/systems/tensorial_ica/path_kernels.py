@@ -21,7 +21,8 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.random.lanes import LANES, beyond, every, fma, load, pointer, store
+from hdica.finite.random import LANES
+from hdica.finite.random.lanes import beyond, every, fma, load, pointer, store
 from hdica.finite.random.lanes import total as over_lanes
 
 _MATRIX, _FLOATS = types.float64[:, ::1], types.float64[::1]

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, steps_of
 from hdica.ingredients.quadrature import dot
 from hdica.process.progress import check_deadline

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.finite.record import (
     Values,
     aligned_zeros,

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hdica.finite.random.streams import LANES, Stream, streams_of
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values, steps_of
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread

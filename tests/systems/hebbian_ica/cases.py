@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hdica.finite.random.streams import LANES, point_stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import point_stream
 from hdica.systems.hebbian_ica.rule import run_chains, run_vector
 from hdica.systems.hebbian_ica.system import HebbianICA, rule
 

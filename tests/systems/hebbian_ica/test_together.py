@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import LANES
+from hdica.finite.random import LANES
 from hdica.systems.hebbian_ica.rule import run_chains, run_vector
 from hdica.systems.hebbian_ica.system import rule
 from tests.systems.hebbian_ica.cases import hebbian, stream_of
