@@ -89,7 +89,9 @@ def bits() -> dict[str, dict[str, str]]:
         for noise in ("own", "shared"):
             for name, method in methods_of(record.name, noise).items():
                 if method.about.bits is Bits.EVERY_KIND or (method.role, noise) == CONTROL:
-                    found[method.about.bits][f"{record.name}.{name} {noise}"] = _digest(record, method)
+                    found[method.about.bits][f"{record.name}.{name} {noise}"] = _digest(
+                        record, method
+                    )
     return found
 
 
