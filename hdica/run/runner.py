@@ -33,7 +33,7 @@ from hdica.status import PENDING, STATUS_NAMES
 from hdica.store.another import refuse_another
 from hdica.store.files import DamageError, make_folder, no_link, removed, write_text, written
 from hdica.store.lock import locked, remove_partials, running
-from hdica.store.paths import STUDY, work_path
+from hdica.store.paths import STUDY, names_in, work_path
 from hdica.store.sealed import sealed_text
 from hdica.store.working import Placed, place
 from hdica.study.study import Study
@@ -222,7 +222,7 @@ class _Run:
 
     def _committed(self) -> int:
         """Files in the folders of the tasks."""
-        return sum(len(os.listdir(folder)) for folder in self._folders())
+        return sum(len(names_in(folder)) for folder in self._folders())
 
     def _now(self) -> dict[Path, Placed]:
         """The segments of the tasks with the blocks that there are now."""

@@ -105,7 +105,7 @@ def _is_own(place: Path, last: bool) -> bool:
         return True
     # Some file systems do not distinguish upper and lower case.
     begin = f"{match['name']}.".casefold()
-    names = [name for name in _names(place.parent) if name.casefold().startswith(begin)]
+    names = [name for name in names_in(place.parent) if name.casefold().startswith(begin)]
     return any(_is_store(place.with_name(name)) for name in names)
 
 
@@ -115,7 +115,8 @@ def _is_store(folder: Path) -> bool:
     return any((folder / name).exists() for name in files.get(folder.suffix.lower(), ()))
 
 
-def _names(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
+    """Names in a folder; none where it cannot be read."""
     try:
         return os.listdir(folder)
     except OSError:

@@ -42,7 +42,7 @@ from hdica.store.published import (
 )
 from hdica.store.results import stable
 from hdica.store.sealed import parsed, write_sealed
-from hdica.store.verify import Damage, all_damage, counts_in, segments_in, working_damage
+from hdica.store.verify import Damage, all_damage, counts_in, look, segments_in, working_damage
 from hdica.study.study import study_from
 
 Result = TypeVar("Result")
@@ -63,7 +63,7 @@ def repair(path: str | Path) -> list[str]:
     """
     require_store(path)
     # Without a lock, which would make a working store beside a copy.
-    if not (damage := stable(path, lambda: _damage(path))):
+    if not (damage := stable(path, lambda: look(path)[1])):
         return []
     if not manifest_path(path).exists() and not work_path(path).is_dir():
         raise HdicaError(
@@ -76,14 +76,6 @@ def repair(path: str | Path) -> list[str]:
         while new := [sentence for sentence in _repaired(path, work) if sentence not in done]:
             done += new
     return done
-
-
-def _damage(path: str | Path) -> list[str]:
-    """Everything that is seen to be damaged, a sentence each."""
-    try:
-        return [damage.sentence for damage in all_damage(path, read_manifest(path))]
-    except DamageError as exc:
-        return [str(exc)]
 
 
 def _repaired(path: str | Path, work: Path) -> list[str]:

@@ -257,6 +257,15 @@ def all_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]
     return [*working_damage(out), *record_damage(out), *published_damage(out, manifest)]
 
 
+def look(out: str | Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """The manifest, if it is there and whole, and everything that is wrong, a sentence each."""
+    try:
+        manifest = read_manifest(out)
+    except DamageError as exc:
+        return None, [str(exc), *(damage.sentence for damage in all_damage(out, None))]
+    return manifest, [damage.sentence for damage in all_damage(out, manifest)]
+
+
 def _alone(path: str | Path) -> dict[str, Any] | None:
     """What a manifest would say of a store that was copied without it and its working store."""
     root = results_path(path)
@@ -288,13 +297,7 @@ def _verdict(path: str | Path) -> Verdict:
     from hdica.store.status import working_status
 
     require_store(path)
-    damaged: list[str] = []
-    manifest: dict[str, Any] | None = None
-    try:
-        manifest = read_manifest(path)
-    except DamageError as exc:
-        damaged.append(str(exc))
-    damaged += [damage.sentence for damage in all_damage(path, manifest)]
+    manifest, damaged = look(path)
     points, incomplete = 0, []
     if not damaged:
         manifest = manifest or _alone(path)

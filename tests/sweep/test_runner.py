@@ -10,9 +10,11 @@ import pytest
 from hdica.errors import HdicaError, Incomplete, Unwritable
 from hdica.run import runner, worker
 from hdica.run.block import block_of, compute
-from hdica.run.plan import block_points, plan
+from hdica.run.plan import block_points, plan, tasks
 from hdica.run.progress import report
 from hdica.run.runner import run
+from hdica.run.settings import ClusterSettings
+from hdica.run.worker import Care
 from hdica.status import DIVERGED, DONE, FAILED, PENDING
 from hdica.store import working
 from hdica.store.files import make_folder
@@ -353,3 +355,12 @@ def test_the_environment_of_workers_has_one_thread(monkeypatch: pytest.MonkeyPat
         assert {os.environ[name] for name in THREAD_VARIABLES} == {"1"}
     assert os.environ["OMP_NUM_THREADS"] == "8"
     assert "NUMBA_NUM_THREADS" not in os.environ
+
+
+def test_folders_that_somebody_has_removed_have_no_files(study: Study, out: Path) -> None:
+    """A run that waits for its blocks looks at what they have committed, and raises no error."""
+    placed = place(study, out)
+    todo = tasks(placed, (0, 1), False, None, 1)
+    waiting = runner._Run(study, placed, todo, ClusterSettings(), Care())
+    assert not any(each.path.exists() for each in placed)
+    assert waiting._committed() == 0

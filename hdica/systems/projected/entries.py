@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.random.streams import Stream, digest
+from hdica.finite.random.streams import Stream, digest, normal_numbers
 from hdica.finite.record import Observation, Track, Values, observe, steps_of
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
@@ -84,7 +84,6 @@ def run(coefficients: Coefficients, times: Array, stream: Stream, save: Save) ->
     Their number is n, as is that of their steps a unit of time. Returned are what is seen by name,
     NaN from where it is not known, and why, or nothing.
     """
-    from hdica.finite.random.streams import normal_numbers
     from hdica.limits.mean_field.entries import Walk, first_entries
 
     limit, order, n = coefficients.field, coefficients.order, coefficients.n

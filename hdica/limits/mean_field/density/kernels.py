@@ -1,10 +1,8 @@
-"""The compiled inner lines of the Fokker-Planck solver; imported when one is first solved.
+"""The compiled inner lines of the Fokker-Planck solver and of its densities, imported when used.
 
 Cell masses of all atoms lie one after the other in flat arrays: those of atom ``a`` at
 ``offsets[a]:offsets[a + 1]``, its first cell being cell ``lows[a]`` of the mesh, of which
 ``table`` is the table. Face ``f`` of the mesh lies between its cells ``f - 1`` and ``f``.
-
-The compiled interpolation of densities; imported when one is first evaluated.
 """
 
 from __future__ import annotations
