@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 import hdica
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import summary
+from hdica.analysis.aggregate import aggregate, summary
 from hdica.analysis.registry import settings_classes
 from hdica.cli import call
 from hdica.cli_new import TEMPLATE, _template

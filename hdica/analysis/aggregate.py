@@ -1,19 +1,41 @@
-"""Everything a study asked to be analysed, as one tree."""
+"""Everything a study asked to be analysed as one tree, and what is found: records and sentences."""
 
 from __future__ import annotations
 
-import xarray as xr
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hdica.analysis.points.means import GROUP, means
+import numpy as np
+import xarray as xr
+from markupsafe import Markup
+
+from hdica.analysis.points import GROUP, means
 from hdica.analysis.reading import requested
+from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
+from hdica.show.finding import Finding, Group, grouped, verdict_of
+from hdica.show.terms import speaking_of
+from hdica.show.typeset import unmarked
+from hdica.show.wording import clause, of_points, sentence, where
+from hdica.show.words import capital
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUNS = "runs"
+"""The analysis that counts points."""
+SENTENCES = 6
+"""Sentences under the headline; the table has every finding."""
 
 
 def aggregate(tree: xr.DataTree) -> xr.DataTree:
     """What a report is made of: all that :func:`analysed` gives, and the means at every point.
 
     These are in a group ``points/<method>`` for each method that has any; see
-    :func:`hdica.analysis.points.means.means`.
+    :func:`hdica.analysis.points.means`.
     """
     out = analysed(tree)
     points = means(tree)
@@ -35,3 +57,149 @@ def analysed(tree: xr.DataTree) -> xr.DataTree:
         if data is not None:
             groups[name] = data
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(tree.attrs)), **groups})
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the page of a study says, in the order in which the page has it.
+
+    Parameters
+    ----------
+    headline
+        The answer to the question of the study, with its error; empty without any finding.
+    verdict
+        ``"agrees"`` if everything that was judged agrees, ``"differs"`` if anything differs, else
+        ``"undecided"``; empty if nothing was judged.
+    sentences
+        On the findings beside that of the headline.
+    notes
+        What has no number, by the heading of its analysis.
+    account
+        How many points are done, and why others are not.
+    whole
+        Whether all points are done.
+    findings
+        Every finding by its analysis, in the order of the page.
+    """
+
+    headline: Markup
+    verdict: str
+    sentences: tuple[Markup, ...]
+    notes: Mapping[str, tuple[Markup, ...]]
+    account: tuple[Markup, ...]
+    whole: bool
+    findings: Mapping[str, Sequence[Finding]]
+
+
+def summary(aggregate: xr.DataTree) -> Summary:
+    """What the page of an aggregate says.
+
+    The first sentence is on the first finding of the analysis that the study names in
+    ``question.analysis``, or else of the first by rank; if another finding decides the verdict,
+    it ends the sentence.
+    """
+    with about(aggregate):
+        every = _found(aggregate)
+        groups = [group for some in every.values() for group in grouped(some)]
+        verdict = verdict_of([one for some in every.values() for one in some])
+        opening = _opening(groups, verdict)
+        left = [group for group in groups if group not in opening]
+        notes = {one.name: (one.heading, _notes(aggregate, one)) for one in _ranked(aggregate)}
+        _, account = notes.pop(RUNS, ("", ()))
+        done, total = _points_done(aggregate)
+        joint = "; but " if opening and verdict_of(opening[0]) else "; "
+        headline = f"{capital(joint.join(map(clause, opening)))}." if opening else ""
+        return Summary(
+            Markup(headline),
+            verdict,
+            tuple(Markup(sentence(group)) for group in left[:SENTENCES]),
+            {heading: texts for heading, texts in notes.values() if texts},
+            account,
+            done == total,
+            every,
+        )
+
+
+def frame(aggregate: xr.DataTree) -> pd.DataFrame:
+    """Every finding of an aggregate as a row.
+
+    Columns are ``analysis``, ``quantity``, ``place``, ``value``, ``error``, ``predicted``,
+    ``predicted_error``, ``verdict`` and ``evidence``, and after them one for each coordinate of the
+    places, such as ``tau`` and ``n``.
+    """
+    import pandas as pd
+
+    with about(aggregate):
+        rows = [
+            {**record(name, one), **one.place}
+            for name, some in _found(aggregate).items()
+            for one in some
+        ]
+    return pd.DataFrame(rows, columns=None if rows else list(COLUMNS))
+
+
+NUMBERS = ("value", "error", "predicted", "predicted_error")
+COLUMNS = ("analysis", "quantity", "place", *NUMBERS, "verdict", "evidence")
+
+
+def record(analysis: str, one: Finding) -> dict[str, str | float]:
+    """A finding as plain data, with texts in place of HTML."""
+    texts = (analysis, one.name.plain, where(one.place).plain)
+    numbers = [float(getattr(one, name)) for name in NUMBERS]
+    cells: list[str | float] = [*texts, *numbers, one.verdict, unmarked(one.evidence)]
+    return dict(zip(COLUMNS, cells, strict=True))
+
+
+@contextmanager
+def about(aggregate: xr.DataTree) -> Iterator[None]:
+    """Sentences with the names of its system, which say how many of its points are done."""
+    with speaking_of(str(aggregate.attrs.get("system", ""))), of_points(*_points_done(aggregate)):
+        yield
+
+
+def _points_done(aggregate: xr.DataTree) -> tuple[int, int]:
+    """How many points are done, and how many there are."""
+    if RUNS not in aggregate:
+        return 0, 0
+    runs = aggregate[RUNS].to_dataset()
+    return int(runs["done"].sum()), int(runs["points"].sum())
+
+
+def _opening(groups: Sequence[Group], verdict: str) -> list[Group]:
+    """The first group, and the first of the others that decides the verdict if it does not."""
+    if not groups:
+        return []
+    first = groups[0]
+    if verdict_of(first) == verdict:
+        return [first]
+    deciding = next(group for group in groups[1:] if verdict_of(group) == verdict)
+    # One value is not worth a sentence before the one that judges it.
+    same = first[0].quantity == deciding[0].quantity and len(first) == len(deciding) == 1
+    return [deciding] if same and not verdict_of(first) else [first, deciding]
+
+
+def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
+    """Findings by analysis; first those of the analysis that the study names, then by rank."""
+    question = json.loads(aggregate.attrs.get("study_yaml") or "{}").get("question")
+    named = question.get("analysis") if isinstance(question, dict) else None
+    every: dict[str, list[Finding]] = {}
+    for one in sorted(_ranked(aggregate), key=lambda one: one.name != named):
+        findings = one.answer.findings
+        some = [] if findings is None else findings(aggregate[one.name].to_dataset())
+        known = [finding for finding in some if np.isfinite(finding.value)]
+        if known:
+            every[one.name] = known
+    return every
+
+
+def _ranked(aggregate: xr.DataTree) -> list[Analysis]:
+    """Analyses of an aggregate, the first in rank first."""
+    known = [one for name, one in analyses().items() if name in aggregate]
+    return sorted(known, key=lambda one: one.answer.rank)
+
+
+def _notes(aggregate: xr.DataTree, analysis: Analysis) -> tuple[Markup, ...]:
+    notes = analysis.answer.notes
+    # Every part that a user wrote went through place() or escape().
+    texts = () if notes is None else notes(aggregate[analysis.name].to_dataset())
+    return tuple(map(Markup, texts))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hdica.analysis.registry import settings_classes
-from hdica.analysis.settings import TIME, Gives, Needs, needs_of
+from hdica.analysis.settings import Gives, Needs, names, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
 from hdica.status import DONE
@@ -63,11 +64,11 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     needs, methods = dict(needs_of(settings_classes()[analysis])), {}
     for key, role in record.analyses[analysis].items():
         need = needs.get(key, Needs(None))
-        methods[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
+        methods[key] = offered(tree, role, *(names(need.over) or ("time",)), n=need.n)
     return methods if all(methods.values()) else None
 
 
-def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> Any:
+def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, object]) -> Any:
     """Settings of an analysis from plain data; what they leave open is settled by the store.
 
     Studies leave nothing open today; those of before may have.
@@ -258,7 +259,7 @@ def comparisons_in(groups: Sequence[xr.Dataset], variable: str, along: str) -> i
     return max(sum(cells), 1)
 
 
-def offered(tree: xr.DataTree, role: Role, *axes: tuple[str, ...], n: bool | None = None) -> str:
+def offered(tree: xr.DataTree, role: Role, *axes: str, n: bool | None = None) -> str:
     """The first method of a role that has the first order parameter over given dimensions.
 
     ``n`` says whether it must have a dimension n; empty if there is none.
@@ -267,7 +268,7 @@ def offered(tree: xr.DataTree, role: Role, *axes: tuple[str, ...], n: bool | Non
     if record is None:
         return ""
     overlap = record.order_parameters[0]
-    allowed = [(*axis, *overlap.dims) for axis in axes]
+    allowed = [(*axis.split(), *overlap.dims) for axis in axes]
     for method in record.with_role(role):
         has = known.get(method.name)
         if has and has.outputs.get(overlap.name) in allowed and n in (None, has.n):
@@ -294,11 +295,14 @@ UNITS = dict.fromkeys(TIMES, "samples per dimension (k/n)")
 TEXT = {"verdict", "corrected_verdict", "why", "what", "where", "origin", "erratum"}
 
 
-Cell = Mapping[str, tuple[tuple[str, ...], Any]]
-"""What was found in one cell: own dimensions and value by variable."""
+Values = NDArray[np.generic] | Sequence[object]
+Cell = Mapping[str, "tuple[tuple[str, ...], Values] | float | str"]
+"""Variables of one cell: a number or a text, or own dimensions with values."""
 
 
-def assembled(cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, Any]) -> xr.Dataset:
+def assembled(
+    cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, Values]
+) -> xr.Dataset:
     """All cells, of the same variables, as one dataset over the grid and their own dimensions.
 
     The last dimension of the grid is the fastest. ``coords`` has the values of its dimensions and
@@ -306,10 +310,32 @@ def assembled(cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, A
     """
     shape = tuple(len(coords[d]) for d in grid)
     variables = {}
-    for name, (own, first) in cells[0].items():
-        values = np.array([cell[name][1] for cell in cells])
-        variables[name] = ((*grid, *own), values.reshape((*shape, *np.shape(first))))
+    for name, first in cells[0].items():
+        own = first[0] if isinstance(first, tuple) else ()
+        every = (cell[name] for cell in cells)
+        values = np.array([one[1] if isinstance(one, tuple) else one for one in every])
+        variables[name] = ((*grid, *own), values.reshape((*shape, *values.shape[1:])))
     return xr.Dataset(variables, coords=dict(coords))
+
+
+def cellwise(
+    function: Callable[..., Cell],
+    *columns: tuple[xr.DataArray, Sequence[str]],
+    coords: Mapping[str, Values] | None = None,
+) -> xr.Dataset:
+    """What a function of arrays gives in every cell, assembled.
+
+    Columns are values with their own dimensions, in whose order the function takes them. The grid
+    is what the first column has beyond its own; the others are over any part of it. ``coords`` are
+    those of the results' own dimensions.
+    """
+    first, own = columns[0]
+    grid = [str(d) for d in first.dims if d not in own]
+    cell = first.isel(dict.fromkeys(own, 0), drop=True)
+    arrays = [one.broadcast_like(cell).transpose(*grid, *dims).values for one, dims in columns]
+    shape = [first.sizes[d] for d in grid]
+    cells = [function(*(one[i] for one in arrays)) for i in np.ndindex(*shape)]
+    return assembled(cells, grid, {d: first[d].values for d in grid} | dict(coords or {}))
 
 
 def interval_names(name: str, what: str) -> dict[str, str]:

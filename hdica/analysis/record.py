@@ -17,21 +17,6 @@ if TYPE_CHECKING:
     from hdica.show.finding import Finding
 
 
-def lazy(package: str, name: str) -> Callable[..., Any]:
-    """A function ``"module:function"`` of a package, imported when it is first called.
-
-    The package of a record is the ``__name__`` of the module in which it stands.
-    """
-    module, _, function = name.partition(":")
-
-    def call(*given: Any) -> Any:
-        home = import_module(f"{package}.{module}")
-        return getattr(home, function)(*given)
-
-    call.__name__ = call.__qualname__ = function
-    return call
-
-
 @dataclass(frozen=True)
 class Section:
     """Panels of a report, ``draw(data) -> [Panel, ...]``, under a heading of their own.
@@ -98,3 +83,64 @@ class Analysis:
     def heading(self) -> str:
         """What its notes are about."""
         return self.answer.topic or next((one.heading for one in self.sections), self.name)
+
+
+def lazy(home: str, name: str) -> Callable[..., Any]:
+    """A function of a module, or with ``name`` = "module:function" of one beside it, imported late.
+
+    The module is below the package ``home``, which a record knows as its ``__name__``.
+    """
+    module, _, function = name.rpartition(":")
+
+    def call(*given: Any) -> Any:
+        return getattr(import_module(f"{home}.{module}"), function)(*given)
+
+    call.__name__ = call.__qualname__ = function
+    return call
+
+
+def question(
+    package: str,
+    name: str,
+    settings: type[Settings] | None,
+    heading: str,
+    rank: float | None,
+    answer: float = 100,
+    *,
+    module: str = "",
+    lead: str = "",
+    panels: str = "panels",
+    findings: str = "findings",
+    notes: str = "",
+    films: str = "",
+) -> Analysis:
+    """The record of an analysis of which every function stands in a module of its folder.
+
+    Parameters
+    ----------
+    package
+        The folder: the ``__name__`` of the module in which the record stands.
+    name, settings
+        As of :class:`Analysis`; a function of the module has this name and computes it.
+    heading, rank
+        Of the section of the report; None for an analysis that draws nothing.
+    answer
+        Rank of the findings.
+    module
+        The module; by default of the same name.
+    lead
+        How the names of the other functions begin where several analyses share the module.
+    panels, findings, notes, films
+        Their names, "module:function" in another module; empty if there is none.
+    """
+
+    def function(given: str) -> Callable[..., Any] | None:
+        own = given if ":" in given else f"{module or name}:{lead}{given}"
+        return lazy(package, own) if given else None
+
+    compute, says = lazy(package, f"{module or name}:{name}"), (function(findings), function(notes))
+    if rank is None:
+        return Analysis(name, compute, settings, answer=Answer(answer, *says, heading))
+    draw = lazy(package, panels if ":" in panels else f"{module or name}:{lead}{panels}")
+    shown = Section(name, heading, draw, rank, function(films))
+    return Analysis(name, compute, settings, (shown,), Answer(answer, *says))

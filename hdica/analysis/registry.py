@@ -34,7 +34,7 @@ GROUP = "hdica.analyses"
 _ANALYSES: dict[str, Analysis] = {}
 
 
-def register(analysis: Any) -> Analysis:
+def register(analysis: object) -> Analysis:
     """Make an analysis known by the name in its record, and return it."""
     if not isinstance(analysis, Analysis):
         kind = type(analysis).__name__
@@ -81,7 +81,7 @@ def settings_classes() -> dict[str, type[Settings]]:
 class Analyses(Settings):
     """What the report of a study shows."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # The class is made anew in each process, of the analyses that are registered there.
         return _read, (self.model_dump(),)
 
@@ -113,7 +113,7 @@ def no_analyses() -> Analyses:
     return analyses_model()()
 
 
-def check_read(written: Mapping[str, Any]) -> None:
+def check_read(written: Mapping[str, object]) -> None:
     """Refuse settings that are none of the analyses at hand; others are not looked at.
 
     A store is read by who needs no system, so that none is loaded for it.
@@ -133,7 +133,9 @@ class Registered:
     """
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         """Read it by the model of the moment; mistakes keep their places."""
         return core_schema.no_info_plain_validator_function(_read)
 
@@ -145,7 +147,7 @@ class Registered:
         return handler(analyses_model().__pydantic_core_schema__)
 
 
-def _read(given: Any) -> Analyses:
+def _read(given: object) -> Analyses:
     return given if isinstance(given, Analyses) else analyses_model().model_validate(given)
 
 
@@ -164,7 +166,7 @@ def _row(name: str, settings: type[Settings]) -> str:
     keys = "; ".join(
         f"`{key}`: {_text(field, needs.get(key))}" for key, field in settings.model_fields.items()
     )
-    saved = {saved_for(need.over) for need in needs.values()} - {""}
+    saved = {saved_for(need.dims) for need in needs.values()} - {""}
     more = " and ".join(f"`save.{key}`" for key in sorted(saved))
     keys += f"; needs {more}" if more else ""
     cells = (f"`{name}`", (settings.__doc__ or "").rstrip("."), keys)

@@ -16,16 +16,11 @@ from hdica.systems.space import check_keys
 from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]
-
-TIME, FIXED_POINT, BY_TRANSITION = ("time",), ("fixed_point",), ("transition",)
-BRANCH_POINT: Dims = ("branch_point",)
-ALONE: Dims = ()
-BY_X, BY_EDGE = ("snapshot", "feature", "x"), ("snapshot", "feature", "edge")
-BY_STATE = ("fixed_point", "feature", "x")
-BY_THRESHOLD = ("snapshot", "threshold")
+Suiting = Mapping[str, object] | None
+"""Settings, as plain data, that suit a store, or None where the analysis does not."""
 
 
-def names(given: Any) -> Any:
+def names(given: object) -> Any:
     """One name as a tuple; what is none yet as it is."""
     return () if given is None else (given,) if isinstance(given, str) else given
 
@@ -46,8 +41,9 @@ class Needs:
         Output that it must have: its name, what gives the name from the settings, or None if any
         will do.
     over
-        Dimensions that this output may have beyond the grid, ``n`` and ``seed``. An order
-        parameter may have its own too.
+        Dimensions that this output may have beyond the grid, ``n`` and ``seed``, with blanks
+        between them: "time", "snapshot feature x", "" for none, or a tuple of such alternatives.
+        An order parameter may have its own too.
     entries
         Whether the output may in addition have dimensions of entries of matrices.
     first
@@ -58,10 +54,15 @@ class Needs:
 
     stochastic: bool | None
     output: str | Callable[[Any], str] | None = None
-    over: tuple[Dims, ...] = ()
+    over: str | tuple[str, ...] = ()
     entries: bool = False
     first: bool = False
     n: bool | None = None
+
+    @property
+    def dims(self) -> tuple[Dims, ...]:
+        """The alternatives of ``over``; none if any dimensions will do."""
+        return tuple(tuple(one.split()) for one in names(self.over))
 
 
 def looked_at(settings: Any) -> str:
@@ -134,12 +135,12 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    suits: ClassVar[Callable[[Any], Mapping[str, Any] | None]] = lambda tree: None
-    """Settings, as plain data, that suit a store whose study asks for no analysis, if any do."""
+    suits: ClassVar[Callable[[Any], Suiting]] = lambda tree: None
+    """What suits a store whose study asks for no analysis."""
 
     @model_validator(mode="before")
     @classmethod
-    def _keys(cls, given: Any) -> Any:
+    def _keys(cls, given: object) -> object:
         return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
 
     def swept(self) -> Iterator[tuple[str, str]]:
@@ -171,7 +172,7 @@ class Settings(BaseModel):
 
         What the methods of the study have is looked at in the order given.
         """
-        update: dict[str, Any] = {}
+        update: dict[str, str] = {}
         for named in self.named(system):
             if not named.method:
                 fit = (name for name, gives in given.items() if named.accepts(gives))
@@ -190,7 +191,7 @@ class Settings(BaseModel):
         ]
         known = [given[method].outputs for method in methods if method in given]
         for p in _parameters(system):
-            dims = [(*axis, *p.dims) for axis in (TIME, FIXED_POINT)]
+            dims = [(axis, *p.dims) for axis in ("time", "fixed_point")]
             if any(outputs.get(p.name) in dims for outputs in known):
                 return p.name
         return next((p.name for p in _parameters(system)), "")
@@ -198,7 +199,7 @@ class Settings(BaseModel):
 
 def _named(key: str, method: str, needs: Needs, output: str, system: System | None) -> Named:
     own = [p.dims for p in _parameters(system) if p.name == output]
-    allowed = [(*axis, *more) for axis in needs.over for more in ((), *own)]
+    allowed = [(*axis, *more) for axis in needs.dims for more in ((), *own)]
     entries = system.entries if system is not None and needs.entries else frozenset()
     dims = tuple(dict.fromkeys(allowed))
     return Named(key, method, needs.stochastic, output, dims, entries, needs.n)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.points import means
-from hdica.analysis.points.space import DENSITY, Point, Quantity, beside, quantities
+from hdica.analysis import points
+from hdica.analysis.points import DENSITY, Point, Quantity, beside, quantities
 from hdica.errors import HdicaError
 from hdica.explore.feed import Feed, Snapshot
 from hdica.report.explored import Numbers, Table, catalogue, embedded, kinds, written
@@ -52,7 +52,7 @@ class Maps:
         key = (now.number, shown.method, shown.variable, up, across, fixed)
         data = self.read.pop(key, None)
         if data is None:
-            data = means.mean_over(now.tree, shown, point, up, across, whole=whole)
+            data = points.mean_over(now.tree, shown, point, up, across, whole=whole)
         self.read[key] = data
         self._bound(now)
         mean = data["mean"].to_numpy()
@@ -72,7 +72,7 @@ class Maps:
 
 def _fits(shown: Quantity, up: str, across: str) -> bool:
     """Whether a map of all times is small enough to be kept."""
-    cells = [-(-a.size // means.every_nth(a.size)) for a in shown.swept if a.name in (up, across)]
+    cells = [-(-a.size // points.every_nth(a.size)) for a in shown.swept if a.name in (up, across)]
     times = shown.along.size if shown.along else 1
     return math.prod(cells) * times <= MAP_NUMBERS
 
@@ -155,7 +155,7 @@ class Answers:
             for one in wanted:
                 shown, sides = _asked(self._quantities(now), one)
                 if one["runs"]:
-                    mean = means.runs(now.tree, shown, one["point"])
+                    mean = points.runs(now.tree, shown, one["point"])
                     slices.append({"mean": numbers.put(mean), "error": None, "counts": {}})
                 else:
                     slices.append(self._slice(now, shown, one["point"], sides, numbers))
@@ -167,21 +167,21 @@ class Answers:
         swept = [name for name in sides if name in (a.name for a in shown.swept)]
         out: dict[str, Any] = {"why": ""}
         if shown.variable == DENSITY.name and DENSITY.dims[-1] in sides:
-            data = means.density(now.tree, shown, point, *sides[:-1])
+            data = points.density(now.tree, shown, point, *sides[:-1])
         elif len(swept) == 2:
             data, out["ends"] = self.maps.at(now, shown, point, *swept)
         else:
             # The mean of a density over bins needs them all.
             dense = shown.variable == DENSITY.name
-            data = means.mean_over(now.tree, shown, point, *swept, whole=dense or sides != swept)
+            data = points.mean_over(now.tree, shown, point, *swept, whole=dense or sides != swept)
             data = data.isel({DENSITY.dims[-1]: point[DENSITY.dims[-1]]} if dense else {})
         out |= {name: numbers.put(data[name].to_numpy()) for name in ("mean", "error")}
         counts = {k: data[k].to_numpy() for k in STATUS_NAMES if k in data and data[k].any()}
         missing = counts.keys() - {"done"}
         out["counts"] = {k: numbers.put(v) for k, v in counts.items()} if missing else {}
         if missing - {"pending"} and not swept:
-            out["why"] = means.reason(now.tree, shown, point)
-        every = [means.every_nth(shown.axis(k).size) if k in swept else 1 for k in sides]
+            out["why"] = points.reason(now.tree, shown, point)
+        every = [points.every_nth(shown.axis(k).size) if k in swept else 1 for k in sides]
         return out | {"every": every}
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hdica.process.after_import import after_import
 
 if TYPE_CHECKING:
+    import xarray as xr
+
+    from hdica.plots.accessor import Hdica, HdicaTree
     from hdica.plots.canvas import style as style
 
 __all__ = ["style"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # Matplotlib is imported by who draws, not by who imports this.
     if name == "style":
         from hdica.plots.canvas import style
@@ -29,11 +32,18 @@ def register() -> None:
 def _register() -> None:
     import xarray as xr
 
-    from hdica.plots.accessor import Hdica, HdicaTree
+    if "hdica" not in vars(xr.Dataset):
+        xr.register_dataset_accessor("hdica")(_of_dataset)
+        xr.register_datatree_accessor("hdica")(_of_tree)
 
-    for kind, accessor, add in (
-        (xr.Dataset, Hdica, xr.register_dataset_accessor),
-        (xr.DataTree, HdicaTree, xr.register_datatree_accessor),
-    ):
-        if "hdica" not in vars(kind):
-            add("hdica")(accessor)
+
+def _of_dataset(data: xr.Dataset) -> Hdica:
+    from hdica.plots.accessor import Hdica
+
+    return Hdica(data)
+
+
+def _of_tree(tree: xr.DataTree) -> HdicaTree:
+    from hdica.plots.accessor import HdicaTree
+
+    return HdicaTree(tree)

@@ -5,15 +5,25 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+import xarray as xr
+
+from hdica.analysis.aggregate import analysed, frame
+from hdica.analysis.convergence.compute import DISTANCE, distance, limits_of
+from hdica.analysis.ensemble.passages import bands, crossings
+from hdica.analysis.laws.densities import over_bins
+from hdica.analysis.registry import analyses
+from hdica.errors import HdicaError, suggestion
+from hdica.plots.figures import Plots, film_of
+from hdica.plots.result import matching, means, read
+from hdica.show.panel import Panel
+from hdica.show.terms import speaking_of
+from hdica.systems.method import HISTOGRAM
+
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
     from matplotlib.axes import Axes
 
-    from hdica.plots.figures import Plots
-    from hdica.plots.result import Result
     from hdica.report.animated import Animation
-    from hdica.show.panel import Panel
 
 __all__ = ["Hdica", "HdicaTree"]
 
@@ -23,17 +33,11 @@ class Hdica:
 
     ``mean``, ``distance``, ``bands``, ``histogram`` and ``crossings`` give data; ``plot`` draws,
     ``animate`` draws over time. A run that diverged, failed or is not computed counts nowhere,
-    with none of its times.
+    with none of its times. A ``variable`` is by default the first order parameter.
     """
 
     def __init__(self, data: xr.Dataset) -> None:
-        self._data = data
-
-    @property
-    def _result(self) -> Result:
-        from hdica.plots.result import read
-
-        return read(self._data)
+        self._data, self._result = data, read(data)
 
     def __repr__(self) -> str:
         figures = ", ".join(self.plot.kinds) or "none"
@@ -43,12 +47,7 @@ class Hdica:
         return ["animate", "bands", "crossings", "distance", "histogram", "mean", "plot"]
 
     def mean(self, variable: str | None = None) -> xr.Dataset:
-        """Means over seeds with their errors.
-
-        Parameters
-        ----------
-        variable
-            One of the variables; by default every number that has seeds.
+        """Means over seeds with their errors, by default of every number that has seeds.
 
         Returns
         -------
@@ -61,8 +60,6 @@ class Hdica:
         HdicaError
             If nothing has seeds, or a mean would mislead: times of runs that ended before.
         """
-        from hdica.plots.result import means
-
         return means(self._result, variable)
 
     def distance(self, limit: xr.Dataset, variable: str | None = None) -> xr.Dataset:
@@ -72,8 +69,6 @@ class Hdica:
         ----------
         limit
             What :func:`hdica.limit` gives at the times and parameters of the runs.
-        variable
-            By default the first order parameter.
 
         Returns
         -------
@@ -89,42 +84,28 @@ class Hdica:
         HdicaError
             If the limit is not there at every time or parameter of the runs.
         """
-        from hdica.analysis.convergence.compute import DISTANCE, distance, limits_of
-        from hdica.plots.result import matching
-
-        result, theory = self._result, matching(limit, "limit")
+        name, theory = self._result.variable(variable), matching(limit, "limit")
         assert theory is not None
-        name = result.variable(variable)
-        limits = limits_of(theory.data, theory.variable(name))
-        out = distance(result.values(name, "seed", "time"), limits)
+        curves = limits_of(theory.data, theory.variable(name))
+        out = distance(self._result.values(name, "seed", "time"), curves)
         for key, text in DISTANCE.items():
             out[key].attrs = {"long_name": text.format(v=name)}
-        return out.assign_attrs(result.about, variable=name)
+        return out.assign_attrs(self._result.about, variable=name)
 
     def histogram(self) -> xr.DataArray:
         """The density of the entries as its mean over the bin around each ``x``.
 
         ``density`` of runs is that already, ``density`` of a limit is its value at ``x``: to
-        compare them, take this of both.
-
-        Returns
-        -------
-        xarray.DataArray
-            As ``density``; NaN where a run diverged or is not computed.
+        compare them, take this of both. NaN where a run diverged or is not computed.
 
         Raises
         ------
         HdicaError
             If the result keeps no densities.
         """
-        from hdica.analysis.laws.densities import over_bins
-        from hdica.errors import HdicaError
-        from hdica.systems.method import HISTOGRAM
-
         result = self._result
         if not result.has_densities and "cdf" not in result.data:
-            held = result.held
-            raise HdicaError(f"histogram: this result has no densities (it holds {held})")
+            raise HdicaError(f"histogram: this result has no densities ({result.content})")
         density = over_bins(result.data).reset_coords(drop=True).rename("density")
         units = result.data["density"].attrs.get("units", "1")
         return density.assign_attrs(long_name=HISTOGRAM.long_name, units=units)
@@ -142,8 +123,6 @@ class Hdica:
             ``"runs"``: median, and quantiles between which this share of the runs lies: of fewer
             than 2/(1 - level) runs their range;
             ``"mean"``: mean, and its interval of this level by Student's t.
-        variable
-            By default the first order parameter.
 
         Returns
         -------
@@ -155,17 +134,15 @@ class Hdica:
         HdicaError
             If the variable has no seeds, or an argument is not allowed.
         """
-        from hdica.analysis.ensemble.passages import bands
-
-        result = self._result
-        name = result.variable(variable)
-        out = bands(result.values(name, "seed"), level, of)
+        name = self._result.variable(variable)
+        out = bands(self._result.values(name, "seed"), level, of)
         about = (
             f"median and the central {level:g} of {name} over runs"
             if of == "runs"
             else f"mean of {name} with its {level:g} interval by Student's t"
         )
-        return out.assign_attrs(result.about, variable=name, level=level, of=of, long_name=about)
+        attrs = {"variable": name, "level": level, "of": of, "long_name": about}
+        return out.assign_attrs(self._result.about, **attrs)
 
     def crossings(
         self, variable: str | None, level: float, *, rising: bool | None = None
@@ -179,8 +156,6 @@ class Hdica:
         ----------
         variable
             Its name; None for the first order parameter.
-        level
-            The level.
         rising
             Whether curves rise to it or fall to it; None: rise if most of them begin below.
 
@@ -197,20 +172,15 @@ class Hdica:
         HdicaError
             If the variable has no time.
         """
-        from hdica.analysis.ensemble.passages import crossings
-
-        result = self._result
-        name = result.variable(variable)
-        out = crossings(result.values(name, "time"), float(level), rising)
-        text = f"time at which {name} {out['passage'].attrs['long_name']}"
-        out["passage"].attrs["long_name"] = text
-        return out.assign_attrs(result.about, variable=name)
+        name = self._result.variable(variable)
+        out = crossings(self._result.values(name, "time"), float(level), rising)
+        attrs = out["passage"].attrs
+        attrs["long_name"] = f"time at which {name} {attrs['long_name']}"
+        return out.assign_attrs(self._result.about, variable=name)
 
     @property
     def plot(self) -> Plots:
         """Figures: call it for the one that suits, or name one."""
-        from hdica.plots.figures import Plots
-
         return Plots(self._data)
 
     def animate(
@@ -231,7 +201,7 @@ class Hdica:
             Axes to draw on (by default those of a new figure), and whether they get a legend.
         point
             Values of parameters, as ``tau=0.05``, where there are several; of several n the
-            largest unless it is given.
+            largest unless it is chosen.
 
         Returns
         -------
@@ -245,13 +215,9 @@ class Hdica:
             If there are no densities at two snapshots, or several points are left.
         """
         from hdica.plots.canvas import animated_on
-        from hdica.plots.figures import film_of
-        from hdica.plots.result import matching
-        from hdica.show.terms import speaking_of
 
-        result = self._result
-        with speaking_of(result.system):
-            film = film_of(result, matching(limit, "limit"), point)
+        with speaking_of(self._result.system):
+            film = film_of(self._result, matching(limit, "limit"), point)
         return animated_on(film, ax, legend)
 
 
@@ -280,8 +246,6 @@ class HdicaTree:
 
     def dataset(self, method: str) -> xr.Dataset:
         """Everything that a method left, with the system in its attributes."""
-        from hdica.errors import HdicaError, suggestion
-
         if method not in self.methods:
             near = suggestion(method, self.methods, what="there")
             raise HdicaError(f"method = {method!r} is not there ({near})")
@@ -296,8 +260,6 @@ class HdicaTree:
 
     def mean(self) -> xr.DataTree:
         """Means over seeds with their errors, of every method that has seeds: see ``ds.hdica``."""
-        import xarray as xr
-
         seeded = [name for name in self.methods if "seed" in self._tree[name].dims]
         return xr.DataTree.from_dict({name: self[name].mean() for name in seeded})
 
@@ -317,31 +279,19 @@ class HdicaTree:
             for what is not judged) and ``evidence``; then a column for each coordinate of the
             places, such as ``tau``, ``n`` and ``t``.
         """
-        from hdica.analysis.findings import frame
-
         return frame(self._aggregate)
 
     @cached_property
     def _aggregate(self) -> xr.DataTree:
-        from hdica.analysis.aggregate import analysed
-
         return analysed(self._tree)
 
     @cached_property
     def _panels(self) -> dict[str, Panel]:
-        from hdica.analysis.registry import analyses
-        from hdica.show.terms import speaking_of
-
+        data = {k: node.to_dataset() for k, node in self._aggregate.children.items()}
+        sections = [(s, k) for k in data if k in analyses() for s in analyses()[k].sections]
         with speaking_of(str(self._tree.attrs.get("system", ""))):
-            aggregate = self._aggregate
-            sections = [
-                (section, aggregate[one.name].to_dataset())
-                for one in analyses().values()
-                if one.name in aggregate
-                for section in one.sections
-            ]
             ordered = sorted(sections, key=lambda pair: pair[0].rank)
-            panels = [panel for section, data in ordered for panel in section.draw(data)]
+            panels = [panel for section, k in ordered for panel in section.draw(data[k])]
         return {one.key: one for one in panels if not one.in_space}
 
     @property
@@ -352,29 +302,22 @@ class HdicaTree:
     def plot(
         self, figure: str | None = None, *, ax: Axes | None = None, legend: bool = True
     ) -> Axes:
-        """Draw a figure of the report.
+        """Draw a figure of the report: one of :attr:`figures`, or the first.
 
-        Parameters
-        ----------
-        figure
-            One of :attr:`figures`; by default the first, which answers the study's question.
-        ax, legend
-            Axes to draw on (by default those of a new figure), and whether they get a legend.
+        Drawn on ``ax``, by default axes of a new figure, which may get a ``legend``.
 
         Raises
         ------
         HdicaError
             If there is no such figure.
         """
-        from hdica.errors import HdicaError, suggestion
         from hdica.plots.canvas import drawn
 
-        known: dict[str, Any] = self._panels
-        name = next(iter(known), None) if figure is None else figure
-        if name is None or name not in known:
-            near = suggestion(figure, known, what="there")
+        name = next(iter(self._panels), None) if figure is None else figure
+        if name not in self._panels:
+            near = suggestion(figure, self._panels, what="there")
             raise HdicaError(f"figure = {figure!r} is not there ({near})")
-        return drawn(known[name], ax, legend)
+        return drawn(self._panels[name], ax, legend)
 
     def animate(
         self,
@@ -387,31 +330,19 @@ class HdicaTree:
     ) -> Animation:
         """Densities over time, of a simulation and a limit that the study has: see ``ds.hdica``.
 
-        Parameters
-        ----------
-        simulation, limit
-            Names of methods; by default the first with histograms and the first with densities.
-        ax, legend
-            Axes to draw on (by default those of a new figure), and whether they get a legend.
-        point
-            Values of swept parameters, as ``tau=0.05``, and ``n``.
+        By default these are the first method with histograms and the first with densities.
 
         Raises
         ------
         HdicaError
             If there are no densities at two snapshots, or several points are left.
         """
-        from hdica.errors import HdicaError
-
-        dense = [name for name in self.methods if "density" in self._tree[name]]
-        able = [name for name in dense if "snapshot" in self._tree[name]["density"].dims]
-        runs = [name for name in able if "seed" in self._tree[name].dims]
-        curves = [name for name in able if name not in runs]
-        chosen = [
-            named or next(iter(known), "") for named, known in ((simulation, runs), (limit, curves))
-        ]
-        given = [self.dataset(name) for name in chosen if name]
+        dense = [name for name in self.methods if read(self.dataset(name)).has_densities]
+        runs = [name for name in dense if "seed" in self._tree[name].dims]
+        curves = [name for name in dense if name not in runs]
+        names = [simulation or next(iter(runs), ""), limit or next(iter(curves), "")]
+        given = [self.dataset(name) for name in names if name]
         if not given:
-            known = ", ".join(self.methods) or "none"
-            raise HdicaError(f"animate: no method keeps densities (there: {known})")
-        return given[0].hdica.animate(*given[1:], ax=ax, legend=legend, **point)
+            there = ", ".join(self.methods) or "none"
+            raise HdicaError(f"animate: no method keeps densities (there: {there})")
+        return Hdica(given[0]).animate(*given[1:], ax=ax, legend=legend, **point)

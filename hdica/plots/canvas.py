@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from cycler import cycler
@@ -14,7 +14,7 @@ from matplotlib.transforms import ScaledTranslation
 from hdica.errors import HdicaError, suggestion
 from hdica.report.animated import Animation, animated
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, above, columns, draw_on, legend_below
-from hdica.show.panel import Film, Heat, Line, Panel, Points
+from hdica.show.panel import Film, Heat, Item, Line, Panel, Points
 from hdica.show.words import OKABE_ITO
 
 if TYPE_CHECKING:
@@ -22,24 +22,27 @@ if TYPE_CHECKING:
 
 WIDTHS = {"column": WIDTH, "page": 7.0}
 """Inches: a column of a two-column journal, and its page."""
-
 BELOW = 29.0
 """Points between axes and legend: tick labels and the label of the axis."""
-
 MARK: Literal["svg.hashsalt"] = "svg.hashsalt"
 """A setting that only this style makes, by which it is known to be on."""
+OWN = {
+    "figure.constrained_layout.use": True,
+    "axes.prop_cycle": cycler(color=OKABE_ITO),
+    "savefig.dpi": 300,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.4,
+}
+"""Settings beyond those of the figures of reports."""
 
 
 def style(width: str | float = "column", height: float = HEIGHT) -> AbstractContextManager[None]:
     """A context in which figures are as a journal prints them.
 
     Fonts of 8 points and less, Okabe and Ito's colours, text that stays text in a PDF, 300 dots
-    an inch, and room for labels (constrained layout).
-
-    These settings take the place of the reader's own. All others stay as the reader's matplotlibrc
-    or ``matplotlib.rcParams`` say, such as ``text.usetex``, which needs LaTeX, grids, colours of
-    backgrounds, and how files are saved; ``matplotlib.rcdefaults()`` before it drops them. Figures
-    of reports depend on none.
+    an inch, and room for labels (constrained layout). Settings of the reader's matplotlibrc or
+    ``matplotlib.rcParams`` that these do not replace stay, such as ``text.usetex``, which needs
+    LaTeX; ``matplotlib.rcdefaults()`` before it drops them. Figures of reports depend on none.
 
     Parameters
     ----------
@@ -60,29 +63,26 @@ def style(width: str | float = "column", height: float = HEIGHT) -> AbstractCont
     inches = WIDTHS[width] if isinstance(width, str) else float(width)
     if not (inches > 0 and height > 0):
         raise HdicaError(f"width = {width}, height = {height} is not allowed (inches above 0)")
-    more = {
-        "figure.figsize": (inches, height),
-        "figure.constrained_layout.use": True,
-        "axes.prop_cycle": cycler(color=OKABE_ITO),
-        "savefig.dpi": 300,
-        "lines.linewidth": 1.1,
-        "lines.markersize": 3.4,
-    }
-    return cast("AbstractContextManager[None]", rc_context(cast(Any, {**STYLE, **more})))
+    return rc_context({**STYLE, **OWN, "figure.figsize": (inches, height)})  # type: ignore[dict-item]
+
+
+def _own_or_style() -> AbstractContextManager[None]:
+    """The style that the reader has on, if it is this one, or else the column's."""
+    return nullcontext() if rcParams[MARK] == STYLE[MARK] else style()
 
 
 def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
-    """A panel on the given axes, or on those of a new figure of one column.
+    """A panel on axes, or on those of a new figure of one column.
 
     The legend is below the axes, where it covers nothing. On a reader's own axes nothing but what
     belongs to them is touched; where their figure makes no room the legend lies in them.
     """
-    if not any(_something(item) for item in panel.items):
+    if not any(map(_visible, panel.items)):
         raise HdicaError(f"{panel.key}: there is nothing to draw (no number is known)")
     if ax is not None:
         draw_on(ax, panel)
         if legend:
-            legend_on(ax)
+            _legend_on(ax)
         return ax
     import matplotlib.pyplot as plt
 
@@ -97,24 +97,19 @@ def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
 
 
 def animated_on(film: Film, ax: Axes | None, legend: bool = True) -> Animation:
-    """A film on the given axes, or on those of a new figure of one column."""
+    """A film on axes, or on those of a new figure of one column."""
     if ax is not None:
-        made = Animation(film, ax)
+        animation = Animation(film, ax)
         if legend:
-            legend_on(ax)
-        return made
+            _legend_on(ax)
+        return animation
     import matplotlib.pyplot as plt
 
     with _own_or_style():
         return animated(film, plt.figure(layout="constrained"), legend)
 
 
-def _own_or_style() -> AbstractContextManager[None]:
-    """The style that the reader has on, if it is this one, or else the column's."""
-    return nullcontext() if rcParams[MARK] == STYLE[MARK] else style()
-
-
-def legend_on(ax: Axes) -> None:
+def _legend_on(ax: Axes) -> None:
     """Below the axes where the figure makes room for it, else somewhere in them."""
     handles, labels = ax.get_legend_handles_labels()
     if len(labels) < 2:
@@ -131,8 +126,7 @@ def legend_on(ax: Axes) -> None:
     )  # fmt: skip
 
 
-def _something(item: Any) -> bool:
+def _visible(item: Item) -> bool:
     """Whether an item shows any number."""
-    if isinstance(item, Heat):
-        return bool(np.isfinite(item.z).any())
-    return isinstance(item, Line | Points) and bool(np.isfinite(item.y).any())
+    values = item.z if isinstance(item, Heat) else getattr(item, "y", np.nan)
+    return isinstance(item, Heat | Line | Points) and bool(np.isfinite(values).any())

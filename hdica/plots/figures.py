@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypedDict, Unpack, cast
 
 import numpy as np
 import xarray as xr
@@ -22,8 +22,8 @@ from hdica.analysis.reading import at_end
 from hdica.analysis.registry import at_hand
 from hdica.analysis.steady.transition import OF, OVERLAP
 from hdica.errors import HdicaError, suggestion
-from hdica.plots.result import Result, at, matching, read, tree_of
-from hdica.show.choose import MOST, evenly, spread
+from hdica.plots.result import Result, at, check, matching, read
+from hdica.show.choose import MOST, Point, evenly, spread
 from hdica.show.marks import map_of, wide_range
 from hdica.show.panel import FRAMES, Film, Panel, film
 from hdica.show.terms import entries, speaking_of, starts
@@ -48,6 +48,13 @@ KINDS: dict[str, Callable[[Result], bool]] = {}
 """Whether a result has what a figure shows, by the name of its method, in the order of trying."""
 
 
+class Look(TypedDict, total=False):
+    """What every figure takes: axes to draw on, and whether they get a legend (default: yes)."""
+
+    ax: Axes | None
+    legend: bool
+
+
 def figure(
     suits: Callable[[Result], bool],
 ) -> Callable[[Callable[Concatenate[Plots, P], Panel]], Callable[Concatenate[Plots, P], Axes]]:
@@ -66,16 +73,25 @@ def figure(
             if name not in plots.kinds:
                 able = ", ".join(plots.kinds) or "none"
                 raise HdicaError(f"plot.{name}: this result has nothing of it (it has: {able})")
-            ax: Any = options.pop("ax", None)
-            legend: Any = options.pop("legend", True)
+            look = cast(Look, {key: options.pop(key) for key in ("ax", "legend") if key in options})
             with speaking_of(plots.result.system):
                 shown = panel(plots, *args, **options)
-            return drawn(shown, ax, legend)
+            return drawn(shown, look.get("ax"), look.get("legend", True))
 
-        draw.__signature__ = signature(panel).replace(return_annotation="Axes")  # type: ignore[attr-defined]
+        own = signature(panel)
+        parameters = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        for key, default in (("ax", None), ("legend", True)):
+            parameters.append(Parameter(key, Parameter.KEYWORD_ONLY, default=default))
+        whole = own.replace(parameters=parameters, return_annotation="Axes")
+        draw.__signature__ = whole  # type: ignore[attr-defined]
         return draw
 
     return drawing
+
+
+def in_time(result: Result) -> bool:
+    """Whether the first order parameter of a result is over time."""
+    return bool(result.overlap) and "time" in result.data[result.overlap].dims
 
 
 class Plots:
@@ -85,7 +101,8 @@ class Plots:
     densities, potentials, a phase diagram of two swept parameters, curves in time, or last values
     over a parameter. Each is the panel of the analysis of the report that asks the same. Every
     figure takes ``ax``, the axes to draw on (by default those of a new figure of one column, in
-    :func:`hdica.plots.style`), and ``legend``, and returns the axes.
+    :func:`hdica.plots.style`), and ``legend``, and returns the axes. A ``variable`` is by default
+    the first order parameter, a parameter on an axis the first that was swept.
     """
 
     def __init__(self, data: xr.Dataset) -> None:
@@ -102,21 +119,25 @@ class Plots:
     def __dir__(self) -> list[str]:
         return ["kinds", *KINDS]
 
-    def __call__(self, *, ax: Axes | None = None, legend: bool = True, **options: Any) -> Axes:
+    def __call__(self, **options: object) -> Axes:
         """Draw the figure that suits, with the options of that figure."""
         name = next(iter(self.kinds), None)
         if name is None:
-            raise HdicaError(f"plot: no figure suits this result (it holds {self.result.held})")
+            raise HdicaError(f"plot: no figure suits this result ({self.result.content})")
         draw = getattr(self, name)
-        allowed = signature(draw).parameters.keys() - {"ax", "legend"}
+        allowed = signature(draw).parameters.keys()
         for key in options:
             if key not in allowed:
-                near = suggestion(key, sorted(allowed))
+                near = suggestion(key, sorted(allowed - {"ax", "legend"}))
                 raise HdicaError(f"plot: {key} is no option of {name} ({near})")
-        axes: Axes = draw(ax=ax, legend=legend, **options)
+        axes: Axes = draw(**options)
         return axes
 
-    @figure(lambda r: r.has("branch_point") or (r.has("fixed_point") and "stable" in r.data))
+    @figure(
+        lambda r: (
+            "branch_point" in r.data.dims or ("fixed_point" in r.data.dims and "stable" in r.data)
+        )
+    )
     def branches(
         self,
         x: str | None = None,
@@ -124,58 +145,44 @@ class Plots:
         critical: xr.Dataset | None = None,
         runs: xr.Dataset | None = None,
         variable: str | None = None,
-        ax: Axes | None = None,
-        legend: bool = True,
+        **look: Unpack[Look],
     ) -> Panel:
         """Steady states over a parameter: stable ones solid, unstable ones dashed.
 
-        Parameters
-        ----------
-        x
-            The parameter; by default the first that was swept.
-        critical
-            What :func:`hdica.critical` gives: branches then end where they do.
-        runs
-            What :func:`hdica.simulate` gives over the same parameter: where runs end.
-        variable
-            By default the first order parameter.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
+        With ``critical``, which :func:`hdica.critical` gives, branches end where they do;
+        ``runs``, of :func:`hdica.simulate` over the same parameter, are drawn where they end.
         """
-        result, curves = self.result, self.result.has("branch_point")
-        name, across = result.variable(variable), x or result.varies or result.axis()
+        result, curves = self.result, "branch_point" in self.result.data.dims
+        name, across = result.variable(variable), x or result.varies or result.axis
         if not across:
             problem = "states at one point are no branch"
             raise HdicaError(f'branches: {problem} (give over={{"...": [...]}})')
         groups = {"states": result.of_one(name)}
-        settings = {"x": across, "variable": name, "branches" if curves else "limits": "states"}
+        settings: Point = {"x": across, "variable": name}
+        settings["branches" if curves else "limits"] = "states"
         if (folds := matching(critical, "critical")) is not None:
             if not {name, "value"} <= set(folds.data):
                 raise HdicaError("critical: it has no critical values (hdica.critical gives them)")
-            groups["critical"] = folds.of_one(name)
-            settings["critical"] = "critical"
+            groups["critical"], settings["critical"] = folds.of_one(name), "critical"
         if (ends := matching(runs, "runs")) is not None:
-            groups[ends.method] = ends.of_one(name)
-            settings["simulation"] = ends.method
-        return first(panels("steady", groups, settings, True))
+            groups[ends.method], settings["simulation"] = ends.of_one(name), ends.method
+        return panel_from("steady", groups, settings, "", True)
 
-    @figure(lambda r: "value" in r.data and (r.has("transition") or bool(r.varies)))
-    def critical(
-        self, x: str | None = None, *, ax: Axes | None = None, legend: bool = True
-    ) -> Panel:
+    @figure(lambda r: "value" in r.data and ("transition" in r.data.dims or bool(r.varies)))
+    def critical(self, x: str | None = None, **look: Unpack[Look]) -> Panel:
         """Critical values over another parameter, a line for each kind."""
         result, data = self.result, self.result.data
-        across, overlap = x or result.axis(), result.overlap or OVERLAP
+        across, overlap = x or result.axis, result.overlap or OVERLAP
         if not across:
             raise HdicaError('critical: one value is no line (give over={"...": [...]})')
-        if not result.has("transition"):  # one that was followed
+        if "transition" not in data.dims:  # one that was followed
             code = TRANSITION_KINDS.index(data.attrs.get("kind", TRANSITION_KINDS[0]))
             data = data.expand_dims("transition", axis=-1)
             data = data.assign(kind=data["value"] * 0.0 + code)
         data = data if overlap in data else data.assign({overlap: data["value"] * np.nan})
         data["value"].attrs["long_name"] = OF + result.varies
         groups = {"critical": replace(result, data=data)}
-        return first(panels("transition", groups, {"x": across, "critical": "critical"}))
+        return panel_from("transition", groups, {"x": across, "critical": "critical"})
 
     @figure(lambda r: r.has_times or {MEANS["first"], "survival"} <= set(r.data))
     def escapes(
@@ -185,28 +192,17 @@ class Plots:
         x: str | None = None,
         event: Literal["first", "last"] = "first",
         show: Literal["auto", "mean", "survival"] = "auto",
-        ax: Axes | None = None,
-        legend: bool = True,
+        **look: Unpack[Look],
     ) -> Panel:
         """Mean escape time over a parameter, or without one the share that has not escaped.
 
-        Parameters
-        ----------
-        limit
-            Theory: what ``escape_time`` gives.
-        x
-            The parameter; by default the first that was swept.
-        event
-            The escape of the first entry or of the last.
-        show
-            ``"mean"``, ``"survival"``, or what suits.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
+        ``limit`` is theory, which ``escape_time`` gives, ``event`` the escape of the first entry or
+        of the last, and ``show`` one of both figures or what suits.
         """
         kinds = {"mean": "escape_mean", "survival": "escape_survival"}
         check("event", event, MEANS)
         check("show", show, ["auto", *kinds])
-        across, groups = x or self.result.axis() or ALONE, {}
+        across, groups = x or self.result.axis or ALONE, {}
         for one in filter(None, (self.result, matching(limit, "limit"))):
             data = one.of_one(event).data
             data = data.expand_dims({across: [0.0]}) if across == ALONE else data
@@ -215,8 +211,8 @@ class Plots:
         runs = [k for k, one in groups.items() if one.has_times]
         settings = {"x": across, "event": event, "simulation": runs}
         settings["limits"] = [k for k in groups if k not in runs]
-        wanted = kinds["survival" if across == ALONE else "mean"] if show == "auto" else kinds[show]
-        panel = first(panels("escape", groups, settings), wanted)
+        suiting = kinds["survival" if across == ALONE else "mean"]
+        panel = panel_from("escape", groups, settings, kinds.get(show, suiting))
         return replace(panel, key="escapes", title=EMPTY if across == ALONE else panel.title)
 
     @figure(lambda r: r.has_densities)
@@ -225,28 +221,18 @@ class Plots:
         limit: xr.Dataset | None = None,
         *,
         snapshot: float | None = None,
-        ax: Axes | None = None,
-        legend: bool = True,
+        **look: Unpack[Look],
     ) -> Panel:
         """Densities of the entries at one time: histograms, with two standard errors, and limit.
 
-        Parameters
-        ----------
-        limit
-            What :func:`hdica.limit` gives at the same snapshot.
-        snapshot
-            Time; the last by default.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
+        ``limit`` is what :func:`hdica.limit` gives at the same ``snapshot``, by default the last.
         """
         when = chosen_time(self.result.data, snapshot)
         data = of_groups(self.result, matching(limit, "limit"), [when])
         return densities_at(data.isel(snapshot=0), {"snapshot": when})
 
     @figure(lambda r: "potential" in r.data)
-    def potentials(
-        self, *, snapshot: float | None = None, ax: Axes | None = None, legend: bool = True
-    ) -> Panel:
+    def potentials(self, *, snapshot: float | None = None, **look: Unpack[Look]) -> Panel:
         """The effective potential at one time, the last by default; dots are minima."""
         result, data = self.result, self.result.data
         result.only("potential")
@@ -259,7 +245,7 @@ class Plots:
 
     @figure(
         lambda r: (
-            r.in_time
+            in_time(r)
             and sum(r.data.sizes[d] >= LEAST for d in r.numeric) > 1
             and not entries() & set(r.data[r.overlap].dims)
         )
@@ -276,8 +262,7 @@ class Plots:
         success: float = 0.5,
         variable: str | None = None,
         n: int | None = None,
-        ax: Axes | None = None,
-        legend: bool = True,
+        **look: Unpack[Look],
     ) -> Panel:
         """A map over two swept parameters at the last time.
 
@@ -294,17 +279,13 @@ class Plots:
             ``"decaying"``: share still above ``success`` that do not.
         success
             Size above which a run may count as one that learns.
-        variable
-            By default the first order parameter.
         n
             By default the largest of the result.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
         """
         check("show", show, MAPS)
         result = self.result
         if n is not None:
-            check("n", n, result.data["n"].values.tolist() if result.has("n") else [])
+            check("n", n, result.data["n"].values.tolist() if "n" in result.data.dims else [])
             result = result.at_point({"n": n})
         free = sorted((d for d in result.numeric if d not in (x, y)), key=lambda d: d in starts())
         across = x or next(iter(free), "")
@@ -315,20 +296,20 @@ class Plots:
         name = result.variable(variable)
         if "seed" not in result.data[name].dims:
             check("show", show, MAPS[:1])
-            label = size(name) + words(", ") + method_name(result.method)
+            label = size(name) + ", " + method_name(result.method)
             time = place({"snapshot": float(result.data["time"].values[-1])})
             end = abs(at_end(result.data, name)).transpose(up, across)
             return map_of(end, "phase", (time, label), "")
-        theory = matching(limit, "limit")
-        groups = {result.method: result} | ({} if theory is None else {theory.method: theory})
-        for key, one in (("states", states), ("critical", critical)):
-            if (other := matching(one, key, result.data, [across])) is not None:
+        settings: Point = {"simulation": result.method, "x": across, "y": up, "variable": name}
+        groups, settings["success"] = {result.method: result}, success
+        if (theory := matching(limit, "limit")) is not None:
+            groups[theory.method], settings["limit"] = theory, theory.method
+        for key, data in (("states", states), ("critical", critical)):
+            if (other := matching(data, key, result.data, [across])) is not None:
                 groups[key] = other
-        settings = {"simulation": result.method, "x": across, "y": up, "variable": name}
-        more = {"limit": None if theory is None else theory.method, "success": success}
-        return first(panels("phase", groups, settings | more), f"phase_{show}")
+        return panel_from("phase", groups, settings, f"phase_{show}")
 
-    @figure(lambda r: r.in_time)
+    @figure(in_time)
     def trajectories(
         self,
         limit: xr.Dataset | None = None,
@@ -337,8 +318,7 @@ class Plots:
         band: Literal["runs", "mean"] = "runs",
         level: float = 0.9,
         points: int = MOST,
-        ax: Axes | None = None,
-        legend: bool = True,
+        **look: Unpack[Look],
     ) -> Panel:
         """Curves in time with bands over seeds, and theory with the band that it predicts.
 
@@ -347,14 +327,10 @@ class Plots:
         limit
             What :func:`hdica.limit` gives; where it has ``<variable>_sd``, the predicted band of
             runs of that n, or of their mean, is drawn in grey.
-        variable
-            By default the first order parameter.
         band, level
             As of :meth:`Hdica.bands`.
         points
             At most so many grid points, chosen evenly.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
         """
         result = self.result
         name = result.variable(variable)
@@ -374,28 +350,18 @@ class Plots:
             limits.attrs["limit_method"] = theory.method
         return trajectories_of(data.assign_attrs(about), limits, points)
 
-    @figure(lambda r: bool(r.overlap and r.over(r.overlap)))
+    @figure(lambda r: bool(r.over(r.overlap)))
     def dependence(
         self,
         x: str | None = None,
         *,
         limit: xr.Dataset | None = None,
         variable: str | None = None,
-        ax: Axes | None = None,
-        legend: bool = True,
+        **look: Unpack[Look],
     ) -> Panel:
-        """Last values over a parameter or n: means over seeds with 95 % intervals.
+        """Last values over a parameter or ``"n"``: means over seeds with 95 % intervals.
 
-        Parameters
-        ----------
-        x
-            The parameter, or ``"n"``; by default the first that was swept.
-        limit
-            What :func:`hdica.limit` gives at the same values of the parameter.
-        variable
-            By default the first order parameter.
-        ax, legend
-            Axes to draw on, and whether they get a legend.
+        ``limit`` is what :func:`hdica.limit` gives at the same values of the parameter.
         """
         result, theory = self.result, matching(limit, "limit")
         name = result.variable(variable)
@@ -411,33 +377,39 @@ class Plots:
             groups["limit"], both = theory, (name, f"predicted_{name}")
             predicted = next((k for k in both if k in theory.data), name)
             settings |= {"theory": "limit", "predicted": predicted}
-        return first(panels("dependence", groups, {"simulation": result.method, **settings}))
+        return panel_from("dependence", groups, {"simulation": result.method, **settings})
 
 
-def computed(analysis: str, groups: Mapping[str, Result], settings: dict[str, Any]) -> xr.Dataset:
+def computed(analysis: str, groups: Mapping[str, Result], settings: Point) -> xr.Dataset:
     """What an analysis gives for results as the groups of a store."""
     record = at_hand()[analysis]
     assert record.settings is not None
-    data: xr.Dataset | None = record.compute(tree_of(groups), record.settings(**settings))
-    if data is None:
-        raise HdicaError(f"{analysis}: there is nothing to draw")
-    return data
-
-
-def panels(
-    analysis: str, groups: Mapping[str, Result], settings: dict[str, Any], *looks: Any
-) -> list[Panel]:
-    """The panels of an analysis of results."""
-    drawn: list[Panel] = (
-        at_hand()[analysis].sections[0].draw(computed(analysis, groups, settings), *looks)
+    name = next((one.system for one in groups.values() if one.system), "")
+    data = {"/": xr.Dataset(attrs={"system": name})} | {k: one.data for k, one in groups.items()}
+    out: xr.Dataset | None = record.compute(
+        xr.DataTree.from_dict(data), record.settings(**settings)
     )
-    return drawn
+    if out is None:
+        raise HdicaError(f"{analysis}: there is nothing to draw")
+    return out
 
 
-def film_of(result: Result, limit: Result | None, point: dict[str, Any]) -> Film:
+def panel_from(
+    analysis: str, groups: Mapping[str, Result], settings: Point, key: str = "", *look: bool
+) -> Panel:
+    """The first panel of an analysis of results whose key begins so."""
+    data = computed(analysis, groups, settings)
+    every: Iterable[Panel] = at_hand()[analysis].sections[0].draw(data, *look)
+    panel = next((one for one in every if one.key.startswith(key)), None)
+    if panel is None:
+        raise HdicaError(f"{key.replace('_', ' ')}: there is nothing to draw")
+    return panel
+
+
+def film_of(result: Result, limit: Result | None, point: Point) -> Film:
     """Densities over time at a point of the grid."""
     if not result.has_densities:
-        raise HdicaError(f"animate: this result has no densities (it holds {result.held})")
+        raise HdicaError(f"animate: this result has no densities ({result.content})")
     own = result.at_point(point).squeezed()
     if limit is not None:
         limit = limit.at_point({k: v for k, v in point.items() if k in limit.grid})
@@ -461,8 +433,8 @@ def of_groups(result: Result, limit: Result | None, times: list[float]) -> xr.Da
         if data.sizes["feature"] != own.sizes["feature"]:
             raise HdicaError("limit: its groups of entries are not those of the runs")
         groups["limit"] = replace(limit, data=data.assign_coords(feature=own["feature"]))
-    named = {"simulation": "own", "limit": "limit" if "limit" in groups else ""}
-    data = computed("densities", groups, named if runs else {"limit": "own"})
+    settings = {"simulation": "own", "limit": "limit" if "limit" in groups else ""}
+    data = computed("densities", groups, settings if runs else {"limit": "own"})
     curves = limit if runs and limit is not None else result
     return data.assign_attrs(limit_method=curves.method, simulation_method=result.method)
 
@@ -471,18 +443,3 @@ def chosen_time(data: xr.Dataset, wanted: float | None) -> float:
     """A snapshot of a result: the last, or the one that is asked for."""
     times = data if wanted is None else at(data, {"snapshot": wanted})
     return float(times["snapshot"].values[-1])
-
-
-def check(key: str, value: Any, allowed: Iterable[Any]) -> None:
-    """Refuse a value that is not one of those that are allowed."""
-    if value not in (known := list(allowed)):
-        near = suggestion(value, map(str, known))
-        raise HdicaError(f"{key} = {value!r} is not allowed ({near})")
-
-
-def first(drawn: Iterable[Panel], key: str = "") -> Panel:
-    """The first panel whose key begins so."""
-    panel = next((one for one in drawn if one.key.startswith(key)), None)
-    if panel is None:
-        raise HdicaError(f"{key.replace('_', ' ')}: there is nothing to draw")
-    return panel

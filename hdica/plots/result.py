@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.reading import finished
+from hdica.analysis.reading import finished, grid_of
 from hdica.errors import HdicaError, suggestion
+from hdica.show.choose import Point
 from hdica.show.terms import STATES, entries, order_parameters
 from hdica.status import DONE
 from hdica.systems.method import varied
@@ -25,18 +25,18 @@ SEEN = "_seen"
 """Ends the name of what says whether a time was waited for."""
 OUTCOMES = frozenset({"status", "cpu_seconds"})
 """Variables over seeds that are not averaged."""
+MOMENTS = {
+    "": ("mean", "mean over seeds"),
+    "_se": ("se", "standard error of the mean"),
+    "_sd": ("sd", "standard deviation over seeds"),
+}
 
 
 @dataclass(frozen=True)
 class Result:
-    """A dataset that hdica made.
+    """A dataset that hdica made: as a store has it, with ``status`` and kinds of states as numbers.
 
-    Parameters
-    ----------
-    data
-        As a store has it: with ``status``, and kinds of states as numbers.
-    record
-        Of its system; None if no system of this name is known.
+    ``record`` is that of its system; None if no system of this name is known.
     """
 
     data: xr.Dataset
@@ -62,12 +62,17 @@ class Result:
     @property
     def grid(self) -> list[str]:
         """Swept parameters."""
-        return [str(d) for d in self.data["status"].dims if d not in ("n", "seed")]
+        return grid_of(self.data)
 
     @property
     def numeric(self) -> list[str]:
         """Swept parameters whose values are numbers."""
         return [d for d in self.grid if d in self.data.coords and self.data[d].dtype.kind in "fiu"]
+
+    @property
+    def axis(self) -> str:
+        """The first of them; empty without any."""
+        return next(iter(self.numeric), "")
 
     @property
     def overlap(self) -> str:
@@ -76,11 +81,6 @@ class Result:
         names = [p.name for p in (*own, *order_parameters())]
         timed = [str(k) for k, v in self.data.data_vars.items() if "time" in v.dims]
         return next((k for k in (*names, *timed) if k in self.data), "")
-
-    @property
-    def in_time(self) -> bool:
-        """Whether that is over time."""
-        return bool(self.overlap) and "time" in self.data[self.overlap].dims
 
     @property
     def has_densities(self) -> bool:
@@ -93,27 +93,20 @@ class Result:
         return any(f"{event}{SEEN}" in self.data for event in ("first", "last"))
 
     @property
-    def held(self) -> str:
+    def content(self) -> str:
         """Its variables, for a refusal."""
-        return ", ".join(str(k) for k in self.data.data_vars if k != "status") or "nothing"
+        names = ", ".join(str(k) for k in self.data.data_vars if k != "status")
+        return f"it holds {names or 'nothing'}"
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Point:
         """Attributes that what is computed of it has too."""
         attrs = self.data.attrs
         return {k: attrs[k] for k in ("system", "parameters", "method") if k in attrs}
 
-    def has(self, dim: str) -> bool:
-        """Whether it has a dimension."""
-        return dim in self.data.dims
-
-    def axis(self) -> str:
-        """The first swept parameter with numbers; empty without any."""
-        return next(iter(self.numeric), "")
-
     def over(self, name: str) -> list[str]:
         """Swept parameters with numbers, and n, over which there are several values."""
-        dims = self.data[name].dims
+        dims = self.data[name].dims if name else ()
         return [d for d in (*self.numeric, "n") if d in dims and self.data.sizes[d] > 1]
 
     def only(self, figure: str, *shown: str) -> None:
@@ -127,9 +120,8 @@ class Result:
 
     def variable(self, name: str | None = None) -> str:
         """A variable by its name, or the order parameter that is meant first."""
-        if name is not None and name not in self.data.data_vars:
-            near = suggestion(name, map(str, self.data.data_vars))
-            raise HdicaError(f"variable = {name!r} is not allowed ({near})")
+        if name is not None:
+            check("variable", name, map(str, self.data.data_vars))
         if not (name or self.overlap):
             raise HdicaError(f"{self.method}: no variable is an order parameter (name one)")
         return name or self.overlap
@@ -157,14 +149,22 @@ class Result:
             data = data.assign({name: abs(data[name]).max(pairs)})
         return replace(self, data=data)
 
-    def at_point(self, point: Mapping[str, Any]) -> Result:
+    def at_point(self, point: Point) -> Result:
         """The same at one value of each of some swept parameters, or of n."""
-        able = [d for d in (*self.grid, "n") if self.has(d)]
+        able = [d for d in (*self.grid, "n") if d in self.data.dims]
         for name in point:
             if name not in able:
                 near = suggestion(name, able, what="there")
                 raise HdicaError(f"{name} is no parameter that was swept ({near})")
         return replace(self, data=at(self.data, point)).squeezed()
+
+
+def check(key: str, value: object, allowed: Iterable[object]) -> None:
+    """Refuse a value that is not one of those that are allowed."""
+    names = list(allowed)
+    if value not in names:
+        near = suggestion(value, map(str, names))
+        raise HdicaError(f"{key} = {value!r} is not allowed ({near})")
 
 
 def read(data: xr.Dataset) -> Result:
@@ -181,9 +181,8 @@ def _status(data: xr.Dataset, record: System | None) -> xr.DataArray:
     own = OWN | {d for method in methods for o in method.outputs.always for d in o.dims} - {"n"}
     own |= set() if record is None else record.entries
     grid = [d for d in data.dims if d not in own]
-    shape = [data.sizes[d] for d in grid]
     coords = {d: data[d] for d in grid if d in data.coords}
-    return xr.DataArray(np.full(shape, DONE, np.uint8), coords, grid)
+    return xr.DataArray(np.full([data.sizes[d] for d in grid], DONE, np.uint8), coords, grid)
 
 
 def _coded(data: xr.Dataset) -> xr.Dataset:
@@ -193,21 +192,14 @@ def _coded(data: xr.Dataset) -> xr.Dataset:
     kinds = data["kind"]
     names = TRANSITION_KINDS if "transition" in kinds.dims else STATE_KINDS
     code = {name: float(k) for k, name in enumerate(names)}
-    values = np.array([code.get(str(one), np.nan) for one in kinds.values.ravel()], dtype=float)
-    data = data.assign(kind=kinds.copy(data=values.reshape(kinds.shape)))
+    values = [code.get(str(kind), np.nan) for kind in kinds.values.ravel()]
+    data = data.assign(kind=kinds.copy(data=np.array(values, float).reshape(kinds.shape)))
     if "stable" in data:
         data = data.assign(stable=data["stable"].astype(float).where(data["kind"].notnull()))
     return data
 
 
-def tree_of(groups: Mapping[str, Result]) -> xr.DataTree:
-    """Several results as the groups of one store, for the analyses."""
-    name = next((one.system for one in groups.values() if one.system), "")
-    data = {key: one.data for key, one in groups.items()}
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"system": name}), **data})
-
-
-def at(data: xr.Dataset, point: Mapping[str, Any], lead: str = "") -> xr.Dataset:
+def at(data: xr.Dataset, point: Point, lead: str = "") -> xr.Dataset:
     """Data at a value, or several, of each of some dimensions, or a sentence that one is missing.
 
     The dimensions stay; ``lead`` says whose data they are.
@@ -226,7 +218,7 @@ def at(data: xr.Dataset, point: Mapping[str, Any], lead: str = "") -> xr.Dataset
 
 
 def matching(
-    other: Any, what: str, like: xr.Dataset | None = None, dims: Iterable[str] = ()
+    other: object, what: str, like: xr.Dataset | None = None, dims: Iterable[str] = ()
 ) -> Result | None:
     """A dataset beside the one that is drawn, at the values that this has of some dimensions."""
     if other is None:
@@ -252,16 +244,11 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
             )
         moment, attrs = moments(result.values(name, "seed")), data[name].attrs
         units = {k: v for k, v in attrs.items() if k == "units"}
-        what = attrs.get("long_name", name)
-        for end, part, text in (
-            ("", "mean", "mean over seeds"),
-            ("_se", "se", "standard error of the mean"),
-            ("_sd", "sd", "standard deviation over seeds"),
-        ):
-            out[f"{name}{end}"] = moment[part].assign_attrs(long_name=f"{what}: {text}", **units)
-        out[f"{name}_runs"] = moment["count"].assign_attrs(
-            long_name=f"runs of {name} that are done"
-        )
+        for end, (part, text) in MOMENTS.items():
+            about = f"{attrs.get('long_name', name)}: {text}"
+            out[f"{name}{end}"] = moment[part].assign_attrs(long_name=about, **units)
+        done = f"runs of {name} that are done"
+        out[f"{name}_runs"] = moment["count"].assign_attrs(long_name=done)
     if not out:
         raise HdicaError(f"{result.method}: no variable has seeds (a simulation is needed)")
     return xr.Dataset(out, attrs=result.about)
@@ -269,12 +256,10 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
 
 def _averaged(data: xr.Dataset) -> list[str]:
     """Numbers over seeds of which a mean says something."""
+    names = {str(k): v for k, v in data.data_vars.items() if "seed" in v.dims}
     return [
-        str(name)
-        for name, values in data.data_vars.items()
-        if "seed" in values.dims
-        and values.dtype.kind in "fiu"
-        and name not in OUTCOMES
-        and not str(name).endswith(SEEN)
-        and f"{name}{SEEN}" not in data
-    ]
+        name
+        for name, values in names.items()
+        if values.dtype.kind in "fiu" and name not in OUTCOMES
+        and not name.endswith(SEEN) and f"{name}{SEEN}" not in data
+    ]  # fmt: skip

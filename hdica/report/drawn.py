@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from PIL import Image  # which Matplotlib needs anyway
 
-from hdica.analysis.findings import Summary, record, summary
+from hdica.analysis.aggregate import Summary, record, summary
 from hdica.analysis.registry import analyses
 from hdica.report import gallery
 from hdica.report.gallery import LETTERS, ROWS, START, Card

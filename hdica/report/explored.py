@@ -18,8 +18,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.points.means import GROUP, spread_times
-from hdica.analysis.points.space import DENSITY, TIMES, Axis
+from hdica.analysis.points import DENSITY, GROUP, TIMES, Axis, spread_times
 from hdica.show.marks import bands, color_of, labels
 from hdica.show.words import clock, count, measured, method_name, symbol, words
 from hdica.status import STATUS_NAMES

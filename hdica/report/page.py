@@ -15,7 +15,7 @@ import xarray as xr
 from ruamel.yaml import YAML
 
 from hdica.analysis.account.account import sharing, table
-from hdica.analysis.findings import COLUMNS, Summary, record, summary
+from hdica.analysis.aggregate import COLUMNS, Summary, record, summary
 from hdica.analysis.reading import study
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses

@@ -1,1 +1,1 @@
-"""How what was found is shown: panels, words, sentences."""
+"""How findings and figures are shown: panels, words, sentences."""

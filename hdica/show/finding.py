@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import xarray as xr
@@ -61,7 +61,7 @@ class Finding:
     """
 
     quantity: Text
-    place: Mapping[str, Any] = field(default_factory=dict)
+    place: Mapping[str, object] = field(default_factory=dict)
     value: float = np.nan
     error: float = np.nan
     low: float = np.nan
@@ -94,6 +94,14 @@ class Finding:
         return float(self.value - self.predicted)
 
 
+class Judged(TypedDict, total=False):
+    """The fields of a finding that judge it."""
+
+    verdict: str
+    evidence: str
+    seeds: float
+
+
 Group = tuple[Finding, ...]
 """Neighbouring findings on one quantity, which one sentence states."""
 
@@ -108,7 +116,7 @@ def verdict_of(findings: Iterable[Finding]) -> str:
     return together([one.verdict for one in findings if one.verdict])
 
 
-def judgement(data: xr.Dataset, point: Point) -> dict[str, Any]:
+def judgement(data: xr.Dataset, point: Point) -> Judged:
     """Fields of a finding from the variables that :mod:`hdica.verdict` leaves in a dataset.
 
     A rejection close to the level, which chance may have made, is undecided. What no drift moves,

@@ -86,9 +86,9 @@ def interval(here: xr.Dataset, name: str) -> tuple[Array, Array, Array]:
     return value, low, high
 
 
-def bars(x: Array, found: Sequence[Array], label: Text, color: str, **look: Any) -> list[Points]:
+def bars(x: Array, ends: Sequence[Array], label: Text, color: str, **look: Any) -> list[Points]:
     """Values with their intervals where they are known; a bar ends at its value where it is not."""
-    value, low, high = found
+    value, low, high = ends
     seen = np.isfinite(value)
     if not seen.any():
         return []
@@ -145,10 +145,10 @@ def methods_of(data: xr.Dataset) -> list[Points]:
 
 def guide(marks: Iterable[object], slope: float) -> list[Line]:
     """A line of an expected slope through the middle of marks, not far below them."""
-    found = [mark for mark in marks if isinstance(mark, Points)]
-    if not found:
+    points = [mark for mark in marks if isinstance(mark, Points)]
+    if not points:
         return []
-    x, y = (np.concatenate([getattr(mark, at) for mark in found]) for at in ("x", "y"))
+    x, y = (np.concatenate([getattr(mark, at) for mark in points]) for at in ("x", "y"))
     keep = np.isfinite(y) & (y > 0)
     if not keep.any() or x.min() == x.max():
         return []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +74,7 @@ class Cells:
     y: str
     x_values: Array
     y_values: Array
-    at: Mapping[str, Any] = field(default_factory=dict)
+    at: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

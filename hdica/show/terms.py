@@ -84,5 +84,5 @@ def order_parameters(name: str = "") -> Iterator[OrderParameter]:
 
 def matrix_over(dims: Collection[object]) -> OrderParameter | None:
     """The order parameter that is a matrix over most of these dimensions, if any: the first."""
-    found = (p for p in order_parameters() if p.dims and set(p.dims) <= set(dims))
-    return max(found, key=lambda p: len(p.dims), default=None)
+    matrices = (p for p in order_parameters() if p.dims and set(p.dims) <= set(dims))
+    return max(matrices, key=lambda p: len(p.dims), default=None)

@@ -81,7 +81,7 @@ def prose(text: str) -> Markup:
     html = re.sub(r"(?<![^\W_])([QR])0(?!\w)", r"\1<sub>0</sub>", html)
     html = re.sub(r"(?<=\w)\^([A-Za-z])(?!\w)", r"<sup>\1</sup>", html)
     power = re.compile(r"\^\(([-−]?[\w./]+)\)")
-    return Markup(power.sub(lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", html))
+    return Markup(power.sub(lambda match: f"<sup>{match[1].replace('-', '−')}</sup>", html))
 
 
 def formula(text: str) -> Markup:

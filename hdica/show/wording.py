@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -115,7 +114,7 @@ def clause(group: Group) -> str:
     return _single(judged[0]) if len(judged) == 1 else _several(judged)
 
 
-def where(at: Mapping[str, Any]) -> Text:
+def where(at: Mapping[str, object]) -> Text:
     """A place in words: "τ = 0.05, n = 400, t = 10 (chain)"; empty for none."""
     rest = {k: v for k, v in at.items() if k not in (*METHODS, "t")}
     time = symbol("snapshot") + f" = {value_of(at['t'])}" if "t" in at else EMPTY
@@ -152,14 +151,14 @@ def _number(value: float, error: float, digits: int) -> str:
     return measurement(value, error) if error > 0 else number(value, digits)
 
 
-def _at(at: Mapping[str, Any]) -> str:
+def _at(at: Mapping[str, object]) -> str:
     text = where(at).html
     if not text:
         return ""
     return f" at {text}" if at.keys() - set(METHODS) else f" ({text})"
 
 
-def _shared(group: Sequence[Finding]) -> dict[str, Any]:
+def _shared(group: Sequence[Finding]) -> dict[str, object]:
     """Coordinates that all findings have in common, where there are several findings."""
     if len(group) == 1:
         return {}
@@ -167,11 +166,11 @@ def _shared(group: Sequence[Finding]) -> dict[str, Any]:
     return {k: v for k, v in first.items() if all(one.place.get(k) == v for one in group)}
 
 
-def _own(one: Finding, shared: Mapping[str, Any]) -> dict[str, Any]:
+def _own(one: Finding, shared: Mapping[str, object]) -> dict[str, object]:
     return {k: v for k, v in one.place.items() if k not in shared}
 
 
-def _begun(shared: Mapping[str, Any], text: str) -> str:
+def _begun(shared: Mapping[str, object], text: str) -> str:
     """A clause after the place that all of its parts have in common."""
     if not shared:
         return text
@@ -237,7 +236,7 @@ def _raised(one: Finding) -> str:
     return f"{one.base.html}<sup>{_number(one.value, one.error, one.digits)}</sup>"
 
 
-def _power(one: Finding, shared: Mapping[str, Any], endings: Mapping[str, str]) -> str:
+def _power(one: Finding, shared: Mapping[str, object], endings: Mapping[str, str]) -> str:
     """One power with the one that is expected, and the verdict on the two."""
     text = f"{'falls' if one.value < 0 else 'grows'} as {_raised(one)}{_at(_own(one, shared))}"
     if not np.isfinite(one.predicted):

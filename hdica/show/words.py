@@ -102,7 +102,7 @@ def _letter(name: str) -> Text | None:
     return Text(f"{html}<sub>{index}</sub>", f"${tex}_{{{index}}}$", plain)
 
 
-def clock(time: Mapping[Any, Any]) -> Text:
+def clock(time: Mapping[Any, object]) -> Text:
     """Time as the label of an axis, by the attributes of its dimension: "t = k/n", "t (steps)"."""
     units = str(time.get("units", SCALED))
     if units.startswith(SCALED):
@@ -132,8 +132,8 @@ def limit_name(method: object) -> Text:
     return "limit (" + method_name(method) + ")"
 
 
-def _text(found: Symbol | None) -> Text | None:
-    return None if found is None else Text(found.html, found.tex, found.plain)
+def _text(name: Symbol | None) -> Text | None:
+    return None if name is None else Text(name.html, name.tex, name.plain)
 
 
 def measured(name: str) -> Text:
@@ -233,7 +233,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def value_of(value: Any) -> str:
+def value_of(value: object) -> str:
     """A coordinate's value."""
     if isinstance(value, int | np.integer):
         return count(int(value))
@@ -245,7 +245,7 @@ def value_of(value: Any) -> str:
     return VALUES.get(str(value)) or (own.plain if own else typeset(str(value)))
 
 
-def place(point: dict[str, Any]) -> Text:
+def place(point: Mapping[str, object]) -> Text:
     """A grid point, "τ = 0.05, Q₀ = 0.7"; an entry of a matrix by its symbol, "R₁₂"."""
     record = terms.speaker()
     known = () if record is None else record.order_parameters
@@ -255,7 +255,7 @@ def place(point: dict[str, Any]) -> Text:
     return joined(entry, *(at(name, value) for name, value in point.items() if name not in own))
 
 
-def at(name: str, value: Any) -> Text:
+def at(name: str, value: object) -> Text:
     """A parameter at a value, "τ = 0.05"; what numbers entries of a matrix counts from 1."""
     numbered = is_numbered(name) and not isinstance(value, str)
     return symbol(name) + (f" {counted(name, value)}" if numbered else f" = {value_of(value)}")
@@ -274,7 +274,7 @@ def counted(name: str, value: Any) -> int:
     return int(value) + 1 - next((dim.first for dim in dimensions if dim.name == name), 0)
 
 
-def _entry(name: str, numbers: dict[str, Any]) -> Text:
+def _entry(name: str, numbers: Mapping[str, object]) -> Text:
     """An entry of a matrix by its number along each dimension."""
     written = [str(counted(dim, value)) for dim, value in numbers.items()]
     index = ("," if max(map(len, written)) > 1 else "").join(written)
@@ -300,12 +300,12 @@ def joined(*parts: Text) -> Text:
     return out
 
 
-def titled(lead: Text, point: dict[str, Any]) -> Text:
+def titled(lead: Text, point: Mapping[str, object]) -> Text:
     """A title with the grid point to which it applies, if there are several."""
     return lead + " · " + place(point) if point else lead
 
 
-def leading(point: dict[str, Any]) -> Text:
+def leading(point: Mapping[str, object]) -> Text:
     """A grid point, if there are several, before what else names a curve."""
     return place(point) + ", " if point else EMPTY
 

@@ -56,10 +56,10 @@ class Judgement:
     @cached_property
     def seeds(self) -> Array:
         """How many times as many seeds would decide an undecided cell; NaN of the others."""
-        found, left = np.full(self.verdict.shape, np.nan), self.verdict == UNDECIDED
+        times, left = np.full(self.verdict.shape, np.nan), self.verdict == UNDECIDED
         left &= np.isfinite(self.p_value)
-        found[left] = self.deciding(left)
-        return found
+        times[left] = self.deciding(left)
+        return times
 
     @property
     def whole(self) -> str:

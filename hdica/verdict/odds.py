@@ -27,8 +27,8 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     """Ends of the 95 % Wilson interval of a share; NaN without trials."""
     if trials == 0:
         return np.nan, np.nan
-    found = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
-    return float(found.low), float(found.high)
+    ends = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
+    return float(ends.low), float(ends.high)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def even_odds(z: Array, successes: Array, trials: Array) -> EvenOdds:
     """
     center, width = float(z.mean()), float(np.ptp(z)) or 1.0
     x = (z - center) / width
-    found = np.full((5, len(successes)), np.nan)
+    columns = np.full((5, len(successes)), np.nan)
     rows = np.flatnonzero(_bracketed(successes, trials))
     if rows.size:
         k, m = successes[rows].astype(float), trials[rows].astype(float)
@@ -78,8 +78,8 @@ def even_odds(z: Array, successes: Array, trials: Array) -> EvenOdds:
         )
         within = _within(x, k, m, at)
         known = [at * width + center, np.sqrt(variance + within) * width, slope / width]
-        found[:, rows] = np.where(sure, [*known, bend / width**2, within * width**2], np.nan)
-    return EvenOdds(*found)
+        columns[:, rows] = np.where(sure, [*known, bend / width**2, within * width**2], np.nan)
+    return EvenOdds(*columns)
 
 
 def _bracketed(successes: Array, trials: Array) -> NDArray[np.bool_]:
@@ -89,42 +89,39 @@ def _bracketed(successes: Array, trials: Array) -> NDArray[np.bool_]:
 
 
 def _crossing(x: Array, k: Array, m: Array, terms: int) -> tuple[Array, ...]:
-    """Place where a polynomial logit vanishes, its variance, slope and bend, whether it is sure.
-
-    It is sure where it lies on the axis and the slope there differs from 0 at 95 %.
-    """
+    """Place where a polynomial logit vanishes, its variance, slope and bend, whether it is sure."""
     powers = np.arange(terms)
     design = x[:, None] ** powers
-    found, covariance = _firth(design, k, m)
-    a, b, bend = np.pad(found, [(0, 0), (0, 3 - terms)]).T
+    fit, covariance = _firth(design, k, m)
+    a, b, bend = np.pad(fit, [(0, 0), (0, 3 - terms)]).T
     with np.errstate(divide="ignore", invalid="ignore"):
         # Of a parabola the root that tends to that of the line as the bend vanishes.
         at = -2 * a / (b + np.sign(b) * np.sqrt(b**2 - 4 * a * bend))
     value = at[:, None] ** powers
     rate = powers * at[:, None] ** np.maximum(powers - 1, 0)
-    slope = (found * rate).sum(axis=1)
+    slope = (fit * rate).sum(axis=1)
     noise = np.sqrt(np.einsum("ri,rij,rj->r", rate, covariance, rate))
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.einsum("ri,rij,rj->r", value, covariance, value) / slope**2
     sure = (np.abs(slope) > SURE * noise) & (at >= x[0]) & (at <= x[-1])
-    return at, variance * _scatter(design, k, m, found), slope, bend, sure
+    return at, variance * _scatter(design, k, m, fit), slope, bend, sure
 
 
 def _firth(design: Array, k: Array, m: Array) -> tuple[Array, Array]:
     """Penalised maximum of the likelihood, shape (rows, terms), and the inverse information."""
-    found = np.zeros((len(k), design.shape[1]))
+    fit = np.zeros((len(k), design.shape[1]))
     for _ in range(STEPS):
-        p = special.expit(found @ design.T)
+        p = special.expit(fit @ design.T)
         weight = m * p * (1 - p)
         inverse = np.linalg.pinv(np.einsum("rv,vi,vj->rij", weight, design, design), hermitian=True)
         leverage = weight * np.einsum("vi,rij,vj->rv", design, inverse, design)
         score = (k - m * p + leverage * (0.5 - p)) @ design
         step = np.einsum("rij,rj->ri", inverse, score)
         longest = np.abs(step).sum(axis=1, keepdims=True)
-        found += step * np.minimum(1.0, LONGEST / np.maximum(longest, CLOSE))
+        fit += step * np.minimum(1.0, LONGEST / np.maximum(longest, CLOSE))
         if float(longest.max()) < CLOSE:
             break
-    return found, inverse
+    return fit, inverse
 
 
 def _within(x: Array, k: Array, m: Array, at: Array) -> Array:
@@ -143,9 +140,9 @@ def _within(x: Array, k: Array, m: Array, at: Array) -> Array:
     return out
 
 
-def _scatter(design: Array, k: Array, m: Array, found: Array) -> Array:
+def _scatter(design: Array, k: Array, m: Array, fit: Array) -> Array:
     """Pearson's chi-square over its degrees of freedom where it is too large, else 1."""
-    p = special.expit(found @ design.T)
+    p = special.expit(fit @ design.T)
     spread = m * p * (1 - p)
     # A value where next to no run is expected to differ would weigh beyond its information.
     chi2 = ((k - m * p) ** 2 / np.maximum(spread, 0.5)).sum(axis=1)

@@ -141,14 +141,14 @@ def bias_exponent(runs: Ladder, limit: Array, tolerance: Array) -> Exponent:
     whole = contrast(runs, runs.counts / runs.counts.sum(), limit, tolerance)
     if whole.p_value > BIAS_LEVEL:
         return Exponent()
-    found = _not_rejected(runs, limit)
-    while len(runs) > 2 and found.resolved:
-        bend, bound = _student(runs, limit, found.value, 2)
+    fit = _not_rejected(runs, limit)
+    while len(runs) > 2 and fit.resolved:
+        bend, bound = _student(runs, limit, fit.value, 2)
         if abs(bend) <= bound:
             break
         runs = runs.above(1)
-        found = _not_rejected(runs, limit)
-    return found
+        fit = _not_rejected(runs, limit)
+    return fit
 
 
 def _not_rejected(runs: Ladder, limit: Array) -> Exponent:
@@ -249,8 +249,8 @@ def power_law(log_p: Array, log_q: Array, covariance: Array, known: float = np.i
         return PowerLaw(np.nan, none, none, none, none, np.full((1 + many, cells), np.nan))
     root = np.diag(covariance) ** -0.5
     levers = np.linalg.pinv(design * root[:, None]) * root
-    found = levers @ log_q
-    residual = (log_q - design @ found) * root
+    fitted = levers @ log_q
+    residual = (log_q - design @ fitted) * root
     chi2, dof = float(residual @ residual), 0.0
     p_value, widening, free = np.nan, 1.0, known
     if cells > many + 1:
@@ -261,16 +261,13 @@ def power_law(log_p: Array, log_q: Array, covariance: Array, known: float = np.i
     variance = np.diag(levers @ covariance @ levers.T)[1:]
     error = widening * np.sqrt(np.maximum(variance, 0.0))  # rounding, where noise is common
     half = stats.t.ppf(0.5 + CONFIDENCE / 2, free) * error
-    value = found[1:]
+    value = fitted[1:]
     ends = value - half, value + half
-    return PowerLaw(float(found[0]), value, error, *ends, levers, chi2, dof, p_value, widening)
+    return PowerLaw(float(fitted[0]), value, error, *ends, levers, chi2, dof, p_value, widening)
 
 
 def _lack_of_fit(chi2: float, spread: Array, known: float) -> tuple[float, float]:
-    """Expectation of the sum of squares under an exact law, and the chance of more.
-
-    ``spread`` is the covariance of the weighted residuals.
-    """
+    """Expectation of the sum of squares of residuals of covariance ``spread``, chance of more."""
     mean, square = float(np.trace(spread)), float((spread**2).sum())
     if mean < NOTHING * len(spread):  # cells that rise and fall together, and nothing else
         return 0.0, np.nan
@@ -303,13 +300,13 @@ def moderated(variance: Array, dof: Array) -> tuple[Array, float]:
     if some.size < 2:
         only = np.full_like(variance, some[0] if some.size else EXACT)
         return only, float(np.median(dof))
-    found = np.maximum(variance, QUIET * np.median(some))
+    floored = np.maximum(variance, QUIET * np.median(some))
     half = dof / 2
-    e = np.log(found) - special.digamma(half) + np.log(half)
+    e = np.log(floored) - special.digamma(half) + np.log(half)
     excess = float(e.var(ddof=1) - special.polygamma(1, half).mean())
     if excess <= special.polygamma(1, 5e5):
         return np.full_like(variance, np.exp(e.mean())), float(dof.sum())
     prior = float(optimize.brentq(lambda v: special.polygamma(1, v) - excess, 1e-6, 1e6))
     center = np.exp(e.mean() + special.digamma(prior) - np.log(prior))
-    posterior = (2 * prior * center + dof * found) / (2 * prior + dof)
+    posterior = (2 * prior * center + dof * floored) / (2 * prior + dof)
     return np.asarray(posterior), float(np.median(2 * prior + dof))

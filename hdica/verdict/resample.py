@@ -88,16 +88,16 @@ def resampled(values: Array, statistic: Callable[..., Any], shared: bool) -> Arr
     rng = np.random.default_rng(0)
     seeds = values.shape[1]
     common = rng.integers(seeds, size=(RESAMPLES, seeds)) if shared else None
-    found = np.empty((RESAMPLES, len(values)))
+    redrawn = np.empty((RESAMPLES, len(values)))
     for k, row in enumerate(values):
         done = row if shared else row[~np.isnan(row)]
         draws = rng.integers(done.size, size=(RESAMPLES, done.size)) if common is None else common
         parts = min(RESAMPLES, -(-draws.size // AT_ONCE))
         drawn = [statistic(done[some], axis=1) for some in np.array_split(draws, parts)]
-        found[:, k] = np.concatenate(drawn)
+        redrawn[:, k] = np.concatenate(drawn)
     center, count = statistic(values, axis=1), (~np.isnan(values)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        logs = np.log(np.where((found > 0) & np.isfinite(found), found, np.nan))
+        logs = np.log(np.where((redrawn > 0) & np.isfinite(redrawn), redrawn, np.nan))
     return np.log(center) + (logs - np.log(center)) * np.sqrt(count / (count - 1))
 
 

@@ -75,12 +75,12 @@ class SurvivalCurve:
 
 def survival_curve(runs: EscapeTimes) -> SurvivalCurve:
     """Share of runs that have not yet escaped, with its 95 % interval at each time."""
-    found = stats.ecdf(runs.data).sf
+    curve = stats.ecdf(runs.data).sf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # where survival is 0 or 1: NaN says it
-        interval = found.confidence_interval(confidence_level=CONFIDENCE, method="log-log")
+        interval = curve.confidence_interval(confidence_level=CONFIDENCE, method="log-log")
     low, high = interval.low.probabilities, interval.high.probabilities
-    return SurvivalCurve(found.quantiles, found.probabilities, low, high)
+    return SurvivalCurve(curve.quantiles, curve.probabilities, low, high)
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,12 @@ def hazard_of(age: Array, survival: Array, mean: float) -> Hazard | None:
     if np.isinf(mean):
         return lambda times: np.zeros_like(times)
     with np.errstate(divide="ignore"):
-        found = -np.log(np.clip(survival, 0.0, 1.0))
-    keep = np.isfinite(found)
+        hazards = -np.log(np.clip(survival, 0.0, 1.0))
+    keep = np.isfinite(hazards)
     if keep.sum() < 2:
         return None
     at = np.append(0.0, age[keep])
-    known = np.append(0.0, np.maximum.accumulate(found[keep]))
+    known = np.append(0.0, np.maximum.accumulate(hazards[keep]))
     inside = PchipInterpolator(at, known)
     rate = (known[-1] - known[-2]) / (at[-1] - at[-2])
 
@@ -263,6 +263,6 @@ def first_below(time: Array, values: Array, level: float) -> Array:
         curved = np.log(high / level) / np.log(high / low) if level > 0 else straight
     part = np.where((low > 0) & (level > 0), curved, straight)
     part = np.where(after > 0, part, 0.0)
-    found = time[before] + part * (time[after] - time[before])
-    found = np.where(below.any(axis=-1), found, math.inf)
-    return np.where(np.isfinite(values).all(axis=-1), found, math.nan)
+    at = time[before] + part * (time[after] - time[before])
+    at = np.where(below.any(axis=-1), at, math.inf)
+    return np.where(np.isfinite(values).all(axis=-1), at, math.nan)

@@ -131,26 +131,14 @@ def judge(
     wrong = [contrast(used, fit, side, tolerance).p_value for side in sides]
     control_p = max(wrong, default=np.nan)
     verdict, why = _decided(test.p_value, control_p, level, len(used) + term_known)
-    needed, needed_error = _seeds(test, control - limit, level, why, float(used.counts.max()))
     c, c_error = _finite_n_term(used, limit) if term is None else (term, np.zeros_like(term))
+    curves = c, c_error, test.estimate + limit, test.error
+    power = test.power(control - limit, level) if wrong else np.nan
+    needed = _seeds(test, control - limit, level, why, float(used.counts.max()))
     return Verdict(
-        verdict=verdict,
-        why=why,
-        p_value=test.p_value,
-        score=test.score,
-        control_p=control_p,
-        control_rejected=control_p < level,
-        power=test.power(control - limit, level) if wrong else np.nan,
-        seeds_needed=needed,
-        seeds_needed_error=needed_error,
-        n_from=float(used.n[0]),
-        n_count=len(used),
-        term_known=term_known,
-        coefficient=c,
-        coefficient_error=c_error,
-        extrapolated=test.estimate + limit,
-        extrapolated_error=test.error,
-    )
+        verdict, why, *curves, test.p_value, test.score, control_p, control_p < level, power,
+        *needed, float(used.n[0]), len(used), term_known,
+    )  # fmt: skip
 
 
 def _basis(runs: Ladder, term_known: bool = False) -> Array:
@@ -180,8 +168,8 @@ def _finite_n_term(runs: Ladder, limit: Array) -> tuple[Array, Array]:
         nothing = np.full_like(limit, np.nan)
         return nothing, nothing
     a = fit_matrix(runs, _basis(runs)[:, 1:])[0] * runs.n[0]
-    found = contrast(runs, a, a.sum() * limit, np.zeros_like(limit))
-    return found.estimate, found.error
+    term = contrast(runs, a, a.sum() * limit, np.zeros_like(limit))
+    return term.estimate, term.error
 
 
 def _decided(p: float, control_p: float, level: float, count: int) -> tuple[str, str]:

@@ -39,12 +39,12 @@ def falling(values: xr.DataArray, above: xr.DataArray, threshold: float) -> xr.D
     grid = [d for d in seeded.dims if d not in ("seed", "time")]
     size = abs(seeded).transpose(*grid, "seed", "time")
     chosen = (above if "seed" in above.dims else above.expand_dims("seed")).transpose(*grid, "seed")
-    found = np.zeros(chosen.shape, dtype=bool)
+    fall = np.zeros(chosen.shape, dtype=bool)
     for i in np.ndindex(chosen.shape[:-1]):
         taken = chosen.values[i]
         if taken.any():
-            found[i][taken] = _falls(size.values[i][taken], time, thirds, threshold)
-    out = chosen.copy(data=found)
+            fall[i][taken] = _falls(size.values[i][taken], time, thirds, threshold)
+    out = chosen.copy(data=fall)
     return (out if "seed" in above.dims else out.isel(seed=0, drop=True)).transpose(*above.dims)
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import summary
-from hdica.analysis.trajectories.curves import compare_findings as findings
+from hdica.analysis.aggregate import aggregate, summary
+from hdica.analysis.trajectories.methods import compare_findings as findings
 from hdica.show.finding import Form
 from tests.analysis import toy
 

@@ -8,8 +8,9 @@ import xarray as xr
 from pydantic import ValidationError
 
 from hdica.analysis.trajectories import Curves
-from hdica.analysis.trajectories.curves import curves, findings, half_way
-from hdica.analysis.trajectories.curves import panels as drawn
+from hdica.analysis.trajectories.runs import curves, half_way
+from hdica.analysis.trajectories.runs import curves_findings as findings
+from hdica.analysis.trajectories.runs import curves_panels as drawn
 from hdica.show.finding import Form
 from hdica.show.panel import Line, Points
 from tests.analysis import waves

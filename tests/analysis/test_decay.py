@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.trajectories.decay import diagonal, findings
+from hdica.analysis.trajectories.methods import decay_findings as findings
+from hdica.analysis.trajectories.methods import diagonal
 from hdica.errors import HdicaError
 from hdica.show.finding import Form, grouped
 from tests.analysis import escapes, toy

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.laws.agreement import Part, agreement, thinned
-from hdica.analysis.laws.distances import bridge_maximum, findings
+from hdica.analysis.laws.distances import Part, agreement, bridge_maximum, findings, thinned
 from hdica.errors import HdicaError
 from hdica.show.finding import Form, grouped, verdict_of
 from hdica.show.wording import sentence

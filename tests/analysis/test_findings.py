@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import COLUMNS, about, frame, summary
+from hdica.analysis.aggregate import COLUMNS, about, aggregate, frame, summary
 from hdica.analysis.registry import analyses
 from hdica.report.page import render
 from hdica.show.finding import Finding, grouped, verdict_of

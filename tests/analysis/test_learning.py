@@ -3,8 +3,7 @@
 import pytest
 
 from hdica.analysis.account.account import learning
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import summary
+from hdica.analysis.aggregate import aggregate, summary
 from hdica.run.runner import run
 from hdica.status import PENDING
 from hdica.store.publish import publish

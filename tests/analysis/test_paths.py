@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.trajectories.paths import findings, notes
-from hdica.analysis.trajectories.paths import panels as draw
+from hdica.analysis.trajectories.runs import paths_findings as findings
+from hdica.analysis.trajectories.runs import paths_notes as notes
+from hdica.analysis.trajectories.runs import paths_panels as draw
 from hdica.errors import HdicaError
 from hdica.show.finding import Finding
 from tests.analysis import escapes, toy

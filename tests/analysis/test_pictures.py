@@ -9,8 +9,7 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import summary
+from hdica.analysis.aggregate import aggregate, summary
 from hdica.analysis.pictures.pictures import findings
 from hdica.analysis.pictures.pictures import panels as draw
 from hdica.analysis.reading import settings_of

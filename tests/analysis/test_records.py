@@ -18,8 +18,7 @@ import xarray as xr
 
 import hdica
 from hdica.analysis import registry
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import summary
+from hdica.analysis.aggregate import aggregate, summary
 from hdica.analysis.reading import requested, settings_of
 from hdica.analysis.record import Analysis, Answer, Section
 from hdica.analysis.registry import analyses, register, settings_classes

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import summary
+from hdica.analysis.aggregate import aggregate, summary
 from hdica.analysis.pictures.sphere import findings
 from hdica.analysis.pictures.sphere import panels as draw
 from hdica.errors import HdicaError

@@ -11,7 +11,7 @@ from hdica.analysis.aggregate import aggregate
 from hdica.analysis.convergence.compute import findings as of_limits
 from hdica.analysis.escape.figure import escape as drawn_escape
 from hdica.analysis.escape.figure import findings as records
-from hdica.analysis.trajectories.paths import panels as drawn_paths
+from hdica.analysis.trajectories.runs import paths_panels as drawn_paths
 from hdica.report.interactive import figure
 from hdica.report.page import panels, render
 from hdica.report.printed import draw

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import analysed
-from hdica.analysis.points.space import Axis
+from hdica.analysis.points import Axis
 from hdica.report.explored import Explored, Table, explored, fitting, packed, planes
 from hdica.report.page import panels, render
 from tests.analysis import toy

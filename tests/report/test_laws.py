@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import frame
+from hdica.analysis.aggregate import aggregate, frame
 from hdica.analysis.laws.densities import panels as densities
 from hdica.report.interactive import figure
 from hdica.report.page import panels, render

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.findings import frame
+from hdica.analysis.aggregate import aggregate, frame
 from hdica.analysis.phase.figure import findings
 from hdica.report.page import panels, render
 from tests.analysis import shared

@@ -9,7 +9,7 @@ from pydantic import Field
 from hdica.analysis import reading, record, settings
 from hdica.show import finding, panel, words
 
-RUNS = settings.Needs(True, settings.looked_at, (settings.TIME,), first=True)
+RUNS = settings.Needs(True, settings.looked_at, "time", first=True)
 """A stochastic method that gives the variable over time."""
 
 

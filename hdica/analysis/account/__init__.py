@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from hdica.analysis.record import Analysis, Answer, lazy
+from functools import partial
 
-RUNS = Analysis(
-    "runs",
-    lazy(__name__, "account:runs"),
-    answer=Answer(15, notes=lazy(__name__, "account:notes_of_runs"), topic="What was run"),
+from hdica.analysis.record import question
+
+_noted = partial(question, __name__, settings=None, rank=None, module="account", findings="")
+
+RUNS = _noted("runs", heading="What was run", answer=15, notes="notes_of_runs")
+CONDENSING = _noted("condensing", heading="Condensation", answer=12, notes="notes_of_condensing")
+LEARNING = _noted(
+    "learning", heading="Where nothing is learned", answer=13, notes="notes_of_learning"
 )
-
-
-CONDENSING = Analysis(
-    "condensing",
-    lazy(__name__, "account:condensing"),
-    answer=Answer(12, notes=lazy(__name__, "account:notes_of_condensing"), topic="Condensation"),
-)
-
-
-LEARNING = Analysis(
-    "learning",
-    lazy(__name__, "account:learning"),
-    answer=Answer(
-        13, notes=lazy(__name__, "account:notes_of_learning"), topic="Where nothing is learned"
-    ),
-)
-
-
-CHOICES = Analysis(
-    "choices",
-    lazy(__name__, "account:choices"),
-    answer=Answer(12.5, notes=lazy(__name__, "account:notes_of_choices"), topic="Choices and data"),
-)
+CHOICES = _noted("choices", heading="Choices and data", answer=12.5, notes="notes_of_choices")

@@ -10,18 +10,9 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.reading import (
-    described,
-    finished,
-    group,
-    over,
-    space,
-    study,
-    system_of,
-    units_by,
-)
+from hdica.analysis import reading
 from hdica.errors import HdicaError
-from hdica.show.choose import evenly, points
+from hdica.show.choose import Point, evenly, points
 from hdica.show.terms import entries, padded
 from hdica.show.typeset import typeset
 from hdica.show.wording import Table, among, listed, where
@@ -39,7 +30,10 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     The attribute ``has_n`` is 1 if the system has any method with a dimension n, else 0.
     """
     methods = [name for name, node in tree.children.items() if "status" in node]
-    groups, written = [group(tree, name) for name in methods], ("accuracy", "equations", "kernel")
+    groups, written = (
+        [reading.group(tree, name) for name in methods],
+        ("accuracy", "equations", "kernel"),
+    )
     columns: dict[str, list[object]] = {
         **{key: [str(g.attrs.get(key, "")) for g in groups] for key in written},
         "noise": [str(g.attrs.get("noise", "own" if "seed" in g.dims else "")) for g in groups],
@@ -54,7 +48,7 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     attrs = {name: {"long_name": name.replace("_", " ")} for name in columns}
     attrs["cpu_seconds"]["units"] = "s"
     variables = {k: ("method", np.array(v), attrs[k]) for k, v in columns.items()}
-    known = system_of(tree)
+    known = reading.system_of(tree)
     has_n = int(known is None or any(m.takes_n for m in known.methods))
     return xr.Dataset(variables, {"method": methods}, {"has_n": has_n})
 
@@ -87,14 +81,10 @@ def notes_of_runs(data: xr.Dataset) -> list[str]:
     total, done = int(data["points"].sum()), int(data["done"].sum())
     lost = {k: int(data[k].sum()) for k in ("diverged", "failed", "pending")}
     extra = listed([f"{count(v)} {k}" for k, v in lost.items() if v] or ["none diverged or failed"])
-    return [
-        f"{count(done)} of {plural(total, 'point')} are done ({extra}); they took "
-        f"{number(float(data['cpu_seconds'].sum()))} s of processor time.",
-        *(
-            _lost(data.sel({"method": name}))
-            for name in data["method"][data["reason"] != ""].values
-        ),
-    ]
+    seconds = number(float(data["cpu_seconds"].sum()))
+    whole = f"{count(done)} of {plural(total, 'point')} are done ({extra})"
+    lacking = [data.sel({"method": name}) for name in data["method"][data["reason"] != ""].values]
+    return [f"{whole}; they took {seconds} s of processor time.", *map(_lost, lacking)]
 
 
 def _lost(here: xr.Dataset) -> str:
@@ -147,9 +137,9 @@ def condensing(tree: xr.DataTree) -> xr.Dataset | None:
     methods = [m for m, node in tree.children.items() if "curvature" in node]
     if not methods:
         return None
-    groups = [group(tree, m) for m in methods]
-    out = over([_end(data) for data in groups], "method", methods)
-    return described(out, OF_CURVATURE, units=units_by(groups[0]["time"]))
+    groups = [reading.group(tree, m) for m in methods]
+    out = reading.over([_end(data) for data in groups], "method", methods)
+    return reading.described(out, OF_CURVATURE, units=reading.units_by(groups[0]["time"]))
 
 
 def _end(data: xr.Dataset) -> xr.Dataset:
@@ -210,12 +200,12 @@ def learning(tree: xr.DataTree) -> xr.Dataset | None:
 
 def _of(tree: xr.DataTree, name: str) -> tuple[str, str, int, int, str] | None:
     """The row of a method that learns nothing somewhere; None of one that does not show it."""
-    data = group(tree, name)
-    record = system_of(tree)
+    data = reading.group(tree, name)
+    record = reading.system_of(tree)
     telling = [] if record is None else [p.name for p in record.order_parameters if p.nothing == 0]
     overlap = next((v for v in telling if v in data and f"{v}_error" in data), "")
     if overlap and "time" in data[overlap].dims:
-        values = abs(finished(data, overlap))
+        values = abs(reading.finished(data, overlap))
         size = values.max([d for d in values.dims if d in entries()])
         still, end = size.max("time") <= ZERO, size.isel(time=-1)
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
@@ -236,20 +226,20 @@ def _of(tree: xr.DataTree, name: str) -> tuple[str, str, int, int, str] | None:
 def _known(data: xr.Dataset) -> xr.DataArray | None:
     """Whether a point has a transition, or a stable informative state; None of other methods."""
     if "stable" in data and "fixed_point" in data["stable"].dims:
-        stable = finished(data, "stable") > 0
+        stable = reading.finished(data, "stable") > 0
         return (stable & (data["kind"] == 0) if "kind" in data else stable).any("fixed_point")
     if "value" in data and "transition" in data["value"].dims:
-        return finished(data, "value").notnull().any("transition")
+        return reading.finished(data, "value").notnull().any("transition")
     return None
 
 
-def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:
+def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: Point) -> str:
     """Why a point learns nothing; empty if its system cannot be built from the store."""
-    record = system_of(tree)
+    record = reading.system_of(tree)
     if record is None:
         return ""
     try:
-        grid = space(tree, record)
+        grid = reading.space(tree, record)
         # A method is not swept over what it does not depend on: any value will do there.
         system = grid.at({a.path: point[a.dim] for a in grid.axes if a.dim in point})
     except HdicaError:
@@ -283,6 +273,11 @@ MOST = 4096
 
 ROWS = 6
 """Choices and notes on data on a page."""
+OF_CHOICES = {
+    "kind": "whether it is a choice or a note on data",
+    "text": "what the system chose of itself, or what its data are",
+    "count": "points of the grid",
+}
 
 
 def choices(tree: xr.DataTree) -> xr.Dataset | None:
@@ -291,12 +286,12 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
     ``kind``, ``"chosen"`` or ``"data"``, ``text`` and ``count`` over ``row``, in the order of the
     grid; the attribute ``points`` is the number of points that are examined.
     """
-    record = system_of(tree)
-    if record is None or "system" not in study(tree):
+    record = reading.system_of(tree)
+    if record is None or "system" not in reading.study(tree):
         return None
     counts: dict[tuple[str, str], int] = {}
     try:
-        grid = space(tree, record)
+        grid = reading.space(tree, record)
         axes = [[(axis.path, value) for value in axis.values] for axis in grid.axes]
         ends = [dict(axis[end] for axis in axes) for end in (0, -1)]
         # To build every system of a large grid takes seconds, and few have a choice.
@@ -310,15 +305,8 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
     if not counts:  # the last point alone has a note, and there are too many to come to it
         return None
     kinds, texts = map(np.array, zip(*counts, strict=True))
-    columns = {
-        "kind": ("row", kinds, {"long_name": "whether it is a choice or a note on data"}),
-        "text": (
-            "row",
-            texts,
-            {"long_name": "what the system chose of itself, or what its data are"},
-        ),
-        "count": ("row", [*counts.values()], {"long_name": "points of the grid"}),
-    }
+    data = {"kind": kinds, "text": texts, "count": np.array([*counts.values()])}
+    columns = {k: ("row", values, {"long_name": OF_CHOICES[k]}) for k, values in data.items()}
     return xr.Dataset(columns, attrs={"points": min(MOST, math.prod(map(len, axes)))})
 
 

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
-    TIME,
     Band,
     Control,
     Level,
@@ -23,10 +22,10 @@ from hdica.analysis.settings import (
 class Convergence(Settings):
     """Simulation against limit as n grows."""
 
-    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,), n=True)] = Field(
+    simulation: Annotated[Methods, Needs(True, looked_at, "time", n=True)] = Field(
         min_length=1, description="stochastic methods to compare"
     )
-    limit: Annotated[str, Needs(False, looked_at, (TIME,))] = Field(
+    limit: Annotated[str, Needs(False, looked_at, "time")] = Field(
         description="method that gives the limit"
     )
     variable: Variable = ""
@@ -35,20 +34,14 @@ class Convergence(Settings):
     band: Band = 1.0
 
 
+TRAJECTORIES, SCALING = (
+    lazy(__name__, f"figure:{name}") for name in ("trajectories", "fluctuation_and_bias")
+)
+SECTIONS = (
+    Section("trajectories", "Trajectories and their limit", TRAJECTORIES, 10),
+    Section("scaling", "Error against dimension", SCALING, 15),
+)
+FOUND = Answer(8, findings=lazy(__name__, "compute:findings"))
 CONVERGENCE = Analysis(
-    "convergence",
-    lazy(__name__, "compute:convergence"),
-    Convergence,
-    (
-        Section(
-            "trajectories",
-            "Trajectories and their limit",
-            lazy(__name__, "figure:trajectories"),
-            10,
-        ),
-        Section(
-            "scaling", "Error against dimension", lazy(__name__, "figure:fluctuation_and_bias"), 15
-        ),
-    ),
-    answer=Answer(8, findings=lazy(__name__, "compute:findings")),
+    "convergence", lazy(__name__, "compute:convergence"), Convergence, SECTIONS, FOUND
 )

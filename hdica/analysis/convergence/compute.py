@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
+from hdica.analysis import reading
 from hdica.analysis.convergence import Convergence
-from hdica.analysis.reading import (
-    Cell,
-    assembled,
-    comparisons_in,
-    described,
-    finished,
-    group,
-    optional,
-    over,
-    swept,
-    units_by,
-)
 from hdica.errors import HdicaError
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
@@ -103,12 +93,12 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     point the exponents and the verdict of :func:`hdica.verdict.trajectory.judge`.
     """
     variable, simulations = settings.variable, settings.simulation
-    groups = [group(tree, name) for name in simulations]
-    limits = controlled(limits_of(group(tree, settings.limit), variable), settings.control)
-    tests = comparisons_in(groups, variable, "time")
+    groups = [reading.group(tree, name) for name in simulations]
+    limits = controlled(limits_of(reading.group(tree, settings.limit), variable), settings.control)
+    tests = reading.comparisons_in(groups, variable, "time")
     each = settings.level / tests
     parts = [_compare(data, limits, variable, each) for data in groups]
-    joined = over(parts, "simulation", simulations, ("count", *COUNTS))
+    joined = reading.over(parts, "simulation", simulations, ("count", *COUNTS))
     joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
     joined.attrs = {
         "variable": variable,
@@ -119,20 +109,20 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
         "control": settings.control,
         "level_each": each,
     }
-    return described(joined, LONG_NAMES, variable, units_by(joined["time"]))
+    return reading.described(joined, LONG_NAMES, variable, reading.units_by(joined["time"]))
 
 
 def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
     """The limit with its solver error, its negative control and its predicted fluctuation."""
-    limit = finished(data, variable)
+    limit = reading.finished(data, variable)
     kinds = ("error", "control", "sd", "bias", "from_n")
-    companions = {k: optional(data, f"{variable}_{k}", limit) for k in kinds}
+    companions = {k: reading.optional(data, f"{variable}_{k}", limit) for k in kinds}
     return xr.Dataset({"limit": limit, **companions}).reset_coords(drop=True)
 
 
 def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:
     """One simulation method against the limit."""
-    values = finished(data, variable).reset_coords(drop=True)
+    values = reading.finished(data, variable).reset_coords(drop=True)
     status = data["status"].reset_coords(drop=True)
     counts = xr.Dataset({name: (status == code).sum("seed") for name, code in COUNTS.items()})
     parts = [against_limit(values, limits), counts, _inference(values, limits, level)]
@@ -171,7 +161,7 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
             "rms_sd_predicted": np.sqrt((limits["sd"] ** 2).mean("time") / values["n"]),
             "count": result["count"],
         }
-    ).transpose(*swept(values), "n", "time", missing_dims="ignore")
+    ).transpose(*reading.swept(values), "n", "time", missing_dims="ignore")
 
 
 def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
@@ -195,22 +185,17 @@ def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
 
 def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dataset:
     """Exponents and verdict of every grid point."""
-    grid = swept(values)
-    runs = values.transpose(*grid, "n", "seed", "time")
-    template = values.isel(n=0, seed=0, drop=True)
-    curves = [
-        limits[k].broadcast_like(template).transpose(*grid, "time").values
-        for k in ("limit", "error", "control", "bias", "from_n")
-    ]
-    n = runs["n"].values.astype(float)
-    cells = [
-        _point(runs.values[i], n, [curve[i] for curve in curves], level)
-        for i in np.ndindex(runs.shape[: len(grid)])
-    ]
-    return assembled(cells, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
+    curves = [(limits[k], ("time",)) for k in ("limit", "error", "control", "bias", "from_n")]
+    n = values["n"].values.astype(float)
+    coords = {d: values[d].values for d in ("n", "time")}
+
+    def point(runs: Array, *own: Array) -> reading.Cell:
+        return _point(runs, n, own, level)
+
+    return reading.cellwise(point, (values, ("n", "seed", "time")), *curves, coords=coords)
 
 
-def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
+def _point(values: Array, n: Array, curves: Sequence[Array], level: float) -> reading.Cell:
     """Everything inferred at one grid point, with ``curves`` of the limit, its error and more."""
     limit, error, control, term, least = curves
     runs = ladder(values, n)
@@ -233,18 +218,16 @@ def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
     }
 
 
-def exponent(name: str, fit: Exponent) -> Cell:
+def exponent(name: str, fit: Exponent) -> reading.Cell:
     """A fitted exponent with its interval as variables."""
-    values = {f"{name}_{k}": ((), float(value)) for k, value in vars(fit).items()}
+    values = {f"{name}_{k}": float(value) for k, value in vars(fit).items()}
     return {name: values.pop(f"{name}_value"), **values}
 
 
-def _verdict(verdict: Verdict) -> Cell:
-    plain = ("control_rejected", "term_known", "n_count")
-    return {
-        name: (("time",) * np.ndim(value), float(value) if name in plain else value)
-        for name, value in vars(verdict).items()
-    }
+def _verdict(verdict: Verdict) -> reading.Cell:
+    plain = {k: float(getattr(verdict, k)) for k in ("control_rejected", "term_known", "n_count")}
+    values = vars(verdict) | plain
+    return {k: (("time",), value) if np.ndim(value) else value for k, value in values.items()}
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -264,18 +247,12 @@ def _comparison(data: xr.Dataset, point: Point) -> Finding:
     """The mean at the largest n that is done, at the time when it is farthest from the limit."""
     here = data.sel(point)
     top = at_largest_n(here, here["sup_error"].notnull())
-    time = float(top["sup_time"])
+    time, place = float(top["sup_time"]), {**named(data, point), "n": int(top["n"])}
     at = top.sel(time=time) if np.isfinite(time) else top.isel(time=-1)
-    return Finding(
-        _mean(data),
-        {**named(data, point), "n": int(top["n"]), "t": time},
-        float(at["mean"]),
-        float(at["se"]),
-        predicted=float(at["limit"]),
-        predicted_error=float(at["limit_error"]),
-        theory=words("the limit"),
-        **judgement(data, point),
-    )
+    value, error = float(at["mean"]), float(at["se"])
+    one = Finding(_mean(data), place | {"t": time}, value, error, **judgement(data, point))
+    limit, bound = float(at["limit"]), float(at["limit_error"])
+    return replace(one, predicted=limit, predicted_error=bound, theory=words("the limit"))
 
 
 def half_power(data: xr.Dataset, exponent: str, quantity: Text) -> list[Finding]:
@@ -289,19 +266,9 @@ def half_power(data: xr.Dataset, exponent: str, quantity: Text) -> list[Finding]
     if not np.isfinite(mean):
         return []
     whole = judged(np.array([mean - HALF]), np.array([error]), RIVAL).whole
-    return [
-        Finding(
-            quantity,
-            {},
-            -mean,
-            error,
-            predicted=-HALF,
-            verdict=AGREES if whole == AGREES else UNDECIDED,
-            evidence="pooled over all comparisons; the controls are the powers −1/3 and −2/3",
-            form=Form.POWER,
-            base=symbol("n"),
-        )
-    ]
+    why = "pooled over all comparisons; the controls are the powers −1/3 and −2/3"
+    one = Finding(quantity, {}, -mean, error, predicted=-HALF, form=Form.POWER, base=symbol("n"))
+    return [replace(one, verdict=AGREES if whole == AGREES else UNDECIDED, evidence=why)]
 
 
 def _bias(data: xr.Dataset) -> list[Finding]:
@@ -311,18 +278,10 @@ def _bias(data: xr.Dataset) -> list[Finding]:
     if not known.any():
         return []
     inside = int(((low <= 1) & (high >= 1))[known].sum())
-    return [
-        Finding(
-            "the distance of " + _mean(data) + " from the limit",
-            {},
-            -float(np.median(value[known])),
-            predicted=-1.0,
-            evidence=f"median; {inside} of {int(known.sum())} 95 % intervals contain 1",
-            form=Form.POWER,
-            base=symbol("n"),
-            digits=2,
-        )
-    ]
+    why = f"median; {inside} of {int(known.sum())} 95 % intervals contain 1"
+    name, power = "the distance of " + _mean(data) + " from the limit", -np.median(value[known])
+    one = Finding(name, {}, float(power), predicted=-1.0, evidence=why, digits=2)
+    return [replace(one, form=Form.POWER, base=symbol("n"))]
 
 
 def _scatter_predicted(data: xr.Dataset, dims: Sequence[str]) -> list[Finding]:

@@ -67,17 +67,12 @@ def trajectories(data: xr.Dataset) -> list[Panel]:
     drawn = next(iter(sizes.values()))
     for k, (outer, members) in enumerate(grouped(shown(data, ordered), start)):
         one = {**outer, **(members[0] if len(members) == 1 else {})}
-        items = (*_runs(data, members, sizes), *edges(data, members, drawn))
-        out.append(
-            Panel(
-                f"trajectories_{k + 1}",
-                place(one) or words("Trajectories"),
-                clock(data["time"].attrs),
-                measured(str(data.attrs["variable"])),
-                (*items, *_limits(data, members)),
-                _caption(data, members, start, list(drawn)),
-            )
-        )
+        runs, theory = _runs(data, members, sizes), edges(data, members, drawn)
+        items = (*runs, *theory, *_limits(data, members))
+        x, y = clock(data["time"].attrs), measured(str(data.attrs["variable"]))
+        title, text = place(one), _caption(data, members, start, list(drawn))
+        title = title or words("Trajectories")
+        out.append(Panel(f"trajectories_{k + 1}", title, x, y, items, text))
     return out
 
 
@@ -280,29 +275,23 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     normal, term = (bool(data[k].notnull().any()) for k in ("rms_sd_predicted", "limit_bias"))
     fluctuation, bias = _fluctuation(data, named), _bias(data, named)
     marks = [item for item in bias if isinstance(item, Points)]
+    # From the markers and their upper ends; lower ends may be cut.
     ends = positive(end for mark in marks for end in (mark.y, mark.high))
+    limits = ends and (ends[0] / 3, ends[1] * 1.6)
+    normally = " Lines: the central limit theorem's prediction." if normal else ""
+    text = f"Markers: standard deviation over seeds, root mean square over time.{normally}"
+    of_bias = (
+        "Markers: largest distance of the mean over seeds from the limit over time, ± standard "
+        "error; filled where it stands above its noise (5 % over all times), open where it is "
+        f"noise.{' Line: the largest |m|/n over time, by theory.' if term else ''}"
+    )
+    width, off = "sd of " + variable + " (rms over time)", "sup |mean " + variable + " − limit|"
+    spread_, away = words("Fluctuation over seeds"), words("Bias")
+    items = (*fluctuation, *methods_of(data), *guide(fluctuation, 0.5))
+    distances = (*bias, *methods_of(data), *guide(bias, 1.0))
     return [
-        against_n(
-            "fluctuation",
-            words("Fluctuation over seeds"),
-            "sd of " + variable + " (rms over time)",
-            (*fluctuation, *methods_of(data), *guide(fluctuation, 0.5)),
-            "Markers: standard deviation over seeds, root mean square over time."
-            + (" Lines: the central limit theorem's prediction." if normal else "")
-            + " Dotted: slope −1/2.",
-        ),
-        against_n(
-            "bias",
-            words("Bias"),
-            "sup |mean " + variable + " − limit|",
-            (*bias, *methods_of(data), *guide(bias, 1.0)),
-            "Markers: largest distance of the mean over seeds from the limit over time, ± standard "
-            "error; filled where it stands above its noise (5 % over all times), open where it is "
-            + f"noise.{' Line: the largest |m|/n over time, by theory.' if term else ''}"
-            + " Dotted: slope −1.",
-            # From the markers and their upper ends; lower ends may be cut.
-            y_range=ends and (ends[0] / 3, ends[1] * 1.6),
-        ),
+        against_n("fluctuation", spread_, width, items, f"{text} Dotted: slope −1/2."),
+        against_n("bias", away, off, distances, f"{of_bias} Dotted: slope −1.", y_range=limits),
     ]
 
 

@@ -8,18 +8,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import (
-    ALONE,
-    TIME,
-    Methods,
-    Needs,
-    Settings,
-    Swept,
-    Variable,
-    looked_at,
-    names,
-)
+from hdica.analysis.record import lazy, question
+from hdica.analysis.settings import Methods, Needs, Settings, Swept, Variable, looked_at, names
 from hdica.errors import HdicaError
 
 BOUNDS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
@@ -41,7 +31,7 @@ class Dependence(Settings):
 
     suits: ClassVar = lazy(__name__, "dependence:suits")
 
-    simulation: Annotated[Methods, Needs(True, looked_at, (ALONE, TIME))] = Field(
+    simulation: Annotated[Methods, Needs(True, looked_at, ("", "time"))] = Field(
         min_length=1, description="stochastic methods, at the last time"
     )
     over: Annotated[str | None, Swept()] = Field(
@@ -53,7 +43,7 @@ class Dependence(Settings):
     beside: Outputs = Field(
         default=(), description="further outputs of the simulations, a panel each"
     )
-    theory: Annotated[str | None, Needs(False, looked_at, (ALONE, TIME))] = Field(
+    theory: Annotated[str | None, Needs(False, looked_at, ("", "time"))] = Field(
         default=None, description="method without seeds that predicts the variable"
     )
     predicted: Outputs = Field(
@@ -120,18 +110,7 @@ class Dependence(Settings):
         return self.of_theory if key == "theory" else self.outputs
 
 
-DEPENDENCE = Analysis(
-    "dependence",
-    lazy(__name__, "dependence:dependence"),
-    Dependence,
-    (Section("dependence", "Along a parameter", lazy(__name__, "dependence:panels"), 3.4),),
-    answer=Answer(3.4, findings=lazy(__name__, "dependence:findings")),
-)
+DEPENDENCE = question(__name__, "dependence", Dependence, "Along a parameter", 3.4, 3.4)
 
 
-SLOPES = Analysis(
-    "slopes",
-    lazy(__name__, "slopes:slopes"),
-    sections=(Section("slopes", "Change along a parameter", lazy(__name__, "slopes:panels"), 7),),
-    answer=Answer(7, findings=lazy(__name__, "slopes:findings")),
-)
+SLOPES = question(__name__, "slopes", None, "Change along a parameter", 7, 7)

@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from hdica.analysis import reading
 from hdica.analysis.dependence import BOUNDS, Dependence, bound
-from hdica.analysis.reading import (
-    at_end,
-    check_numbers,
-    control,
-    described,
-    grid_of,
-    group,
-    numeric,
-    offered,
-    over,
-)
-from hdica.analysis.settings import ALONE, TIME
+from hdica.analysis.settings import Suiting
 from hdica.show.choose import MOST, Point, at_last_n, points, selection_note, shown
 from hdica.show.finding import Finding, Form, named
 from hdica.show.marks import GREY, bars, color_of, level, lines_first
@@ -77,18 +66,21 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     The intervals are Student's over seeds; the difference to theory has the error of the mean. None
     if no parameter is named and none is swept over numbers.
     """
-    groups = {name: group(tree, name) for name in settings.simulation}
-    x = settings.over or longest(groups[settings.simulation[0]])
-    if x is None:
+    groups = {name: reading.group(tree, name) for name in settings.simulation}
+    swept = reading.numeric(tree, settings.simulation[0])
+    x = settings.over or max(swept, key=lambda d: tree[settings.simulation[0]].sizes[d], default="")
+    if not x:
         return None
     for data in groups.values():
         if x != "n":  # which no study sweeps, and a plot may have on its axis
-            check_numbers(data, x, "analysis.dependence.over")
+            reading.check_numbers(data, x, "analysis.dependence.over")
         for name in settings.where:
-            check_numbers(data, name, "analysis.dependence.where")
-    theory = group(tree, settings.theory) if settings.theory else None
+            reading.check_numbers(data, name, "analysis.dependence.where")
+    theory = reading.group(tree, settings.theory) if settings.theory else None
     parts = [_simulated(data, theory, settings) for data in groups.values()]
-    out = over(parts, "simulation", list(groups), COUNTS).transpose("simulation", "output", ..., x)
+    out = reading.over(parts, "simulation", list(groups), COUNTS).transpose(
+        "simulation", "output", ..., x
+    )
     out.attrs = {"variable": settings.variable, "over": x, "log": settings.log}
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
@@ -96,7 +88,7 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
         out.attrs["extreme"] = settings.extreme
     if bool(out["difference"].notnull().any()):
         out = with_verdicts(out, settings.control, settings.where)
-    return described(out, LONG_NAMES)
+    return reading.described(out, LONG_NAMES)
 
 
 def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> xr.Dataset:
@@ -132,19 +124,13 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
     return out.assign(claimed=claimed.astype(int)).assign_attrs(attrs)
 
 
-def longest(data: xr.Dataset) -> str | None:
-    """The parameter that is swept over most numbers; None if none is over two or more."""
-    known = [d for d in grid_of(data) if data[d].dtype.kind in "fiu" and data.sizes[d] > 1]
-    return max(known, key=lambda d: data.sizes[d], default=None)
-
-
 def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:
     """All outputs of one method, over ``output``."""
     parts = []
     for output, of_theory in zip_longest(settings.outputs, settings.of_theory):
-        values = at_end(data, output)
+        values = reading.at_end(data, output)
         part = student(values if "seed" in values.dims else values.expand_dims("seed"))
-        prediction = None if theory is None or not of_theory else at_end(theory, of_theory)
+        prediction = None if theory is None or not of_theory else reading.at_end(theory, of_theory)
         part["predicted"] = predicted_like(prediction, part["mean"])
         part["difference"] = part["mean"] - part["predicted"]
         parts.append(part)
@@ -197,12 +183,11 @@ def _mean(cut: xr.Dataset) -> Text:
     return "mean " + symbol(str(cut["output"].item()))
 
 
-def _finding(cut: xr.Dataset, point: Point, quantity: Text, **more: Any) -> Finding:
+def _finding(cut: xr.Dataset, point: Point, quantity: Text) -> Finding:
     """The mean at one point, with what theory has."""
     value, error, predicted = (float(cut[k].sel(point)) for k in ("mean", "se", "predicted"))
     size = {"n": int(cut["n"])} if "n" in cut.coords else {}
-    at = {**named(cut, point), **size}
-    return Finding(quantity, at, value, error, predicted=predicted, **more)
+    return Finding(quantity, {**named(cut, point), **size}, value, error, predicted=predicted)
 
 
 def _comparisons(cut: xr.Dataset) -> list[Finding]:
@@ -212,8 +197,9 @@ def _comparisons(cut: xr.Dataset) -> list[Finding]:
         here = cut.sel(point)
         verdict = str(here["verdict"].item())
         if verdict and bool(here["claimed"]):
-            more = {"evidence": _evidence(here, verdict), "seeds": float(here["seeds_needed"])}
-            judgements.append(_finding(cut, point, _mean(cut), verdict=verdict, **more))
+            one, seeds = _finding(cut, point, _mean(cut)), float(here["seeds_needed"])
+            evidence = _evidence(here, verdict)
+            judgements.append(replace(one, verdict=verdict, evidence=evidence, seeds=seeds))
         elif verdict:
             elsewhere.append(_finding(cut, point, _mean(cut) + " outside the claimed part"))
     return [*judgements, *elsewhere]
@@ -268,8 +254,7 @@ def _extremes(cut: xr.Dataset) -> list[Finding]:
     for k, name in enumerate(conditions):
         quantity += (" and " if k else " for each ") + symbol(name)
     extremes = [_extreme(cut, one, quantity, form) for one in points(cut, conditions)]
-    known = [one for one in extremes if one is not None]
-    return sorted(known, key=lambda one: one.value, reverse=form is Form.LARGEST)
+    return sorted(filter(None, extremes), key=lambda f: f.value, reverse=form is Form.LARGEST)
 
 
 def _extreme(cut: xr.Dataset, condition: Point, quantity: Text, form: Form) -> Finding | None:
@@ -299,7 +284,7 @@ def _extreme(cut: xr.Dataset, condition: Point, quantity: Text, form: Form) -> F
     if predictions:
         top = max(predictions, key=lambda one: height(one, "predicted"))
         evidence.append(f"{word} in theory at {place({x: top[x]}).html}")
-    return _finding(cut, first, quantity, form=form, evidence="; ".join(evidence))
+    return replace(_finding(cut, first, quantity), form=form, evidence="; ".join(evidence))
 
 
 def _apart(cut: xr.Dataset, one: Point, other: Point) -> tuple[float, float]:
@@ -344,21 +329,18 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     at, items = cut[x].values.astype(float), list[Line | Points]()
     lines: dict[tuple[bytes, bytes], Line] = {}
     for k, (label, here) in enumerate(drawn):
-        color = color_of(k, len(drawn))
-        joined_ = not bool(here["se"].notnull().any())
+        color, line = color_of(k, len(drawn)), here["predicted"].dropna(x)
         ends = [here[name].values for name in ("mean", "low", "high")]
-        items += bars(at, ends, label, color, joined=joined_)
-        line = here["predicted"].dropna(x)
+        items += bars(at, ends, label, color, joined=not bool(here["se"].notnull().any()))
         along = line[x].values.astype(float)
         if line.size > 1:  # methods with the same theory have one line
             theory = Line(along, line.values, "theory, " + label, color, listed=False)
             lines.setdefault((along.tobytes(), line.values.tobytes()), theory)
-    if len(lines) == 1:  # of no curve in particular
-        one = next(iter(lines.values()))
-        color = "ink" if len(drawn) > 1 else one.color
-        items.append(replace(one, label=words("theory"), color=color, listed=True))
-    else:
-        items += lines.values()
+    theories = list(lines.values())
+    if len(theories) == 1:  # of no curve in particular
+        color = "ink" if len(drawn) > 1 else theories[0].color
+        theories = [replace(theories[0], label=words("theory"), color=color, listed=True)]
+    items += theories
     # A file returns a list of one as its only entry.
     names, values = (np.atleast_1d(cut.attrs[key]) for key in ("level_names", "levels"))
     for name, value in zip(names, values, strict=True):
@@ -366,16 +348,11 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     caption = ["Means over seeds with 95 % intervals" + ("; lines: theory." if lines else ".")]
     if len(points(cut, others(cut))) * cut.sizes["simulation"] > len(drawn):
         caption += selection_note(cut, others(cut), len(drawn))
-    return Panel(
-        f"dependence_{output}",
-        _beginning(output) + " against " + symbol(x),
-        words("dimension ") + symbol("n") if x == "n" else axis(x),
-        "mean of " + symbol(output),
-        lines_first(items),
-        " ".join(caption),
-        cut.attrs["log"] in ("x", "both"),
-        cut.attrs["log"] in ("y", "both"),
-    )
+    title, label = _beginning(output) + " against " + symbol(x), "mean of " + symbol(output)
+    labels = title, "dimension " + symbol("n") if x == "n" else axis(x), label
+    log_x, log_y = (cut.attrs["log"] in (side, "both") for side in "xy")
+    marks, text = lines_first(items), " ".join(caption)
+    return Panel(f"dependence_{output}", *labels, marks, text, log_x, log_y)
 
 
 def _beginning(output: str) -> Text:
@@ -391,28 +368,26 @@ def _differences(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     for k, (label, here) in enumerate(drawn):
         ends = [(here[end] - here["predicted"]).values for end in ("low", "high")]
         items += bars(at, [here["difference"].values, *ends], label, color_of(k, len(drawn)))
-    return Panel(
-        f"dependence_difference_{output}",
-        _beginning(output) + ": measured less predicted",
-        axis(x),
-        "mean of " + symbol(output) + " − theory",
-        tuple(items),
+    title, label = _beginning(output) + ": measured less predicted", "mean of " + symbol(output)
+    text, log = (
         "Difference of the mean over seeds to theory, with 95 % intervals.",
-        cut.attrs["log"] in ("x", "both"),
+        cut.attrs["log"],
     )
+    labels, key = (title, axis(x), label + " − theory"), f"dependence_difference_{output}"
+    return Panel(key, *labels, tuple(items), text, log in ("x", "both"))
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """Settings for a study that asks for nothing: the order parameter at the end, with theory.
 
     It is drawn against the parameter that is swept most; not where a phase diagram shows the same,
     over two parameters.
     """
-    simulation = offered(tree, Role.SIMULATION, ALONE, TIME)
+    simulation = reading.offered(tree, Role.SIMULATION, "", "time")
     if not simulation:
         return None
-    swept = numeric(tree, simulation)
-    if not swept or (control(tree, swept) and len(swept) > 1):
+    swept = reading.numeric(tree, simulation)
+    if not swept or (reading.control(tree, swept) and len(swept) > 1):
         return None
-    limit = offered(tree, Role.LIMIT, ALONE, TIME)
+    limit = reading.offered(tree, Role.LIMIT, "", "time")
     return {"simulation": simulation} | ({"theory": limit} if limit else {})

@@ -12,7 +12,7 @@ from hdica.show.finding import Finding
 from hdica.show.marks import SYMBOLS, color_of
 from hdica.show.panel import Panel, Points
 from hdica.show.terms import entries
-from hdica.show.words import count, leading, method_name, number, of_n, symbol, words
+from hdica.show.words import count, leading, method_name, number, of_n, symbol
 from hdica.verdict.cells import CONFIDENCE
 from hdica.verdict.resample import shares_noise
 
@@ -107,8 +107,8 @@ def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
 
 def parameters_of(data: xr.Dataset) -> list[str]:
     """Parameters along which there are slopes, in order."""
-    ends = [str(name).removesuffix("_se_apart") for name in data if str(name).endswith("_se_apart")]
-    return [name.removeprefix("slope_") for name in ends]
+    names = [str(name) for name in data if str(name).endswith("_se_apart")]
+    return [name.removesuffix("_se_apart").removeprefix("slope_") for name in names]
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -154,14 +154,11 @@ def _panel(top: xr.Dataset, name: str) -> Panel:
                 label, mark = leading(point) + method_name(method), SYMBOLS[j % 4]
                 color = color_of(i, len(chosen))
                 items.append(Points(between, y, label, color, low, high, mark, joined=True))
-    return Panel(
-        f"slopes_{name}",
-        words("Change along ") + x,
-        x,
-        words("Δ") + quantity + words("/Δ") + x,
-        tuple(items),
-        caption=f"Mean over seeds of the change of {quantity.html} from one value to the next at "
+    caption = (
+        f"Mean over seeds of the change of {quantity.html} from one value to the next at "
         f"<i>t</i> = {number(top.attrs['time'])}, with 95 % intervals over seeds, whose noise "
-        f"both values share{at}.{some}",
-        wide=len(parameters_of(top)) == 1,
+        f"both values share{at}.{some}"
     )
+    labels, wide = (x, "Δ" + quantity + "/Δ" + x), len(parameters_of(top)) == 1
+    title = "Change along " + x
+    return Panel(f"slopes_{name}", title, *labels, tuple(items), caption, wide=wide)

@@ -6,17 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import (
-    ALONE,
-    TIME,
-    Methods,
-    Needs,
-    Settings,
-    Variable,
-    looked_at,
-    names,
-)
+from hdica.analysis.record import question
+from hdica.analysis.settings import Methods, Needs, Settings, Variable, looked_at, names
 from hdica.errors import HdicaError
 
 Outputs = Annotated[tuple[str, ...], BeforeValidator(names)]
@@ -29,11 +20,11 @@ Values = Annotated[
 class Ensemble(Settings):
     """All runs in time, and when each first goes below a value, beside theory."""
 
-    simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
+    simulation: Annotated[str, Needs(True, looked_at, "time")] = Field(
         description="stochastic method"
     )
     variable: Variable = ""
-    theory: Annotated[Methods, Needs(False, over=(TIME, ALONE))] = Field(
+    theory: Annotated[Methods, Needs(False, over=("time", ""))] = Field(
         default=(), description="methods that predict the variable, over time or as one level"
     )
     predicted: Outputs = Field(
@@ -41,7 +32,7 @@ class Ensemble(Settings):
         description="outputs of theory: one, or one for each method or each of one method "
         "(default: the variable)",
     )
-    bound: Annotated[str | None, Needs(False, over=(TIME, ALONE))] = Field(
+    bound: Annotated[str | None, Needs(False, over=("time", ""))] = Field(
         default=None, description="method that gives bounds, or terms of one"
     )
     terms: Outputs = Field(default=(), description="outputs of bound, a curve each")
@@ -59,7 +50,7 @@ class Ensemble(Settings):
     crossings: Values = Field(
         default=(), description="values that runs reach: when each first goes below"
     )
-    times: Annotated[str | None, Needs(False, over=(ALONE,))] = Field(
+    times: Annotated[str | None, Needs(False, over="")] = Field(
         default=None, description="method that predicts when runs go below the crossings"
     )
     stages: Outputs = Field(
@@ -105,10 +96,7 @@ class Ensemble(Settings):
         return taken.get(key, (self.variable,))
 
 
-ENSEMBLE = Analysis(
-    "ensemble",
-    lazy(__name__, "compute:ensemble"),
-    Ensemble,
-    (Section("ensemble", "The ensemble in time", lazy(__name__, "figure:ensemble"), 4.6),),
-    answer=Answer(3.6, findings=lazy(__name__, "compute:findings")),
-)
+ENSEMBLE = question(
+    __name__, "ensemble", Ensemble, "The ensemble in time", 4.6, 3.6,
+    module="compute", panels="figure:ensemble",
+)  # fmt: skip

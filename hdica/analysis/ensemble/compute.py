@@ -9,20 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from hdica.analysis import reading
 from hdica.analysis.ensemble import Ensemble
 from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
 from hdica.analysis.ensemble.passages import LONG_TIMES, passages
-from hdica.analysis.reading import (
-    Cell,
-    assembled,
-    at_top,
-    described,
-    finished,
-    group,
-    interval_names,
-    over,
-    swept,
-)
 from hdica.show.choose import Point, points, selected, spread
 from hdica.show.finding import Finding
 from hdica.show.words import (
@@ -43,7 +33,7 @@ from hdica.verdict.survival import first_below
 
 LONG_NAMES = {
     "quantile": "quantile of {v} over runs",
-    **interval_names("median", "the median of {v}"),
+    **reading.interval_names("median", "the median of {v}"),
     "median_se": "standard error of the median of {v}",
     "mean": "mean of {v} over runs",
     "mean_se": "standard error of the mean of {v}",
@@ -58,12 +48,12 @@ LONG_NAMES = {
     "ratio_se": "standard error of the median at the last time over its prediction",
     "predicted_passage": "time at which the prediction first goes below the value",
     "passed_by": "share of runs that are below the value by the predicted time",
-    **interval_names("passed_by", "the share by the predicted time"),
+    **reading.interval_names("passed_by", "the share by the predicted time"),
     "bounded": "bound of {v}, or a term of one",
     "looseness": "bound at the last time over the median of {v}",
     "stage_time": "predicted time at which runs go below a value",
     "stage_passed_by": "share of runs that are below the value by the time of the stage",
-    **interval_names("stage_passed_by", "the share by the time of the stage"),
+    **reading.interval_names("stage_passed_by", "the share by the time of the stage"),
     "stage_crossing": "the value below which runs go at the predicted time",
 }
 
@@ -82,14 +72,15 @@ def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
     ``term``, with predicted times ``stage``. At most 500 times are kept.
     """
     variable = settings.variable
-    data = group(tree, settings.simulation)
-    values, n = at_top(finished(data, variable))
-    grid, time = swept(values), values["time"].values.astype(float)
+    data = reading.group(tree, settings.simulation)
+    values, n = reading.at_top(reading.finished(data, variable))
+    grid, time = reading.swept(values), values["time"].values.astype(float)
     runs = values.transpose(*grid, "seed", "time").values
     rows = [runs[i][np.isfinite(runs[i]).all(axis=-1)] for i in np.ndindex(runs.shape[:-2])]
     kept = spread(time.size, MOST_TIMES)
-    coords = {d: values[d].values for d in grid} | {"share": list(SHARES), "time": time[kept]}
-    out = assembled([_moments(row[:, kept]) for row in rows], grid, coords)
+    coords: dict[str, reading.Values] = {d: values[d].values for d in grid}
+    coords |= {"share": list(SHARES), "time": time[kept]}
+    out = reading.assembled([_moments(row[:, kept]) for row in rows], grid, coords)
     out["run"] = values.isel(time=kept, seed=slice(settings.runs)).reset_coords(drop=True)
     lost = (data["status"] == DIVERGED).sum("seed")
     out["diverged"] = (lost if n is None else lost.sel(n=n)).reset_coords(drop=True)
@@ -109,10 +100,10 @@ def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
     if n is not None:
         out.attrs["n"] = n
     units = dict.fromkeys(LONG_TIMES, str(values["time"].attrs.get("units", "1")))
-    return described(out, LONG_NAMES, variable, units)
+    return reading.described(out, LONG_NAMES, variable, units)
 
 
-def _moments(runs: Array) -> Cell:
+def _moments(runs: Array) -> reading.Cell:
     """Quantiles and mean over runs, shape (runs, times), at each time."""
     ordered, many = np.sort(runs, axis=0), len(runs)
     nothing = np.full(runs.shape[1:], np.nan)
@@ -126,28 +117,25 @@ def _moments(runs: Array) -> Cell:
         "median_se": (("time",), middle.error),
         "mean": (("time",), runs.mean(axis=0) if many else nothing),
         "mean_se": (("time",), spread_out / np.sqrt(max(many, 1))),
-        "count": ((), many),
+        "count": many,
     }
 
 
 def _predictions(
     tree: xr.DataTree, settings: Ensemble, n: int | None, kept: Sequence[int], runs: xr.Dataset
 ) -> xr.Dataset:
-    """Predicted curves over ``limit``, and the ratio of the runs' median to them.
-
-    ``kept`` are the indices of the times that ``runs`` has.
-    """
+    """Predicted curves at the times ``kept``, and the ratio of the runs' median to them."""
     parts = {}
     for method, output in settings.predictions():
         label = method if output == settings.variable else f"{method}, {output}"
         values = _output(tree, method, output, n)
         parts[label] = _prediction(values, settings, kept, runs)
-    return over(list(parts.values()), "limit", list(parts)) if parts else xr.Dataset()
+    return reading.over(list(parts.values()), "limit", list(parts)) if parts else xr.Dataset()
 
 
 def _output(tree: xr.DataTree, method: str, output: str, n: int | None) -> xr.DataArray:
     """An output of theory at the n of the runs; at its largest if these have none."""
-    values = finished(group(tree, method), output).reset_coords(drop=True)
+    values = reading.finished(reading.group(tree, method), output).reset_coords(drop=True)
     if "n" not in values.dims:
         return values
     if n is None:
@@ -187,10 +175,7 @@ def _passages(values: xr.DataArray, levels: Sequence[float]) -> xr.DataArray:
 
 
 def _passed_by(at: xr.DataArray, runs: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
-    """Share of runs that are below a value by predicted times, with its exact interval.
-
-    One half by a predicted median, whatever the law of the times is.
-    """
+    """Share of runs that are below a value by predicted times, with its exact interval."""
     count = runs["count"].where(runs["count"] > 0)
     hits = (runs["passed_at"] <= at).sum("order").where(at.notnull() & count.notnull())
     hits, many = xr.broadcast(hits, count)
@@ -210,7 +195,7 @@ def _terms(
         values = _output(tree, settings.bound, name, n) ** settings.power
         curve = values.isel(time=list(kept), missing_dims="ignore").broadcast_like(runs["time"])
         parts.append(xr.Dataset({"bounded": curve}))
-    out = over(parts, "term", settings.terms)
+    out = reading.over(parts, "term", settings.terms)
     middle = runs["quantile"].sel(share=0.5, drop=True).isel(time=-1, drop=True)
     return out.assign(looseness=out["bounded"].isel(time=-1, drop=True) / middle)
 
@@ -223,7 +208,7 @@ def _stages(tree: xr.DataTree, settings: Ensemble, n: int | None, runs: xr.Datas
         xr.Dataset({"stage_time": _output(tree, settings.times, name, n)})
         for name in settings.stages
     ]
-    out = over(parts, "stage", settings.stages)
+    out = reading.over(parts, "stage", settings.stages)
     values = xr.DataArray(list(settings.crossings), {"stage": list(settings.stages)}, "stage")
     own = runs[["passed_at", "count"]].sel(crossing=values).drop_vars("crossing")
     passed = _passed_by(out["stage_time"], own, "stage_passed_by")
@@ -242,7 +227,7 @@ def theory_name(name: object) -> Text:
 
 def crossed(data: xr.Dataset, level: float) -> Text:
     """What a run has done that is below a value: "tan² ≤ 0.333"."""
-    return symbol(str(data.attrs["variable"])) + words(f" ≤ {simple(level)}")
+    return symbol(str(data.attrs["variable"])) + f" ≤ {simple(level)}"
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -264,7 +249,7 @@ def _place(data: xr.Dataset, cell: Point, at_end: bool = False) -> Point:
 
 
 def _median(data: xr.Dataset) -> Text:
-    return words("the median of ") + symbol(str(data.attrs["variable"]))
+    return "the median of " + symbol(str(data.attrs["variable"]))
 
 
 def _judged(data: xr.Dataset, unjudged: Sequence[Finding]) -> list[Finding]:
@@ -304,7 +289,7 @@ def _arrivals(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     for level in map(float, data["crossing"].values):
         here = data.sel(crossing=level)
         middle, error = (here[name].sel(share=0.5) for name in ("passage", "passage_se"))
-        name = words("the time after which the median run reaches ") + crossed(data, level)
+        name = "the time after which the median run reaches " + crossed(data, level)
         for cell in cells:
             value, se = (float(selected(one, cell)) for one in (middle, error))
             if np.isfinite(value):
@@ -331,16 +316,12 @@ def _ends(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     middle = last["quantile"].sel(share=0.5)
     known = _predicting(data)
     predicted = last["predicted"].isel(limit=known[0]) if known else xr.full_like(middle, np.nan)
-    ends = [
-        Finding(
-            _median(data),
-            _place(data, cell, at_end=True),
-            float(selected(middle, cell)),
-            float(selected(last["median_se"], cell)),
-            predicted=float(selected(predicted, cell)),
-        )
-        for cell in cells
-    ]
+    ends, name = [], _median(data)
+    for cell in cells:
+        columns = (middle, last["median_se"], predicted)
+        value, error, theory = (float(selected(one, cell)) for one in columns)
+        place = _place(data, cell, at_end=True)
+        ends.append(Finding(name, place, value, error, predicted=theory))
     return _judged(data, ends)
 
 
@@ -356,8 +337,8 @@ def _other_theories(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     out = []
     for k in _predicting(data)[1:]:
         here = data.isel(limit=k)
-        name = words("the ratio of ") + _median(data) + words(" to the prediction (")
-        name += theory_name(here["limit"].item()) + words(")")
+        name = "the ratio of " + _median(data) + " to the prediction ("
+        name += theory_name(here["limit"].item()) + ")"
         for cell in cells:
             value, error = (float(selected(here[key], cell)) for key in ("ratio", "ratio_se"))
             out.append(Finding(name, _place(data, cell, at_end=True), value, error))
@@ -368,8 +349,8 @@ def _bounds(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     """How far each bound is above the median at the last time."""
     out = []
     for term in data["term"].values if "looseness" in data else ():
-        lead = words("the ratio of the bound (") + symbol(str(term))
-        name, values = lead + words(") to ") + _median(data), data["looseness"].sel(term=term)
+        lead = "the ratio of the bound (" + symbol(str(term))
+        name, values = lead + ") to " + _median(data), data["looseness"].sel(term=term)
         out += [
             Finding(name, _place(data, cell, at_end=True), float(selected(values, cell)), digits=3)
             for cell in cells
@@ -383,7 +364,7 @@ def _stragglers(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         return []
     end, out = float(data["time"][-1]), []
     for level in map(float, data["crossing"].values):
-        name = words("the share of runs that reach ") + crossed(data, level)
+        name = "the share of runs that reach " + crossed(data, level)
         for cell in cells:
             here = data.sel({**cell, "crossing": level})
             if not int(here["never"]):

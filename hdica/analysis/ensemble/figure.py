@@ -59,18 +59,10 @@ def _in_time(here: xr.Dataset, point: Point, tail: str, note: list[str]) -> Pane
     ]
     if "diverged" in here and int(here["diverged"]):
         caption.append(f"{plural(int(here['diverged']), 'more run')} diverged.")
-    return Panel(
-        f"ensemble{tail}",
-        titled(words("All runs in time"), point),
-        clock(here["time"].attrs),
-        measured(str(here.attrs["variable"])),
-        (*own, *theory),
-        " ".join([*caption, *note]),
-        log_x,
-        log_y,
-        y_range=_range(own, theory) if log_y else None,
-        wide=True,
-    )
+    x, y = clock(here["time"].attrs), measured(str(here.attrs["variable"]))
+    labels, text = (titled(words("All runs in time"), point), x, y), " ".join([*caption, *note])
+    panel = Panel(f"ensemble{tail}", *labels, (*own, *theory), text, log_x, log_y, wide=True)
+    return replace(panel, y_range=_range(own, theory) if log_y else None)
 
 
 def _logarithmic(here: xr.Dataset) -> tuple[bool, bool]:
@@ -159,19 +151,14 @@ def _passages(here: xr.Dataset, point: Point, tail: str) -> list[Panel]:
     if not items:
         return []
     every = np.concatenate([item.x for item in items])
-    return [
-        Panel(
-            f"passages{tail}",
-            titled(words("When runs get there"), point),
-            clock(here["time"].attrs),
-            words("share of runs"),
-            tuple(items),
-            "Share of runs that have first gone below the value, with its pointwise 95 % "
-            "interval; upright lines: theory.",
-            log_x=bool(every.min() > 0 and every.max() > WIDE * every.min()),
-            y_range=(0.0, 1.02),
-        )
-    ]
+    log, title = every.min() > 0 and every.max() > WIDE * every.min(), words("When runs get there")
+    labels = titled(title, point), clock(here["time"].attrs), words("share of runs")
+    text = (
+        "Share of runs that have first gone below the value, with its pointwise 95 % "
+        "interval; upright lines: theory."
+    )
+    ends, key = (0.0, 1.02), f"passages{tail}"
+    return [Panel(key, *labels, tuple(items), text, log_x=bool(log), y_range=ends)]
 
 
 def _share(here: xr.Dataset, label: Text, color: str) -> list[Line]:

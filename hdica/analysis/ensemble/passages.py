@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.reading import Cell, assembled, interval_names
+from hdica.analysis.reading import Cell, Values, assembled, interval_names
 from hdica.errors import HdicaError, suggestion
 from hdica.verdict.cells import CONFIDENCE, Array
 from hdica.verdict.ladder import moments
@@ -71,7 +71,7 @@ def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
     for cell in finished_runs(values):
         ordered = np.sort(cell, axis=0)
         ends = {k: (timed, quantile(ordered, share).value) for k, share in shares.items()}
-        cells.append({**ends, "runs": ((), len(cell))})
+        cells.append({**ends, "runs": len(cell)})
     return assembled(cells, grid, {d: values[d].values for d in (*grid, *timed)})
 
 
@@ -88,7 +88,7 @@ def passages(
     time: Array,
     levels: Sequence[float],
     grid: Sequence[str],
-    coords: Mapping[str, Any],
+    coords: Mapping[str, Values],
 ) -> xr.Dataset:
     """First times below each level over ``crossing`` and the grid, of runs of shape (runs, times).
 
@@ -97,7 +97,7 @@ def passages(
     not passed by the last time has a time above all others: quantiles are unbiased, and infinite
     where too few have passed.
     """
-    shares, most = coords["share"], max(len(runs) for runs in cells)
+    shares, most = np.asarray(coords["share"], dtype=float), max(len(runs) for runs in cells)
     rows = [_level(runs, time, level, shares, most) for runs in cells for level in levels]
     known = {d: coords[d] for d in grid} | {"share": shares, "crossing": list(levels)}
     return assembled(rows, [*grid, "crossing"], known)
@@ -132,31 +132,26 @@ def crossings(values: xr.DataArray, level: float, rising: bool | None) -> xr.Dat
     return out.assign_attrs(level=level, rising=int(rising))
 
 
-def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most: int) -> Cell:
+def _level(runs: Array, time: Array, level: float, shares: Array, most: int) -> Cell:
     """First passages of one cell below one level, padded to ``most`` runs."""
     many, at = len(runs), np.sort(first_below(time, runs, level))
     quantiles = [quantile(at, share) for share in shares]
     reached = int(np.isfinite(at).sum())
     passed = np.arange(1.0, many + 1)[:reached]
     low, high = share_interval(passed, many) if many else (passed, passed)
-    curves = {
-        "passed_at": at[:reached],
-        "passed": passed / max(many, 1),
-        "passed_low": low,
-        "passed_high": high,
-    }
-    rest = (0, most - reached)
+    curves = {"passed_at": at[:reached], "passed": passed / max(many, 1)}
+    curves, rest = curves | {"passed_low": low, "passed_high": high}, (0, most - reached)
     mean, error = _mean(at)
     fields = {"": "value", "_low": "low", "_high": "high", "_se": "error"}
     return {
-        "reached": ((), reached),
-        "never": ((), many - reached),
+        "reached": reached,
+        "never": many - reached,
         **{
             f"passage{end}": (("share",), np.array([float(getattr(q, one)) for q in quantiles]))
             for end, one in fields.items()
         },
-        "passage_mean": ((), mean),
-        "passage_mean_se": ((), error),
+        "passage_mean": mean,
+        "passage_mean_se": error,
         **{k: (("order",), np.pad(v, rest, constant_values=np.nan)) for k, v in curves.items()},
     }
 

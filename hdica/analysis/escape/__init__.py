@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import ALONE, Level, Methods, Needs, Settings, SweptName
+from hdica.analysis.record import lazy, question
+from hdica.analysis.settings import Level, Methods, Needs, Settings, SweptName
 from hdica.errors import HdicaError
 
 MEANS = {"first": "mean", "last": "mean_last"}
@@ -22,10 +22,10 @@ class Escape(Settings):
     suits: ClassVar = lazy(__name__, "compute:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis, its values numbers")
-    simulation: Annotated[Methods, Needs(True, lambda s: s.event, (ALONE,), n=True)] = Field(
+    simulation: Annotated[Methods, Needs(True, lambda s: s.event, "", n=True)] = Field(
         default=(), description="stochastic methods that give escapes"
     )
-    limits: Annotated[Methods, Needs(False, lambda s: MEANS[s.event], (ALONE,))] = Field(
+    limits: Annotated[Methods, Needs(False, lambda s: MEANS[s.event], "")] = Field(
         default=(), description="methods that give mean escape times: at that n, or n → ∞"
     )
     event: Literal["first", "last"] = Field(
@@ -40,10 +40,7 @@ class Escape(Settings):
         return self
 
 
-ESCAPE = Analysis(
-    "escape",
-    lazy(__name__, "compute:escape"),
-    Escape,
-    (Section("escape", "Escape times", lazy(__name__, "figure:escape"), 6),),
-    answer=Answer(4, findings=lazy(__name__, "figure:findings")),
-)
+ESCAPE = question(
+    __name__, "escape", Escape, "Escape times", 6, 4,
+    module="compute", panels="figure:escape", findings="figure:findings",
+)  # fmt: skip

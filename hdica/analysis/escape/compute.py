@@ -8,21 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from hdica.analysis import reading
 from hdica.analysis.escape import LAWS, MEANS, Escape
-from hdica.analysis.reading import (
-    Cell,
-    assembled,
-    check_numbers,
-    described,
-    finished,
-    gives,
-    grid_of,
-    group,
-    interval_names,
-    numeric,
-    over,
-)
-from hdica.analysis.settings import ALONE
+from hdica.analysis.settings import Suiting
 from hdica.errors import HdicaError
 from hdica.show.marks import positive
 from hdica.show.terms import entries, matrix_over
@@ -46,15 +34,15 @@ LONG_NAMES = {
     "diverged": "runs that diverged, which are not counted as runs",
     "exposure": "time for which all runs together were observed",
     "mean": "mean escape time: exposure over escapes for the first, of all runs for the last",
-    **interval_names("mean", "the mean escape time"),
+    **reading.interval_names("mean", "the mean escape time"),
     "restricted": "mean of the smaller of the escape time and the longest run",
-    **interval_names("restricted", "the restricted mean"),
+    **reading.interval_names("restricted", "the restricted mean"),
     "longest": "time of the longest run",
     "median": "median escape time (Kaplan-Meier)",
-    **interval_names("median", "the median"),
+    **reading.interval_names("median", "the median"),
     "exponential_p": "p-value of escapes having a constant rate",
     "survival": "share of runs that have not escaped (Kaplan-Meier)",
-    **interval_names("survival", "the share that has not escaped"),
+    **reading.interval_names("survival", "the share that has not escaped"),
     "theory": "mean escape time in theory",
     "theory_survival": "probability of no escape in theory",
     "at_n": "1 where the theory is for the same n, 0 where it is for n = infinity",
@@ -97,59 +85,61 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     run to escape.
     """
     x, event, level = settings.x, settings.event, settings.level
-    runs = {name: group(tree, name) for name in settings.simulation}
-    limits = {name: group(tree, name) for name in settings.limits}
+    runs = {name: reading.group(tree, name) for name in settings.simulation}
+    limits = {name: reading.group(tree, name) for name in settings.limits}
     every = [*runs.values(), *limits.values()]
     for data in every[: max(len(runs), 1)]:
-        check_numbers(data, x, "analysis.escape.x")
+        reading.check_numbers(data, x, "analysis.escape.x")
     units = sorted({unit_of(data) for data in every})
     if len(units) > 1:
         raise HdicaError(
             f"simulation, limits: times in {' and in '.join(units)} are not allowed in one "
             "analysis (methods of one unit)"
         )
-    ends = [finished(data, event) for data in runs.values()]
-    means = [finished(data, MEANS[event]) * width for data in limits.values() for width in ABOUT]
+    ends = [reading.finished(data, event) for data in runs.values()]
+    means = [
+        reading.finished(data, MEANS[event]) * width for data in limits.values() for width in ABOUT
+    ]
     low, high = positive(times.values.ravel() for times in ends or means) or (0.2, 10.0)
     at = np.geomspace(low / 2, max(high, low * 10), TIMES)
     parts = [_theory(limits, event, at)] if limits else []
     tests = 0
     if runs:
         simulated = [_simulated(data, event, at) for data in runs.values()]
-        parts.append(over(simulated, "simulation", list(runs)))
+        parts.append(reading.over(simulated, "simulation", list(runs)))
     if runs and limits:
         tested = [[_tested(d, t, event) for t in limits.values()] for d in runs.values()]
         tests = sum(None not in pair for row in tested for cells in row for pair in cells)
         each = level / max(tests, 1)
         judgements = [
-            over([_judgement(d, cells, each) for cells in row], "limit", list(limits))
+            reading.over([_judgement(d, cells, each) for cells in row], "limit", list(limits))
             for d, row in zip(runs.values(), tested, strict=True)
         ]
-        parts.append(over(judgements, "simulation", list(runs)))
+        parts.append(reading.over(judgements, "simulation", list(runs)))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
     for name in COUNTS if runs else ():
         out[name] = out[name].fillna(0).astype(int)
     out.attrs = {"x": x, "event": event, "level": level, "tests": tests}
     if units[0] != USUAL:
         out.attrs["unit"] = units[0]
-    return described(out, LONG_NAMES, units=dict.fromkeys(LONG_TIMES, units[0]))
+    return reading.described(out, LONG_NAMES, units=dict.fromkeys(LONG_TIMES, units[0]))
 
 
 def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
     """Estimates of one method in every cell."""
-    grid = [*grid_of(data), "n"]
+    grid = [*reading.grid_of(data), "n"]
     constant = event == "first"
     cells = [{**_estimates(runs, constant), **_curve(runs, at)} for runs in _cells(data, event)]
     coords = {d: data[d].values for d in grid}
-    out = assembled(cells, grid, coords | {"elapsed": at})
+    out = reading.assembled(cells, grid, coords | {"elapsed": at})
     diverged = (data["status"] == DIVERGED).sum("seed").reset_coords(drop=True)
     return out.assign(diverged=diverged)
 
 
 def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
     """Runs of every cell, the last dimension fastest; None where none is done."""
-    order = (*grid_of(data), "n", "seed")
-    times, seen = (finished(data, k).transpose(*order) for k in (event, f"{event}_seen"))
+    order = (*reading.grid_of(data), "n", "seed")
+    times, seen = (reading.finished(data, k).transpose(*order) for k in (event, f"{event}_seen"))
     step = (data["n"].values.astype(float) ** -float(UNITS[unit_of(data)][0]))[:, None]
     ends = np.maximum(times.values, step)  # a run that begins beyond the threshold takes one step
     done = np.isfinite(ends) & np.isfinite(seen.values)
@@ -159,7 +149,7 @@ def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
     ]
 
 
-def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
+def _estimates(runs: EscapeTimes | None, constant: bool) -> reading.Cell:
     """Numbers of one cell: the mean by a constant rate, or of all runs if each escaped.
 
     The last of several escapes has no constant rate, so that runs that end before it bound its
@@ -179,7 +169,7 @@ def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
         estimates = {"mean": mean, "restricted": restricted_mean(runs), "median": _median(runs)}
     for name, one in estimates.items():
         values |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
-    return {name: ((), value) for name, value in values.items()}
+    return values
 
 
 def _median(runs: EscapeTimes) -> Estimate:
@@ -190,7 +180,7 @@ def _median(runs: EscapeTimes) -> Estimate:
     return Estimate(curve.median, min(low, curve.median), max(high, curve.median))
 
 
-def _curve(runs: EscapeTimes | None, at: Array) -> Cell:
+def _curve(runs: EscapeTimes | None, at: Array) -> reading.Cell:
     """Kaplan and Meier's curve at common times; NaN after the last run."""
     if runs is None:
         empty = np.full_like(at, np.nan)
@@ -211,25 +201,22 @@ def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Datas
     """Means and survival of every theory, and Kramers' formula of the first that has it."""
     parts = []
     for data in limits.values():
-        mean = finished(data, MEANS[event]).reset_coords(drop=True)
+        mean = reading.finished(data, MEANS[event]).reset_coords(drop=True)
         part = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
         if _law(data, event):
             part["theory_survival"] = _survival(_hazards(data, event), at)
         parts.append(part)
-    out = over(parts, "limit", list(limits))
+    out = reading.over(parts, "limit", list(limits))
     for name in ("kramers", "printed") if event == "first" else ():
         having = [data for data in limits.values() if name in data]
         for data in sorted(having, key=lambda d: "n" in d.dims)[:1]:
             pairs = [d for d in data[name].dims if d in entries()]
-            out[name] = finished(data, name).min(pairs).reset_coords(drop=True)
+            out[name] = reading.finished(data, name).min(pairs).reset_coords(drop=True)
     return out
 
 
 def _law(data: xr.Dataset, event: str) -> str:
-    """The output with a theory's survival of an event, empty if it has none.
-
-    Of one projection the last escape is the first.
-    """
+    """The output with a theory's survival of an event, empty if it has none."""
     if LAWS[event] in data:
         return LAWS[event]
     overlap = matrix_over(data.dims)
@@ -239,18 +226,17 @@ def _law(data: xr.Dataset, event: str) -> str:
 
 def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
     """Hazards of a theory in every cell; None where it has none."""
-    mean, law = finished(data, MEANS[event]).reset_coords(drop=True), _law(data, event)
+    mean, law = reading.finished(data, MEANS[event]).reset_coords(drop=True), _law(data, event)
     if not law:
         return xr.full_like(mean, None, dtype=object)
-    age, survival = data["age"].values.astype(float), finished(data, law).reset_coords(drop=True)
-    return xr.apply_ufunc(
-        lambda mean, survival: hazard_of(age, survival, float(mean)),
-        mean,
-        survival,
-        input_core_dims=[[], ["age"]],
-        vectorize=True,
-        output_dtypes=[object],
+    age, survival = (
+        data["age"].values.astype(float),
+        reading.finished(data, law).reset_coords(drop=True),
     )
+    return xr.apply_ufunc(
+        lambda mean, survival: hazard_of(age, survival, float(mean)), mean, survival,
+        input_core_dims=[[], ["age"]], vectorize=True, output_dtypes=[object],
+    )  # fmt: skip
 
 
 def _survival(hazards: xr.DataArray, at: Array) -> xr.DataArray:
@@ -262,7 +248,7 @@ def _survival(hazards: xr.DataArray, at: Array) -> xr.DataArray:
 
 def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:
     """Runs and hazard of every cell of a simulation, None where there are none."""
-    cells = data["status"].isel(seed=0, drop=True).transpose(*grid_of(data), "n")
+    cells = data["status"].isel(seed=0, drop=True).transpose(*reading.grid_of(data), "n")
     theory = theory.reindex(n=cells["n"]) if "n" in theory.dims else theory
     hazards = _hazards(theory, event).broadcast_like(cells).transpose(*cells.dims)
     return list(zip(_cells(data, event), hazards.values.flat, strict=True))
@@ -270,11 +256,10 @@ def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any,
 
 def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
     """Tests of a simulation against a theory in every cell."""
-    grid, cells = [*grid_of(data), "n"], list[Cell]()
+    grid, cells = [*reading.grid_of(data), "n"], list[reading.Cell]()
     for runs, hazard in tested:
-        verdict = judge_escapes(runs, hazard, level)
-        cells.append({name: ((), value) for name, value in vars(verdict).items()})
-    return assembled(cells, grid, {d: data[d].values for d in grid})
+        cells.append(vars(judge_escapes(runs, hazard, level)))
+    return reading.assembled(cells, grid, {d: data[d].values for d in grid})
 
 
 def unit_of(data: xr.Dataset) -> str:
@@ -283,15 +268,15 @@ def unit_of(data: xr.Dataset) -> str:
     return next((unit for unit in known if unit in UNITS), USUAL)
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """Times of the first escape, measured and predicted, over the first swept parameter."""
-    known = gives(tree).items()
-    runs = [m for m, has in known if has.outputs.get("first") == ALONE and has.stochastic and has.n]
-    theory = [m for m, has in known if has.outputs.get("mean") == ALONE and not has.stochastic]
-    units = {m: unit_of(group(tree, m)) for m in (*runs, *theory)}
+    known = reading.gives(tree).items()
+    runs = [m for m, has in known if has.outputs.get("first") == () and has.stochastic and has.n]
+    theory = [m for m, has in known if has.outputs.get("mean") == () and not has.stochastic]
+    units = {m: unit_of(reading.group(tree, m)) for m in (*runs, *theory)}
     unit = next(iter(units.values()), "")
     runs, theory = ([m for m in some if units[m] == unit] for some in (runs, theory))
-    swept = [numeric(tree, name) for name in (*runs, *theory)]
+    swept = [reading.numeric(tree, name) for name in (*runs, *theory)]
     if not swept or not all(swept):
         return None
     return {"x": swept[0][0], "simulation": runs, "limits": theory}

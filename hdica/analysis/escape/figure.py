@@ -48,10 +48,7 @@ def escape(data: xr.Dataset) -> list[Panel]:
 
 
 def _along(data: xr.Dataset, name: str, along: str, point: Point) -> Array:
-    """A variable along a dimension, NaN where it is infinite; constant where it has not it.
-
-    What is for n -> infinity is the same at every n.
-    """
+    """A variable along a dimension, NaN where it is infinite; constant where it has not it."""
     known_at = selected(data[name], point).isel(n=0, missing_dims="ignore")
     values = known_at.broadcast_like(data[along]).values.astype(float)
     return np.where(np.isfinite(values), values, np.nan)
@@ -65,19 +62,11 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     items: list[Item] = known([*theory, *_formulas(data, cell, x), *marks])
     if not items:
         return None
-    which = "first" if data.attrs["event"] == "first" else "last"
-    return Panel(
-        f"escape_mean{tail}",
-        titled(words(f"Mean time of the {which} escape"), cell),
-        symbol(data.attrs["x"]),
-        "mean escape time, " + steps(data),
-        tuple(items),
-        _caption(data, bool(marks)),
-        log_x=wide_range(x),
-        log_y=True,
-        y_range=_range(items),
-        wide=True,
-    )
+    title = words(f"Mean time of the {data.attrs['event']} escape")
+    labels = titled(title, cell), symbol(data.attrs["x"]), "mean escape time, " + steps(data)
+    text, log, ends = _caption(data, bool(marks)), wide_range(x), _range(items)
+    drawn = tuple(items)
+    return Panel(f"escape_mean{tail}", *labels, drawn, text, log, True, y_range=ends, wide=True)
 
 
 def _measured(data: xr.Dataset, point: Point, x: Array) -> list[Points]:
@@ -177,21 +166,13 @@ def _survivals(data: xr.Dataset) -> list[Panel]:
     if not {"survival", "theory_survival"} & set(data):
         return []
     cells = shown(data, [*others(data), data.attrs["x"]])
-    drawn = [(k, cell, _survival(data, cell)) for k, cell in enumerate(cells, start=1)]
-    return [
-        Panel(
-            f"escape_survival_{k}",
-            place(cell),
-            "time, " + steps(data),
-            words("share not escaped"),
-            tuple(items),
-            _survival_caption(data, items),
-            log_x=True,
-            y_range=SHARES,
-        )
-        for k, cell, items in drawn
-        if items
-    ]
+    out, labels = [], ("time, " + steps(data), words("share not escaped"))
+    for k, cell in enumerate(cells, start=1):
+        if items := _survival(data, cell):
+            key, text = f"escape_survival_{k}", _survival_caption(data, items)
+            drawn = tuple(items)
+            out.append(Panel(key, place(cell), *labels, drawn, text, True, y_range=SHARES))
+    return out
 
 
 def _survival(data: xr.Dataset, cell: Point) -> list[Line]:
@@ -203,8 +184,8 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Line]:
             y, low, high = interval(here, "survival")
             keep = np.isfinite(y)
             label = of_n(n, method if len(methods(data)) > 1 else "")
-            ends: dict[str, Any] = {"low": low[keep], "high": high[keep]}
-            out.append(Line(time[keep], y[keep], label, color_of(i, len(every)), **ends))
+            color, ends = color_of(i, len(every)), (low[keep], high[keep])
+            out.append(Line(time[keep], y[keep], label, color, "solid", *ends))
     return known([*out, *_theories(data, "theory_survival", "elapsed", cell, DASHES[1:])])
 
 
@@ -243,29 +224,22 @@ def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     few = "no run" if data.attrs["event"] == "first" else "not every run"
     bounds = f", lower bounds where {few} escaped" if runs else ""
     log_x, cells = wide_range(x), Cells(along, "n", x, n, cell)
-    scale: dict[str, Any] = {"low": float(np.nanmin(z)), "high": float(np.nanmax(z))}
+    low, high = float(np.nanmin(z)), float(np.nanmax(z))
     across, lead = np.log10(x) if log_x else x, words("log₁₀ ")
+    heat = Heat(across, np.log10(n), z, lead + "mean", low=low, high=high, cells=cells)
+    by = f"{method_name(source).html}{bounds}"
+    text = f"Mean escape time in {symbol('steps').html}, log<sub>10</sub>, by {by}."
+    labels = (lead if log_x else EMPTY) + symbol(along), lead + symbol("n")
     return Panel(
-        f"escape_map{tail}",
-        titled(words("Mean escape time"), cell),
-        (lead if log_x else EMPTY) + symbol(along),
-        lead + symbol("n"),
-        (Heat(across, np.log10(n), z, lead + "mean", **scale, cells=cells),),
-        f"Mean escape time in {symbol('steps').html}, log<sub>10</sub>, by "
-        f"{method_name(source).html}{bounds}.",
+        f"escape_map{tail}", titled(words("Mean escape time"), cell), *labels, (heat,), text
     )
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """Where escape is fastest, each comparison with theory, and what differs beside it."""
-    return [
-        *(_extremes(data) or _fastest_in_theory(data)),
-        *_compared(data),
-        *_unseen(data),
-        *_at_smaller_n(data),
-        *_other_theories(data),
-        *_varying(data),
-    ]
+    parts = (_compared, _unseen, _at_smaller_n, _other_theories, _varying)
+    fastest = _extremes(data) or _fastest_in_theory(data)
+    return [*fastest, *(finding for part in parts for finding in part(data))]
 
 
 def _time(data: xr.Dataset) -> Text:

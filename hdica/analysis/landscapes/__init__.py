@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import BY_X, Needs, Settings
+from hdica.analysis.record import lazy, question
+from hdica.analysis.settings import Needs, Settings
 
 
 class Flow(Settings):
@@ -15,7 +15,7 @@ class Flow(Settings):
 
     suits: ClassVar = lazy(__name__, "landscapes:flow_suits")
 
-    method: Annotated[str, Needs(False, "drift", (("q",),), first=True)] = Field(
+    method: Annotated[str, Needs(False, "drift", "q", first=True)] = Field(
         default="", description="method that gives the drift"
     )
     fixed_points: Annotated[str | None, Needs(False)] = Field(
@@ -23,52 +23,34 @@ class Flow(Settings):
     )
 
 
-FLOW = Analysis(
-    "flow",
-    lazy(__name__, "landscapes:flow"),
-    Flow,
-    (Section("flow", "Flow of the limit", lazy(__name__, "landscapes:flow_panels"), 16),),
-    answer=Answer(14, findings=lazy(__name__, "landscapes:flow_findings")),
+FLOW = question(
+    __name__, "flow", Flow, "Flow of the limit", 16, 14, module="landscapes", lead="flow_"
 )
 
 
 class Potential(Settings):
     """The effective potential of one entry, at the snapshots."""
 
-    limit: Annotated[str, Needs(False, "potential", (BY_X,), first=True)] = Field(
+    limit: Annotated[str, Needs(False, "potential", "snapshot feature x", first=True)] = Field(
         default="", description="method that gives the potential"
     )
 
 
-POTENTIAL = Analysis(
-    "potential",
-    lazy(__name__, "landscapes:potential"),
-    Potential,
-    (
-        Section(
-            "potential", "Effective potential", lazy(__name__, "landscapes:potential_panels"), 14
-        ),
-    ),
-    answer=Answer(11, findings=lazy(__name__, "landscapes:potential_findings")),
-)
+POTENTIAL = question(
+    __name__, "potential", Potential, "Effective potential", 14, 11,
+    module="landscapes", lead="potential_",
+)  # fmt: skip
 
 
 class Trapping(Settings):
     """The potential that holds an overlap near zero, and its barrier."""
 
-    limit: Annotated[str, Needs(False, "U", (("r",),), entries=True, first=True)] = Field(
+    limit: Annotated[str, Needs(False, "U", "r", entries=True, first=True)] = Field(
         default="", description="method that gives the potential"
     )
 
 
-TRAPPING = Analysis(
-    "trapping",
-    lazy(__name__, "landscapes:trapping"),
-    Trapping,
-    (Section("trapping", "Trapping potential", lazy(__name__, "landscapes:trapping_panels"), 4),),
-    answer=Answer(
-        5,
-        findings=lazy(__name__, "landscapes:trapping_findings"),
-        notes=lazy(__name__, "landscapes:trapping_notes"),
-    ),
-)
+TRAPPING = question(
+    __name__, "trapping", Trapping, "Trapping potential", 4, 5,
+    module="landscapes", lead="trapping_", notes="notes",
+)  # fmt: skip

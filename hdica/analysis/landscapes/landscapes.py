@@ -9,17 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hdica.analysis import reading
 from hdica.analysis.landscapes import Flow, Potential, Trapping
 from hdica.analysis.laws.densities import FEATURE, GROUPS, PANELS, chosen, group_label, xi_of
-from hdica.analysis.reading import (
-    described,
-    done,
-    finished,
-    gives,
-    group,
-    overlap_in,
-    steady_states,
-)
+from hdica.analysis.settings import Suiting
 from hdica.show.choose import MOST, Point, evenly, points, selection_note, shown, spread
 from hdica.show.finding import Finding
 from hdica.show.marks import color_of, level
@@ -43,19 +36,19 @@ def flow(tree: xr.DataTree, settings: Flow) -> xr.Dataset:
     ``drift`` over the swept parameters and ``q``; ``fixed_q``, ``fixed_Q`` and ``stable`` over the
     swept parameters and ``fixed_point``, NaN where there are fewer.
     """
-    curves = group(tree, settings.method)
-    out = {"drift": finished(curves, "drift")}
-    states = settings.fixed_points or steady_states(tree)
+    curves = reading.group(tree, settings.method)
+    out = {"drift": reading.finished(curves, "drift")}
+    states = settings.fixed_points or reading.steady_states(tree)
     if states is not None and states in tree.children:
-        fixed = group(tree, states)
-        at = done(fixed, overlap_in(tree, fixed))
+        fixed = reading.group(tree, states)
+        at = reading.done(fixed, reading.overlap_in(tree, fixed))
         out |= {"fixed_q": at**2, "fixed_Q": at, "stable": fixed["stable"].where(at.notnull())}
-    return described(xr.Dataset(out).reset_coords(drop=True), OF_FLOW)
+    return reading.described(xr.Dataset(out).reset_coords(drop=True), OF_FLOW)
 
 
-def flow_suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def flow_suits(tree: xr.DataTree) -> Suiting:
     """The drift of any method that has one, with fixed points beside it."""
-    known = gives(tree)
+    known = reading.gives(tree)
     drift = next((name for name, has in known.items() if has.outputs.get("drift") == ("q",)), "")
     states = next((name for name, has in known.items() if "stable" in has.outputs), "")
     return {"method": drift, "fixed_points": states} if drift and states else None
@@ -70,7 +63,7 @@ def flow_findings(data: xr.Dataset) -> list[Finding]:
     done = [p for p in points(data, dims) if bool(data["fixed_q"].sel(p).notnull().any())]
     q = [float(data["fixed_q"].where(data["stable"] > 0.5).sel(p).max()) for p in done]
     learned = [(p, one) for p, one in zip(done, q, strict=True) if one > ZERO]
-    name = symbol("q") + words(" of the stable informative state")
+    name = symbol("q") + " of the stable informative state"
     states = [Finding(name, p, one) for p, one in learned]
     if len(learned) == len(done):
         return states
@@ -93,14 +86,9 @@ def _edge(dim: str, at: NDArray[Any], learned: NDArray[np.bool_]) -> list[Findin
     else:
         return []
     state = "a stable informative state"
-    on_grid = words(f" on the grid{among()} ")
+    name = axis(dim) + f" on the grid{among()} "
     return [
-        Finding(
-            words(f"the {extreme} ") + axis(dim) + on_grid + f"{having} {state}",
-            {},
-            float(value),
-            digits=6,
-        )
+        Finding(f"the {extreme} " + name + f"{having} {state}", {}, float(value), digits=6)
         for extreme, value, having in ends
     ]
 
@@ -122,18 +110,10 @@ def flow_panels(data: xr.Dataset) -> list[Panel]:
             keep = np.isfinite(at) & (at <= 1)
             look = {"filled": stable[keep] > 0.5, "listed": False}
             marks.append(Points(at[keep], np.zeros(keep.sum()), label, color, **look))
-    return [
-        Panel(
-            "flow",
-            words("Flow of the overlap"),
-            symbol("q"),
-            symbol("g"),
-            (*items, *marks),
-            caption="Where <i>g</i> &gt; 0 the overlap grows. Circles: fixed points, filled if "
-            + " ".join(["stable, open if unstable.", *selection_note(data, dims, len(chosen))]),
-            wide=True,
-        )
-    ]
+    text = "Where <i>g</i> &gt; 0 the overlap grows. Circles: fixed points, filled if "
+    text += " ".join(["stable, open if unstable.", *selection_note(data, dims, len(chosen))])
+    labels = words("Flow of the overlap"), symbol("q"), symbol("g")
+    return [Panel("flow", *labels, (*items, *marks), text, wide=True)]
 
 
 LABEL = Text(
@@ -158,16 +138,16 @@ def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     ``convex`` and ``curvature`` over ``time``, as far as the method has them; ``xi``, the value of
     xi of a group.
     """
-    data = group(tree, settings.limit)
-    values = finished(data, "potential")
+    data = reading.group(tree, settings.limit)
+    values = reading.finished(data, "potential")
     zero = int(np.abs(values["x"].values).argmin())
     out = {"potential": values - values.isel(x=zero, drop=True), "xi": xi_of(data)}
     across, core = values["x"].astype(float), [["x"]] * 2
     out["minimum"] = xr.apply_ufunc(_least, values, across, input_core_dims=core, vectorize=True)
-    out |= {k: finished(data, k) for k in ("convex", "curvature") if k in data}
+    out |= {k: reading.finished(data, k) for k in ("convex", "curvature") if k in data}
     result = xr.Dataset(out).reset_coords(drop=True)
     result.attrs = {"limit_method": settings.limit}
-    return described(result, OF_POTENTIAL)
+    return reading.described(result, OF_POTENTIAL)
 
 
 def _least(y: Array, x: Array) -> float:
@@ -200,7 +180,7 @@ def potential_findings(data: xr.Dataset) -> list[Finding]:
 def _minima(here: xr.Dataset, cell: Point) -> list[Finding]:
     """Minima of a few groups at the last snapshot at which any is inside the range."""
     known = np.flatnonzero(here["minimum"].notnull().any("feature").values)
-    name = words("the minimiser ") + symbol("x") + words(" of the effective potential")
+    name = "the minimiser " + symbol("x") + " of the effective potential"
     out = []
     for k in spread(here.sizes["feature"], GROUPS) if known.size else []:
         one = here.isel(snapshot=known[-1], feature=k)
@@ -248,14 +228,8 @@ def panel_of(here: xr.Dataset, at: Point, features: list[int], number_: int) -> 
         least = int(y.argmin())
         if np.isfinite(y).all() and 0 < least < y.size - 1:
             marks.append(Points(x[[least]], y[[least]], label, color, listed=False))
-    return Panel(
-        f"potential_{number_}",
-        place(at),
-        symbol("x"),
-        LABEL,
-        (*lines, *marks),
-        caption=f"Dots: minima inside the range drawn. {_shape(here, at)}",
-    )
+    text, labels = f"Dots: minima inside the range drawn. {_shape(here, at)}", (symbol("x"), LABEL)
+    return Panel(f"potential_{number_}", place(at), *labels, (*lines, *marks), text)
 
 
 def _shape(here: xr.Dataset, at: Point) -> str:
@@ -285,11 +259,11 @@ def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
     ``U`` over the swept parameters, ``projection``, ``source`` and ``r``; ``barrier`` and
     ``summit`` without ``r``, infinite where the potential confines.
     """
-    data = group(tree, settings.limit)
-    kept = {k: finished(data, k) for k in ("U", "barrier", "summit")}
+    data = reading.group(tree, settings.limit)
+    kept = {k: reading.finished(data, k) for k in ("U", "barrier", "summit")}
     out = xr.Dataset(kept).reset_coords(drop=True)
     out.attrs = {"limit_method": settings.limit}
-    return described(out, OF_TRAP)
+    return reading.described(out, OF_TRAP)
 
 
 def trapping_findings(data: xr.Dataset) -> list[Finding]:
@@ -359,15 +333,11 @@ def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel:
         if np.isfinite(barrier):
             height, top = number(barrier), max(top, barrier)
         heights.append(height + (f" at {place(cell).html}" if cell else ""))
-    return Panel(
-        f"trapping_{number_}",
-        titled(words("Trapping potential"), entry),
-        symbol("r"),
-        symbol("U"),
-        (*lines, *marks),
-        caption=f"<i>D</i> is the variance of the noise of <i>r</i> in a unit of time: where the "
-        f"barrier is large against 1, escapes are rare. Dots: summits. Barrier: "
-        f"{'; '.join(heights)}.",
-        # Beyond the barriers the potential falls without bound.
-        y_range=(-DEEP * top, DEEP * top) if top > 0 else None,
+    text = (
+        "<i>D</i> is the variance of the noise of <i>r</i> in a unit of time: where the barrier is "
+        f"large against 1, escapes are rare. Dots: summits. Barrier: {'; '.join(heights)}."
     )
+    labels = titled(words("Trapping potential"), entry), symbol("r"), symbol("U")
+    # Beyond the barriers the potential falls without bound.
+    ends = (-DEEP * top, DEEP * top) if top > 0 else None
+    return Panel(f"trapping_{number_}", *labels, (*lines, *marks), text, y_range=ends)

@@ -6,18 +6,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import (
-    BY_EDGE,
-    BY_STATE,
-    BY_THRESHOLD,
-    BY_X,
-    Control,
-    Level,
-    Methods,
-    Needs,
-    Settings,
-)
+from hdica.analysis.record import lazy, question
+from hdica.analysis.settings import Control, Level, Methods, Needs, Settings
+
+BY_X = ("snapshot feature x", "fixed_point feature x")
 
 
 class Densities(Settings):
@@ -25,10 +17,10 @@ class Densities(Settings):
 
     suits: ClassVar = lazy(__name__, "densities:suits")
 
-    simulation: Annotated[str | None, Needs(True, "density", (BY_X,), n=True)] = Field(
+    simulation: Annotated[str | None, Needs(True, "density", BY_X[0], n=True)] = Field(
         default=None, description="stochastic method"
     )
-    limit: Annotated[str, Needs(False, "density", (BY_X, BY_STATE), first=True)] = Field(
+    limit: Annotated[str, Needs(False, "density", BY_X, first=True)] = Field(
         default="",
         description=(
             "method that gives the limiting density; of steady states that of the stable one whose "
@@ -37,20 +29,8 @@ class Densities(Settings):
     )
 
 
-DENSITIES = Analysis(
-    "densities",
-    lazy(__name__, "densities:densities"),
-    Densities,
-    (
-        Section(
-            "densities",
-            "Densities of the estimate",
-            lazy(__name__, "densities:panels"),
-            11,
-            films=lazy(__name__, "densities:films"),
-        ),
-    ),
-    answer=Answer(9.5, findings=lazy(__name__, "densities:findings")),
+DENSITIES = question(
+    __name__, "densities", Densities, "Densities of the estimate", 11, 9.5, films="films"
 )
 
 
@@ -59,30 +39,17 @@ class Distances(Settings):
 
     suits: ClassVar = lazy(__name__, "distances:suits")
 
-    simulation: Annotated[Methods, Needs(True, "cdf", (BY_EDGE,), n=True)] = Field(
+    simulation: Annotated[Methods, Needs(True, "cdf", "snapshot feature edge", n=True)] = Field(
         min_length=1, description="stochastic methods that keep densities"
     )
-    limit: Annotated[str, Needs(False, "cdf", (BY_EDGE,), first=True)] = Field(
+    limit: Annotated[str, Needs(False, "cdf", "snapshot feature edge", first=True)] = Field(
         default="", description="method that gives the limiting density"
     )
     level: Level = 0.01
     control: Control = 0.02
 
 
-DISTANCES = Analysis(
-    "distances",
-    lazy(__name__, "distances:distances"),
-    Distances,
-    (
-        Section(
-            "distances",
-            "Distance of laws against dimension",
-            lazy(__name__, "distances:panels"),
-            12,
-        ),
-    ),
-    answer=Answer(9, findings=lazy(__name__, "distances:findings")),
-)
+DISTANCES = question(__name__, "distances", Distances, "Distance of laws against dimension", 12, 9)
 
 
 class Support(Settings):
@@ -90,20 +57,14 @@ class Support(Settings):
 
     suits: ClassVar = lazy(__name__, "support:suits")
 
-    simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,), n=True)] = Field(
+    simulation: Annotated[Methods | None, Needs(True, "tpr", "snapshot threshold", n=True)] = Field(
         default=None, description="stochastic methods"
     )
-    limit: Annotated[str, Needs(False, "tpr", (BY_THRESHOLD,), first=True)] = Field(
+    limit: Annotated[str, Needs(False, "tpr", "snapshot threshold", first=True)] = Field(
         default="", description="method that gives the limiting rates"
     )
     level: Level = 0.01
     control: Control = 0.02
 
 
-SUPPORT = Analysis(
-    "support",
-    lazy(__name__, "support:support"),
-    Support,
-    (Section("support", "Support recovery", lazy(__name__, "support:panels"), 13),),
-    answer=Answer(10, findings=lazy(__name__, "support:findings")),
-)
+SUPPORT = question(__name__, "support", Support, "Support recovery", 13, 10)

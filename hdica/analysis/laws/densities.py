@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis.laws import Densities
 from hdica.analysis.reading import described, finished, gives, group, largest_n, overlap_in
-from hdica.analysis.settings import BY_X, Dims
+from hdica.analysis.settings import Dims, Suiting
 from hdica.ingredients.save import Save
 from hdica.show.choose import Point, evenly, points, shown, spread
 from hdica.show.finding import Finding
@@ -192,9 +191,9 @@ def findings(data: xr.Dataset) -> list[Finding]:
     return out
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """The limiting density at the snapshots, with a simulation's histograms if there are any."""
-    runs, limit = keeping(tree, "density", BY_X)
+    runs, limit = keeping(tree, "density", ("snapshot", "feature", "x"))
     return {"limit": limit} | ({"simulation": runs[0]} if runs else {}) if limit else None
 
 
@@ -252,16 +251,15 @@ def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:
     if _drawn(here):
         items.insert(0, _steps(here, EMPTY, OKABE_ITO[0]))
         height = np.maximum(height, np.nan_to_num(here["density"].values))
-    return Panel(
-        f"density_{number_}",
-        headline(at, group_label(here)),
-        "entry " + symbol("x") + " of the estimate",
-        words("density"),
-        tuple(items),
-        _caption(here),
-        x_range=_range(x, height),
-        columns=columns if columns > 2 else 0,
-    )
+    labels, seen = _labels(headline(at, group_label(here))), _range(x, height)
+    text, columns = _caption(here), columns if columns > 2 else 0
+    key = f"density_{number_}"
+    return Panel(key, *labels, tuple(items), text, x_range=seen, columns=columns)
+
+
+def _labels(title: Text, band: str = "") -> tuple[Text, Text, Text]:
+    """Title and labels of the axes of a figure of densities."""
+    return title, "entry " + symbol("x") + " of the estimate", words(f"density{band}")
 
 
 def _steps(here: xr.Dataset, lead: Text, color: str) -> Line:
@@ -337,14 +335,8 @@ def together(here: xr.Dataset, at: Point) -> Panel:
     kept = tuple(sorted(known(lines), key=lambda line: line.dash != "solid"))
     band = " (band: ± 2 s.e.)" if any(line.low is not None for line in kept) else ""
     ends = [end for line in kept if (end := _range(line.x, np.nan_to_num(line.y)))]
-    return Panel(
-        "densities",
-        headline(at, EMPTY),
-        "entry " + symbol("x") + " of the estimate",
-        words(f"density{band}"),
-        kept,
-        x_range=(min(low for low, _ in ends), max(high for _, high in ends)) if ends else None,
-    )
+    seen = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+    return Panel("densities", *_labels(headline(at, EMPTY), band), kept, x_range=seen)
 
 
 def _group(here: xr.Dataset, color: str, first: bool) -> list[Line]:

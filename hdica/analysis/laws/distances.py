@@ -1,29 +1,135 @@
-"""Distance between the empirical law of the estimate's entries and the limit's, against n."""
+"""Whether laws of the entries agree with those of the limit, and their distances against n."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hdica.analysis import reading
 from hdica.analysis.convergence.compute import exponent, half_power
 from hdica.analysis.laws import Distances
-from hdica.analysis.laws.agreement import LONG_NAMES as AGREEMENT
-from hdica.analysis.laws.agreement import Part, agreement, companions
 from hdica.analysis.laws.densities import FEATURE, group_label, keeping, xi_of
-from hdica.analysis.reading import assembled, comparisons_in, described, finished, group, over
-from hdica.analysis.settings import BY_EDGE
+from hdica.analysis.settings import Suiting
 from hdica.show.choose import MOST, Point, at_largest_n, points, shown
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.marks import ERRORS, GREY, NOWHERE, against_n, guide, methods_of, over_n
-from hdica.show.panel import Item, Line, Panel, Points
-from hdica.show.words import Text, place, words
+from hdica.show.panel import Array, Item, Line, Panel, Points
+from hdica.show.words import EMPTY, Text, place, words
+from hdica.verdict import trajectory
+from hdica.verdict.ladder import MIN_SEEDS, ladder
 from hdica.verdict.powers import decay_exponent
-from hdica.verdict.trajectory import controlled
+from hdica.verdict.trajectory import Verdict, controlled, judge, nothing
+
+PLACES = 15
+"""A law is tested at no more places than this; neighbours tell the same."""
+
+TAIL = 0.02
+"""No place is tested where less than this share of the law lies beyond it."""
+
+BEYOND = 20
+"""No place is tested with fewer entries of all seeds together expected beyond it: means of so
+rare events are not normal."""
+
+OF_AGREEMENT = {
+    **trajectory.LONG_NAMES,
+    "p_value": "p-value of mean = limit + C/n over all places of the law",
+    "score": "largest normal score over the places of the law",
+}
+
+COMPANIONS = ("limit", "error", "control")
+SEEDS = ("seeds_needed", "seeds_needed_error")
+KEPT = ("verdict", "why", "p_value", "score", "control_p", "power", *SEEDS, "n_from")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A distribution function, or another share that rises or falls from one end to the other.
+
+    ``values`` are over the grid, ``n``, ``seed`` and ``place``, the dimension along the law;
+    ``curves`` are ``limit``, ``error`` and ``control`` over (some of) the grid and ``place``, NaN
+    where unknown; ``share``, over (some of) the grid and n, is that of the entries which are
+    counted, as a fraction of n.
+    """
+
+    values: xr.DataArray
+    curves: xr.Dataset
+    share: xr.DataArray
+    place: str
+
+
+def companions(data: xr.Dataset, name: str, limit: xr.DataArray) -> xr.Dataset:
+    """A limit with its solver error and its negative control, NaN where it has none."""
+    extra = {k: reading.optional(data, f"{name}_{k}", limit) for k in COMPANIONS[1:]}
+    return xr.Dataset({"limit": limit, **extra}).reset_coords(drop=True)
+
+
+def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
+    """Verdict of every cell of the grid; several parts over the same are tested together, as one.
+
+    The mean over seeds of an empirical distribution function is compared with the limit by
+    :func:`hdica.verdict.trajectory.judge`, with places along the law where that has times:
+    a term C/n is free at every place where there are several n, and the largest statistic over
+    places is judged with the correlations of neighbouring places. Places are chosen by the limit
+    alone, evenly in probability. ``level`` is the chance of a false "differs" for each cell.
+    """
+    n = parts[0].values["n"].values.astype(float)
+    names, columns = ("values", "share", *COMPANIONS), list[tuple[xr.DataArray, tuple[str, ...]]]()
+    for part in parts:
+        columns += [(part.values, ("n", "seed", part.place)), (part.share, ("n",))]
+        columns += [(part.curves[name], (part.place,)) for name in COMPANIONS]
+
+    def verdict(*arrays: Array) -> reading.Cell:
+        each = [arrays[k : k + len(names)] for k in range(0, len(arrays), len(names))]
+        return _described(_judged([dict(zip(names, a, strict=True)) for a in each], n, level))
+
+    return reading.cellwise(verdict, *columns)
+
+
+def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Verdict:
+    """Verdict of one cell."""
+    parts = [p for p in parts if np.isfinite(p["limit"]).all()]
+    if not parts:
+        return nothing(np.zeros(0), "the limit has no result here")
+    seeds = np.isfinite(parts[0]["values"]).all(axis=2).sum(axis=1)
+    if seeds.max(initial=0) < MIN_SEEDS:
+        return nothing(np.zeros(0), f"no n has {MIN_SEEDS} finished seeds")
+    entries = seeds * n * np.min([p["share"] for p in parts], axis=0)
+    enough = entries * 0.5 >= BEYOND
+    if not enough.any():
+        return nothing(np.zeros(0), "all seeds together have too few entries here")
+    tail = max(TAIL, BEYOND / float(entries[enough].min()))
+    places = [thinned(p["limit"], tail) for p in parts]
+    values, limit, error, control = (
+        np.concatenate([p[name][..., k] for p, k in zip(parts, places, strict=True)], axis=-1)
+        for name in ("values", *COMPANIONS)
+    )
+    if not len(limit):
+        return nothing(limit, "the places of the law are too coarse")
+    runs = ladder(values[enough], n[enough])
+    return judge(runs, limit, np.nan_to_num(error), control, level)
+
+
+def thinned(law: Array, tail: float = TAIL) -> NDArray[np.intp]:
+    """Which places of a law to test: evenly in probability, with at least ``tail`` on either side.
+
+    The law runs from near 0 to near 1 or back, shape (places,); positions increase.
+    """
+    levels = np.linspace(tail, 1 - tail, PLACES)
+    nearest = np.unique(np.abs(law[:, None] - levels).argmin(axis=0))
+    inside = (law[nearest] >= tail) & (law[nearest] <= 1 - tail)
+    return np.asarray(nearest[inside])
+
+
+def _described(verdict: Verdict) -> reading.Cell:
+    values = {name: getattr(verdict, name) for name in KEPT}
+    return values | {k: float(getattr(verdict, k)) for k in ("control_rejected", "n_count")}
+
 
 NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
 SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W₁")}
@@ -41,7 +147,7 @@ OF_DISTANCE = {
     "_exponent_resolved": "1 where a for {d} is determined by the data",
 }
 LONG_NAMES = {
-    **AGREEMENT,
+    **OF_AGREEMENT,
     **{
         kind + ending: text.format(d=name.replace("–", "-"))
         for kind, name in NAMES.items()
@@ -74,29 +180,35 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``feature``: both distances
     of one run, mean over seeds with standard error; both of the law pooled over seeds; their size
     if the entries were independent draws. Per snapshot and feature the exponents of decay in n, and
-    the verdict of :func:`hdica.analysis.laws.agreement.agreement`.
+    the verdict of :func:`agreement`.
     """
     simulations, level = settings.simulation, settings.level
-    limits = group(tree, settings.limit)
-    curves = controlled(companions(limits, "cdf", finished(limits, "cdf")), settings.control)
-    groups = [group(tree, name) for name in simulations]
-    tests = comparisons_in(groups, "cdf", "edge")
+    limits = reading.group(tree, settings.limit)
+    curves = controlled(
+        companions(limits, "cdf", reading.finished(limits, "cdf")), settings.control
+    )
+    groups = [reading.group(tree, name) for name in simulations]
+    tests = reading.comparisons_in(groups, "cdf", "edge")
     parts = [_compare(data, limits, curves, level / tests) for data in groups]
-    out = over(parts, "simulation", simulations, ["count"])
+    out = reading.over(parts, "simulation", simulations, ["count"])
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
     out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
     out.attrs |= {"level_each": level / tests, "control": settings.control}
-    return described(out, LONG_NAMES)
+    return reading.described(out, LONG_NAMES)
 
 
 def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: float) -> xr.Dataset:
     """One simulation method against the limit."""
     if "weight" in data:  # the share of the entries in every group, over the grid and n
-        weight = finished(data, "weight").mean("seed").reset_coords(drop=True)
+        weight = reading.finished(data, "weight").mean("seed").reset_coords(drop=True)
     else:
-        weight = finished(limits, "weight").reset_coords(drop=True).expand_dims(n=data["n"].values)
-    values = finished(data, "cdf").reset_coords(drop=True)
+        weight = (
+            reading.finished(limits, "weight")
+            .reset_coords(drop=True)
+            .expand_dims(n=data["n"].values)
+        )
+    values = reading.finished(data, "cdf").reset_coords(drop=True)
     gap = values - curves["limit"]
     single = _sizes(gap)
     count = single["ks"].notnull().sum("seed")
@@ -160,17 +272,15 @@ def _outside(law: xr.DataArray) -> xr.DataArray:
 
 def _decay(out: xr.Dataset) -> xr.Dataset:
     """Exponents in n of both distances of one run."""
-    grid = [str(d) for d in out["ks"].dims if d != "n"]
-    data = out.transpose(*grid, "n", ...)
-    n, dof = data["n"].values.astype(float), max(float(data["count"].max()) - 1, 1.0)
-    cells = []
-    for i in np.ndindex(*(data.sizes[d] for d in grid)):
-        cell: dict[str, Any] = {}
-        for kind in NAMES:
-            mean, se = data[kind].values[i], data[f"{kind}_se"].values[i]
-            cell |= exponent(f"{kind}_exponent", decay_exponent(n, mean, se, dof))
-        cells.append(cell)
-    return assembled(cells, grid, {d: data[d].values for d in grid})
+    n, dof = out["n"].values.astype(float), max(float(out["count"].max()) - 1, 1.0)
+    columns = [(out[f"{kind}{end}"], ("n",)) for kind in NAMES for end in ("", "_se")]
+
+    def exponents(*arrays: Array) -> reading.Cell:
+        pairs = zip(NAMES, arrays[::2], arrays[1::2], strict=True)
+        fits = ((f"{k}_exponent", decay_exponent(n, mean, se, dof)) for k, mean, se in pairs)
+        return {name: value for fit in fits for name, value in exponent(*fit).items()}
+
+    return reading.cellwise(exponents, *columns)
 
 
 def grid_of(data: xr.Dataset) -> list[str]:
@@ -185,26 +295,22 @@ def findings(data: xr.Dataset) -> list[Finding]:
     of a run are no independent draws: a distance unlike that of draws differs from no limit.
     """
     laws = [(cell, *_law(data, cell)) for cell in points(data, ["simulation", *grid_of(data)])]
+    law, theory = words("the law of the entries of the estimate"), words("the limit")
+    unit = words("from the limit (Kolmogorov–Smirnov distance of all runs together)")
+    apart = Finding(law, theory=theory, unit=unit, digits=2)
     out = [
-        Finding(
-            words("the law of the entries of the estimate"),
-            at,
-            float(top["ks_pooled"]),
-            theory=words("the limit"),
-            unit=words("from the limit (Kolmogorov–Smirnov distance of all runs together)"),
-            digits=2,
-            **judgement(data, cell),
-        )
+        replace(apart, place=at, value=float(top["ks_pooled"]), **judgement(data, cell))
         for cell, at, top in laws
     ]
-    largest: dict[str, Any] = {"form": Form.LARGEST, "digits": 2}
+    largest = Finding(EMPTY, form=Form.LARGEST, digits=2)
     for kind, name in NAMES.items():
         sizes = [(float(top[kind]), at, top) for _, at, top in laws]
         for size, at, top in _most(sizes, 0.0):
             quantity = words(f"the {name} distance of one run from the limit")
             error, expected = (float(top[f"{kind}_{k}"]) for k in ("se", "expected"))
-            draws = largest | {"predicted": expected, "theory": words("as many independent draws")}
-            out.append(Finding(quantity, at, size, error, **draws))
+            one = replace(largest, quantity=quantity, place=at, value=size, error=error)
+            draws = words("as many independent draws")
+            out.append(replace(one, predicted=expected, theory=draws))
     for kind, name in NAMES.items():
         # The distance of independent draws falls as the power −1/2.
         out += half_power(data, f"{kind}_exponent", words(f"the {name} distance of one run"))
@@ -214,7 +320,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
     ]
     for share, at, _ in _most(outside, UNSEEN):
         quantity = words("the share of entries outside the edges of the histogram")
-        out.append(Finding(quantity, at, 100 * share, unit=words("%"), **largest))
+        one = replace(largest, quantity=quantity, place=at, value=100 * share)
+        out.append(replace(one, unit=words("%")))
     return out
 
 
@@ -234,9 +341,9 @@ def _most(laws: list[Sized], least: float) -> list[Sized]:
     return sorted((law for law in laws if law[0] > least), key=itemgetter(0))[-1:]
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """Simulations with n that keep densities against the limit's."""
-    runs, limit = keeping(tree, "cdf", BY_EDGE)
+    runs, limit = keeping(tree, "cdf", ("snapshot", "feature", "edge"))
     return {"simulation": runs, "limit": limit} if runs and limit else None
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis.laws import Support
-from hdica.analysis.laws.agreement import LONG_NAMES as AGREEMENT
-from hdica.analysis.laws.agreement import Part, agreement, companions
 from hdica.analysis.laws.densities import keeping
+from hdica.analysis.laws.distances import OF_AGREEMENT, Part, agreement, companions
 from hdica.analysis.reading import comparisons_in, described, finished, group, over
-from hdica.analysis.settings import BY_THRESHOLD, names
+from hdica.analysis.settings import Suiting, names
 from hdica.show.choose import Point, at_largest_n, points, shown, spread
 from hdica.show.finding import Finding, judgement, named
 from hdica.show.marks import ERRORS, GREY, SYMBOLS, color_of
@@ -22,7 +21,7 @@ from hdica.show.words import count, method_name, place, symbol, titled, words
 from hdica.verdict.trajectory import controlled
 
 LONG_NAMES = {
-    **AGREEMENT,
+    **OF_AGREEMENT,
     "tpr": "true positive rate, mean over seeds",
     "tpr_se": "standard error of the true positive rate",
     "tpr_limit": "limit of the true positive rate",
@@ -56,7 +55,7 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the rates'
     means over seeds with standard errors, and the limit's rates; per snapshot the area under the
     limit's curve of true against false positives, and the verdict of
-    :func:`hdica.analysis.laws.agreement.agreement` on both rates together.
+    :func:`hdica.analysis.laws.distances.agreement` on both rates together.
     """
     simulations, level = names(settings.simulation), settings.level
     limits, groups = group(tree, settings.limit), [group(tree, name) for name in simulations]
@@ -141,20 +140,20 @@ def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
     top = at_largest_n(at, at["count"] > 0)
     place_of["n"] = int(top["n"])
     share, error = (100 * float(top[key]) for key in ("misclassified", "misclassified_se"))
-    theory = {"predicted": limit, "theory": words("the limit"), **judgement(data, cell)}
-    return Finding(words(name), place_of, share, error, unit=unit, **theory)
+    theory = Finding(words(name), place_of, share, error, unit=unit, **judgement(data, cell))
+    return replace(theory, predicted=limit, theory=words("the limit"))
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """The limiting rates at the snapshots, with a simulation's if it keeps them."""
-    runs, limit = keeping(tree, "tpr", BY_THRESHOLD)
+    runs, limit = keeping(tree, "tpr", ("snapshot", "threshold"))
     return {"simulation": runs, "limit": limit} if limit else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """True against false positives, both against the threshold, and the misclassified share."""
     grid = [str(d) for d in data["tpr_limit"].dims if d not in ("snapshot", "threshold")]
-    threshold = words("threshold on ") + symbol("|x|")
+    threshold = "threshold on " + symbol("|x|")
     columns, out = 3 if bool(data["fpr_limit"].notnull().any()) else 0, []
     for k, cell in enumerate(shown(data, grid, CELLS)):
         here = data.sel(cell)
@@ -163,32 +162,21 @@ def panels(data: xr.Dataset) -> list[Panel]:
         roc = [chance, *_curves(here, "fpr", "tpr")]
         rates = [*_curves(here, "threshold", "tpr"), *_curves(here, "threshold", "fpr", "dash")]
         missed = _curves(here, "threshold", "misclassified")
+        each_point = f"{text} One point a threshold on |<i>x</i>|."
         drawn = {
-            "roc": (
-                words("false positive rate"),
-                roc,
-                f"{text} One point a threshold on |<i>x</i>|.",
-            ),
+            "roc": (words("false positive rate"), roc, each_point),
             "rates": (threshold, rates, dashed + text),
             "wrong": (threshold, missed, text),
         }
         if not bool(here["fpr_limit"].notnull().any()):
             del drawn["roc"]
         for key, (x, items, caption) in drawn.items():
-            title, y = TITLES[key]
-            out.append(
-                Panel(
-                    f"support_{key}" + (f"_{k + 1}" if k else ""),
-                    titled(words(title), cell),
-                    x,
-                    words(y),
-                    tuple(items),
-                    caption,
-                    x_range=(-0.02, 1.02) if key == "roc" else None,
-                    y_range=None if key == "wrong" else (-0.02, 1.04),
-                    columns=columns,
-                )
-            )
+            name = f"support_{key}" + (f"_{k + 1}" if k else "")
+            labels = titled(words(TITLES[key][0]), cell), x, words(TITLES[key][1])
+            panel = Panel(name, *labels, tuple(items), caption, columns=columns)
+            across = (-0.02, 1.02) if key == "roc" else None
+            up = None if key == "wrong" else (-0.02, 1.04)
+            out.append(replace(panel, x_range=across, y_range=up))
     return out
 
 

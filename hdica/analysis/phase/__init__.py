@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import ALONE, TIME, Needs, Settings, SweptName, Variable, looked_at
+from hdica.analysis.record import lazy, question
+from hdica.analysis.settings import Needs, Settings, SweptName, Variable, looked_at
 from hdica.errors import HdicaError
 
 
@@ -17,29 +17,26 @@ class Phase(Settings):
 
     suits: ClassVar = lazy(__name__, "compute:suits")
 
-    simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
+    simulation: Annotated[str, Needs(True, looked_at, "time")] = Field(
         description="stochastic method"
     )
     x: SweptName = Field(description="swept parameter on the horizontal axis")
     y: SweptName = Field(description="swept parameter on the vertical axis")
     variable: Variable = ""
-    limit: Annotated[str | None, Needs(False, looked_at, (TIME,))] = Field(
+    limit: Annotated[str | None, Needs(False, looked_at, "time")] = Field(
         default=None, description="method that gives the limit"
     )
     # An edge in the start, beside which a run goes up or not, is what odds are of.
-    odds: Annotated[str | None, Needs(False, "edge", (ALONE,))] = Field(
+    odds: Annotated[str | None, Needs(False, "edge", "")] = Field(
         default=None, description="method that gives the probability of success at n"
     )
     success: float = Field(default=0.5, gt=0, description="threshold on |variable| at the end")
 
 
-PHASE = Analysis(
-    "phase",
-    lazy(__name__, "compute:phase"),
-    Phase,
-    (Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
-    answer=Answer(3, findings=lazy(__name__, "figure:findings")),
-)
+PHASE = question(
+    __name__, "phase", Phase, "Where learning stops", 3, 3,
+    module="compute", panels="figure:phase", findings="figure:findings",
+)  # fmt: skip
 
 
 BOUND = r"<= *-?\d+(\.\d+)?"
@@ -49,7 +46,7 @@ BOUND = r"<= *-?\d+(\.\d+)?"
 class Success(Settings):
     """Where runs succeed: the probability of an event over two swept parameters."""
 
-    simulation: Annotated[str, Needs(True, looked_at, (ALONE, TIME))] = Field(
+    simulation: Annotated[str, Needs(True, looked_at, ("", "time"))] = Field(
         description="stochastic method, at the last time"
     )
     x: SweptName = Field(description="swept parameter on the horizontal axis, positive numbers")
@@ -92,10 +89,4 @@ class Success(Settings):
         return values >= self.above
 
 
-SUCCESS = Analysis(
-    "success",
-    lazy(__name__, "success:success"),
-    Success,
-    (Section("success", "Where runs succeed", lazy(__name__, "success:panels"), 3.2),),
-    answer=Answer(3.2, findings=lazy(__name__, "success:findings")),
-)
+SUCCESS = question(__name__, "success", Success, "Where runs succeed", 3.2, 3.2)

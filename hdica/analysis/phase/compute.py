@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy import stats
 
+from hdica.analysis import reading
 from hdica.analysis.phase import Phase
-from hdica.analysis.reading import (
-    check_swept,
-    control,
-    described,
-    finished,
-    group,
-    method_of,
-    numeric,
-    offered,
-    overlaps,
-    space,
-    steady_states,
-    system_of,
-    transitions_in,
-)
-from hdica.analysis.settings import TIME
+from hdica.analysis.settings import Suiting
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.show.terms import entries, starts
@@ -90,12 +75,12 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     """
     x, y, variable = settings.x, settings.y, settings.variable
     threshold, limit = settings.success, settings.limit
-    data = group(tree, settings.simulation)
+    data = reading.group(tree, settings.simulation)
     for axis in (x, y):
-        check_swept(data, axis, "analysis.phase")
+        reading.check_swept(data, axis, "analysis.phase")
     tree = with_theory(tree, x, settings.simulation)
     states = states_of(tree, variable, limit)
-    values = finished(data, variable).reset_coords(drop=True)
+    values = reading.finished(data, variable).reset_coords(drop=True)
     fates = fate(values, threshold, states)
     final = values.isel(time=-1, drop=True)
     last = float(data["time"].values[-1])
@@ -103,17 +88,17 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     shared = fates.assign(finished=final.notnull()) if shares_noise(data) else None
     out = out.merge(_threshold(out, y, shared))
     if limit:
-        curve = finished(group(tree, limit), variable).reset_coords(drop=True)
+        curve = reading.finished(reading.group(tree, limit), variable).reset_coords(drop=True)
         out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), shared))
     out = out.merge(theory(tree, variable, x))
     if settings.odds:
-        out = out.merge(odds(group(tree, settings.odds), out))
+        out = out.merge(odds(reading.group(tree, settings.odds), out))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
     out.attrs |= {"noise": "own" if shared is None else "shared", "time": last}
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
     out.attrs["divides"] = int(states is None or states.attrs["divides"])
     own = [d for d in ("n", "transition") if d in out.dims]
-    return described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
+    return reading.described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
 
 
 def _outcomes(
@@ -122,26 +107,25 @@ def _outcomes(
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
     successes = fates["success"].sum("seed")
-    low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
     separated = (fates["separated"] & final.notnull()).sum("seed")
     counts = (2 * separated >= trials) & (trials > 0)
     left = fates["left"].where(final.notnull()).median("seed").clip(max=1.0)
     pace = -np.log(left.where(~counts & (left < 1)))
-    return xr.Dataset(
-        {
-            "overlap": abs(final).mean("seed"),
-            "successes": successes,
-            "decaying": fates["decaying"].sum("seed"),
-            "by_limit": fates["by_limit"],
-            "trials": trials,
-            "diverged": (status == DIVERGED).sum("seed").reset_coords(drop=True),
-            "separated": separated,
-            "time_needed": last * np.log(2) / pace,
-            "probability": (successes / trials).where(counts),
-            "probability_low": low.where(counts),
-            "probability_high": high.where(counts),
-        }
-    )
+    out = {"overlap": abs(final).mean("seed"), "successes": successes}
+    out |= {"decaying": fates["decaying"].sum("seed"), "by_limit": fates["by_limit"]}
+    lost = (status == DIVERGED).sum("seed").reset_coords(drop=True)
+    out |= {"trials": trials, "diverged": lost, "separated": separated}
+    out["time_needed"] = last * np.log(2) / pace
+    return xr.Dataset(out).assign(shares(successes, trials, counts))
+
+
+def shares(
+    successes: xr.DataArray, trials: xr.DataArray, counts: xr.DataArray
+) -> dict[str, xr.DataArray]:
+    """The share of successes where it counts, with its 95 % Wilson interval."""
+    low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
+    each = {"": (successes / trials), "_low": low, "_high": high}
+    return {f"probability{end}": values.where(counts) for end, values in each.items()}
 
 
 def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
@@ -179,10 +163,7 @@ def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
 
 
 def _shares_without_one(runs: xr.Dataset, known: xr.DataArray, y: str) -> xr.DataArray:
-    """Share of successes of all seeds but one, over ``seed`` and sorted along ``y``.
-
-    Where a cell's share is not known, between those of its neighbours.
-    """
+    """Share of successes of all seeds but one, over ``seed`` and sorted along ``y``."""
     done = runs["finished"]
     success, trials = runs["success"] & done, done.sum("seed") - done
     share = ((success.sum("seed") - success) / trials).where(trials > 0).sortby(y)
@@ -246,7 +227,7 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
 def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
     """The prediction in the cells of a diagram, and how the shares of runs lie beside it."""
     share = out["probability"]
-    known = finished(theory, "predicted").reset_coords(drop=True).reindex_like(share)
+    known = reading.finished(theory, "predicted").reset_coords(drop=True).reindex_like(share)
     known = known.broadcast_like(share).transpose(*share.dims)
     p, chance = np.full(share.shape, np.nan), np.full(share.shape, np.nan)
     trials = out["trials"].transpose(*share.dims).values
@@ -268,17 +249,17 @@ def _exact_p(hits: Array, many: int, p0: Array) -> tuple[Array, Array]:
     return every[np.arange(hits.size), hits.astype(int)], chance
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """A control parameter against the start, or another parameter, where both are swept."""
-    simulation = offered(tree, Role.SIMULATION, TIME)
+    simulation = reading.offered(tree, Role.SIMULATION, "time")
     if not simulation:
         return None
-    swept = numeric(tree, simulation)
-    x = control(tree, swept)
+    swept = reading.numeric(tree, simulation)
+    x = reading.control(tree, swept)
     others = sorted((d for d in swept if d != x), key=lambda d: d not in starts())
     if not x or not others:
         return None
-    limit = offered(tree, Role.LIMIT, TIME)
+    limit = reading.offered(tree, Role.LIMIT, "time")
     return {"simulation": simulation, "x": x, "y": others[0]} | ({"limit": limit} if limit else {})
 
 
@@ -297,18 +278,18 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
     :data:`MOST` values of x: a study that names the method has it at any cost. Nothing is added to
     results that name no study, whose fixed parameters are unknown.
     """
-    out, record = tree.copy(), system_of(tree)
+    out, record = tree.copy(), reading.system_of(tree)
     if not tree.attrs.get("study_yaml") or record is None:
         return out
     if x not in [one.name for one in record.controls]:
         return out
     few = tree[simulation].sizes[x] <= MOST_VALUES
-    lacking = [Role.TRANSITIONS] if transitions_in(tree, x) is None else []
-    lacking += [Role.STEADY_STATES] if steady_states(tree) is None and few else []
+    lacking = [Role.TRANSITIONS] if reading.transitions_in(tree, x) is None else []
+    lacking += [Role.STEADY_STATES] if reading.steady_states(tree) is None and few else []
     if not lacking:
         return out
     try:
-        points = space(tree, record)
+        points = reading.space(tree, record)
     except HdicaError:  # the diagram is drawn all the same
         return out
     others = {axis.path[0] for axis in points.axes if axis.dim != x}
@@ -347,14 +328,14 @@ def _computed(record: System, points: Space, method: Method, x: str) -> xr.Datas
 def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     """Boundary from the unstable fixed points, and the critical values of ``x``."""
     out: dict[str, xr.DataArray] = {}
-    states, transitions = steady_states(tree), transitions_in(tree, x)
+    states, transitions = reading.steady_states(tree), reading.transitions_in(tree, x)
     if states is not None and x in tree[states].dims:
-        fixed = group(tree, states)
+        fixed = reading.group(tree, states)
         at = fixed[variable]
         unstable = (fixed["status"] == DONE) & (at > ZERO) & (fixed["stable"] == 0)
         out["boundary"] = at.where(unstable).min("fixed_point")
     if transitions is not None:
-        folds = group(tree, transitions)
+        folds = reading.group(tree, transitions)
         folds = folds.where(folds["kind"] == FOLD)  # where informative states appear or vanish
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
         out |= {name: folds[own] for name, own in pairs.items() if own in folds}
@@ -372,18 +353,18 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset
     The variable evolves alone if the limit that the study names is a closed equation, and without a
     name unless the states differ in more than the variable.
     """
-    name = steady_states(tree)
+    name = reading.steady_states(tree)
     if name is None:
         return None
-    data = group(tree, name)
+    data = reading.group(tree, name)
     if variable not in data or AT not in data[variable].dims:
         return None
-    at = finished(data, variable).reset_coords(drop=True)
+    at = reading.finished(data, variable).reset_coords(drop=True)
     stable = data["stable"].where(data["status"] == DONE).reset_coords(drop=True)
     paired = any(d in at.dims for d in entries())
-    method = method_of(tree, limit)
+    method = reading.method_of(tree, limit)
     closed = isinstance(method, Limit) and method.closed
-    others = [data[k] for k in overlaps(tree) if k in data and k != variable]
+    others = [data[k] for k in reading.overlaps(tree) if k in data and k != variable]
     # Where the overlap closes the limit, all states agree in the other parameters.
     spreads = ((other.max(AT) - other.min(AT)).fillna(0.0) for other in others)
     alone = limit is None and all(bool((spread < ZERO).all()) for spread in spreads)

@@ -95,10 +95,7 @@ def unstable(here: xr.Dataset) -> str:
 
 
 def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
-    """Maps of the overlap, of success, and of runs that are large and do not succeed, if any are.
-
-    On top are the theory and the measured boundary; captions say what these marks are.
-    """
+    """Maps of the overlap, of success, and of runs that are large and do not succeed, if any."""
     x, y = str(here.attrs["x"]), str(here.attrs["y"])
     quantity, time = size(str(here.attrs["variable"])), place({"snapshot": here.attrs["time"]})
     trials, when = here["trials"], f"at <i>t</i> = {number(here.attrs['time'])}"
@@ -191,20 +188,14 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         if edge.ndim == 0 and y in starts() and np.isfinite(edge):
             items.append(across(float(edge), label, color, "dash", listed=False))
     warning = " of single points, which share their noise and so rise and fall together"
-    bounded = y in starts() and "boundary" in here and bool(here["boundary"].notnull().any())
-    return Panel(
-        f"phase_slices{tail}",
-        titled(words("Slices"), other),
-        axis(y),
-        words("success probability"),
-        tuple(items),
-        "Share of seeds that succeed, with 95 % Wilson intervals"
-        + f"{shared_noise(here, warning)}."
-        + (f" Dashed: {unstable(here)}." if bounded else "")
-        + (" Dotted: the predicted probability." if "odds" in here else ""),
-        wide=True,
-        y_range=SHARES,
-    )
+    noise = shared_noise(here, warning)
+    text = f"Share of seeds that succeed, with 95 % Wilson intervals{noise}."
+    if y in starts() and "boundary" in here and bool(here["boundary"].notnull().any()):
+        text += f" Dashed: {unstable(here)}."
+    text += " Dotted: the predicted probability." if "odds" in here else ""
+    labels = titled(words("Slices"), other), axis(y), words("success probability")
+    key = f"phase_slices{tail}"
+    return Panel(key, *labels, tuple(items), text, wide=True, y_range=SHARES)
 
 
 def lines(here: xr.Dataset) -> list[Line]:
@@ -280,17 +271,10 @@ def _separation(data: xr.Dataset) -> list[Finding]:
     why = f"{elsewhere}most runs are still closer to their start than to the state to which they go"
     if needed.size:
         why += f"; most of them need about <i>t</i> = {rounded(float(np.median(needed)), 1)}"
-    return [
-        Finding(
-            words("the share of points whose runs have reached a state"),
-            {**_size(data), "t": data.attrs["time"]},
-            100 * (1 - many / total),
-            verdict=UNDECIDED if 2 * many > total else "",
-            evidence=why,
-            unit=words("%"),
-            digits=3,
-        )
-    ]
+    name = words("the share of points whose runs have reached a state")
+    at, share = {**_size(data), "t": data.attrs["time"]}, 100 * (1 - many / total)
+    verdict = UNDECIDED if 2 * many > total else ""
+    return [Finding(name, at, share, verdict=verdict, evidence=why, unit=words("%"), digits=3)]
 
 
 def _gap(data: xr.Dataset) -> list[Finding]:
@@ -358,18 +342,10 @@ def _stop(data: xr.Dataset) -> list[Finding]:
         return []
     low, high = sorted((float(at[k]), float(at[k + 1])))
     off = max(abs(low - value), abs(high - value))
-    return [
-        Finding(
-            f"the {CALLED.get(x, '')}" + symbol(x) + " at which runs stop to succeed",
-            _size(data),
-            (low + high) / 2,
-            low=low,
-            high=high,
-            predicted=value,
-            verdict=AGREES if low <= value <= high and off <= CONTROL * abs(value) else UNDECIDED,
-            evidence="between two values of the grid",
-        )
-    ]
+    verdict = AGREES if low <= value <= high and off <= CONTROL * abs(value) else UNDECIDED
+    name = f"the {CALLED.get(x, '')}" + symbol(x) + " at which runs stop to succeed"
+    one = Finding(name, _size(data), (low + high) / 2, low=low, high=high, predicted=value)
+    return [replace(one, verdict=verdict, evidence="between two values of the grid")]
 
 
 def _odds(data: xr.Dataset) -> list[Finding]:
@@ -389,20 +365,12 @@ def _odds(data: xr.Dataset) -> list[Finding]:
     difference = float((top["successes"].values - trials * p0)[open_].sum() / total)
     error = float(np.sqrt((trials * p0 * (1 - p0))[open_].sum()) / total) or np.nan
     verdict = judged(np.array([difference]), np.array([error]), CONTROL).whole
-    return [
-        Finding(
-            words(
-                "the share of successful runs less its predicted probability, where noise decides,"
-            ),
-            _size(data),
-            difference,
-            error,
-            predicted=0.0,
-            verdict=_stricter(verdict, min(1.0, float(p.min()) * p.size)),
-            evidence=f"{count(off)} of {count(p.size)} cells are off beyond 95 %, where "
-            f"{number(expected, 2)} are by chance",
-        )
-    ]
+    verdict = _stricter(verdict, min(1.0, float(p.min()) * p.size))
+    chance = f"{number(expected, 2)} are by chance"
+    why = f"{count(off)} of {count(p.size)} cells are off beyond 95 %, where {chance}"
+    what = "the share of successful runs less its predicted probability, where noise decides,"
+    numbers = (_size(data), difference, error)
+    return [Finding(words(what), *numbers, predicted=0.0, verdict=verdict, evidence=why)]
 
 
 def _majorities(data: xr.Dataset) -> list[Finding]:

@@ -5,23 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy import special
 
+from hdica.analysis import reading
 from hdica.analysis.phase import Success
-from hdica.analysis.reading import (
-    Cell,
-    assembled,
-    at_end,
-    check_positive,
-    described,
-    group,
-    interval_names,
-)
+from hdica.analysis.phase.compute import shares
 from hdica.show.choose import Point, evenly, points
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, color_of, interval, lines_first, map_of, shared_noise, tailed
@@ -29,7 +21,7 @@ from hdica.show.panel import Line, Panel, Points
 from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONTROL, Array, judged
-from hdica.verdict.odds import SURE, even_odds, wilson
+from hdica.verdict.odds import SURE, even_odds
 from hdica.verdict.powers import MISFIT, power_law
 from hdica.verdict.resample import shares_noise
 
@@ -41,13 +33,13 @@ LONG_NAMES = {
     "probability_low": "lower end of the 95 % Wilson interval",
     "probability_high": "upper end of the 95 % Wilson interval",
     "boundary": "{y} with even odds of success, by a logistic curve in log {y}",
-    **interval_names("boundary", "{y} with even odds"),
+    **reading.interval_names("boundary", "{y} with even odds"),
     "boundary_error": "standard error of the logarithm of {y} with even odds",
     "slope": "slope of the logit in log {y} at even odds",
     "bend": "quadratic term of the logit in log {y} about even odds",
     "exponent": "exponent of {x} in the boundary",
     "exponent_error": "standard error of the exponent",
-    **interval_names("exponent", "the exponent"),
+    **reading.interval_names("exponent", "the exponent"),
     "prefactor": "boundary of the fitted power law at {x} = 1",
     "p_value": "p-value of the boundary being a power of {x}",
     "widening": "factor by which scatter about the power law widens the exponent's interval",
@@ -68,11 +60,11 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     NaN where the shares do not bracket it; without either: the power of ``x`` as which that moves.
     Where points share their noise, errors of the boundary are over whole seeds.
     """
-    data = group(tree, settings.simulation)
+    data = reading.group(tree, settings.simulation)
     for key in ("x", "y"):
-        check_positive(data, getattr(settings, key), f"analysis.success.{key}")
+        reading.check_positive(data, getattr(settings, key), f"analysis.success.{key}")
     x, y = settings.x, settings.y
-    values = at_end(data, settings.variable)
+    values = reading.at_end(data, settings.variable)
     lost = (data["status"] == DIVERGED).reset_coords(drop=True)
     others = [str(d) for d in values.dims if d not in (x, y, "seed")]
     order = (*others, x, y, "seed")
@@ -80,12 +72,14 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     event, tried, lost = (v.transpose(*order).sortby([x, y]) for v in every)
     shared = shares_noise(data)
     log_x, log_y = (np.log(event[d].values.astype(float)) for d in (x, y))
-    made: list[Cell] = []
-    for i in np.ndindex(*(event.sizes[d] for d in others)):
-        fit = _boundary(event.values[i], tried.values[i], log_x, log_y, shared)
-        made.append({k: ((x,) if np.ndim(v) else (), v) for k, v in fit.items()})
-    boundary = assembled(made, others, {d: event[d].values for d in [*others, x]})
-    out = _shares(event, tried, lost).merge(boundary)
+
+    def boundary(success: NDArray[np.bool_], tried: NDArray[np.bool_]) -> reading.Cell:
+        fit = _boundary(success, tried, log_x, log_y, shared)
+        return {k: ((x,), np.asarray(v)) if np.ndim(v) else float(v) for k, v in fit.items()}
+
+    own, at = (x, y, "seed"), {x: event[x].values}
+    fits = reading.cellwise(boundary, (event, own), (tried, own), coords=at)
+    out = _shares(event, tried, lost).merge(fits)
     out.attrs = {"variable": settings.variable, "x": x, "y": y, "simulation": settings.simulation}
     bounds = {"below": settings.below, "above": settings.above}
     out.attrs |= {k: bound for k, bound in bounds.items() if bound is not None}
@@ -95,28 +89,19 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     if "time" in data[settings.variable].dims:
         out.attrs["time"] = float(data["time"].values[-1])
     table = {k: text.replace("{x}", x).replace("{y}", y) for k, text in LONG_NAMES.items()}
-    return described(out.transpose(x, y, ...), table, settings.variable)
+    return reading.described(out.transpose(x, y, ...), table, settings.variable)
 
 
 def _shares(event: xr.DataArray, tried: xr.DataArray, lost: xr.DataArray) -> xr.Dataset:
     """Counts and shares over seeds."""
-    successes, trials = event.sum("seed"), tried.sum("seed")
-    low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
-    return xr.Dataset(
-        {
-            "successes": successes,
-            "trials": trials,
-            "diverged": lost.sum("seed"),
-            "probability": (successes / trials).where(trials > 0),
-            "probability_low": low,
-            "probability_high": high,
-        }
-    )
+    counts = {"successes": event, "trials": tried, "diverged": lost}
+    out = xr.Dataset({name: each.sum("seed") for name, each in counts.items()})
+    return out.assign(shares(out["successes"], out["trials"], out["trials"] > 0))
 
 
 def _boundary(
     success: NDArray[np.bool_], tried: NDArray[np.bool_], log_x: Array, log_y: Array, shared: bool
-) -> dict[str, Any]:
+) -> dict[str, Array | float]:
     """Boundary of one map and its exponent, of runs over x, y and seed."""
     odds = even_odds(log_y, success.sum(axis=-1), tried.sum(axis=-1))
     covariance = np.diag(odds.error**2)
@@ -172,13 +157,11 @@ def findings(data: xr.Dataset) -> list[Finding]:
     """The power of x as which the boundary moves, each law of it, and the boundary itself."""
     chosen = maps(data)
     moving = [m for m in chosen if np.isfinite(data["exponent_error"].sel(m))]
-    name, base = words("the ") + _even_odds(data), symbol(data.attrs["x"])
-    powers = [(m, data["exponent"].sel(m), data["exponent_error"].sel(m)) for m in moving]
+    name, base = "the " + _even_odds(data), symbol(data.attrs["x"])
+    powers = [(m, float(data["exponent"].sel(m))) for m in moving]
+    errors = data["exponent_error"]
     return [
-        *(
-            Finding(name, m, float(power), float(error), form=Form.POWER, base=base)
-            for m, power, error in powers
-        ),
+        *(Finding(name, m, p, float(errors.sel(m)), form=Form.POWER, base=base) for m, p in powers),
         *_laws(data, moving),
         *(_bracketed(data, chosen) or _extremes(data, chosen)),
         *_misfits(data, moving),
@@ -187,7 +170,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 
 def _even_odds(data: xr.Dataset) -> Text:
-    return symbol(data.attrs["y"]) + words(" at which half of the runs have ") + event(data)
+    return symbol(data.attrs["y"]) + " at which half of the runs have " + event(data)
 
 
 def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
@@ -233,15 +216,12 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
 def _bracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     """The y with even odds at every x where the shares bracket it."""
     places = [{**m, **at} for m in chosen for at in points(data, [str(data.attrs["x"])])]
-    cells = [data.sel(place) for place in places]
-    name = "the " + _even_odds(data)
-    return [
-        Finding(
-            name, place, float(here["boundary"]), float(here["boundary"] * here["boundary_error"])
-        )
-        for place, here in zip(places, cells, strict=True)
-        if np.isfinite(here["boundary"])
-    ]
+    name, out = "the " + _even_odds(data), []
+    for point in places:
+        here = data.sel(point)
+        if np.isfinite(at := float(here["boundary"])):
+            out.append(Finding(name, point, at, float(here["boundary"] * here["boundary_error"])))
+    return out
 
 
 def _extremes(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
@@ -250,7 +230,7 @@ def _extremes(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     cells = [{**m, **cell} for m in chosen for cell in points(data, own)]
     shares = [(float(data["probability"].sel(cell)), cell) for cell in cells]
     known = [pair for pair in shares if np.isfinite(pair[0])]
-    name, out = words("the share of runs with ") + event(data), []
+    name, out = "the share of runs with " + event(data), []
     for form, pick in ((Form.LARGEST, max), (Form.SMALLEST, min)):
         for share, cell in [pick(known, key=lambda pair: pair[0])] if known else []:
             low, high = (float(data[f"probability_{end}"].sel(cell)) for end in ("low", "high"))
@@ -267,11 +247,11 @@ def _misfits(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
 
 def _unbracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     """At how many values of x the shares bracket no even odds."""
-    name = words("the number of values of ") + symbol(data.attrs["x"])
-    name += words(f", of {data.sizes[data.attrs['x']]}, without even odds")
-    missing = [int((~np.isfinite(data["boundary"].sel(point))).sum()) for point in chosen]
+    name = "the number of values of " + symbol(data.attrs["x"])
+    name += f", of {data.sizes[data.attrs['x']]}, without even odds"
+    missing = [float((~np.isfinite(data["boundary"].sel(point))).sum()) for point in chosen]
     pairs = zip(chosen, missing, strict=True)
-    return [Finding(name, point, float(many)) for point, many in pairs if many]
+    return [Finding(name, point, many) for point, many in pairs if many]
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
@@ -335,17 +315,13 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
             curve = _curve(np.log(fine / float(cut["boundary"])), cut)
             items.append(Line(fine, curve, label, color, listed=False))
     warning = " Points share their noise and so rise and fall together."
-    return Panel(
-        f"success_slices{tail}",
-        titled(words("Slices"), other),
-        axis(y),
-        "probability that " + event(here),
-        lines_first(items),
+    text = (
         "Share of seeds with 95 % Wilson intervals; lines: logistic curves in log "
-        f"{symbol(y).html}, where the shares bracket one half.{shared_noise(here, warning)}",
-        log_x=True,
-        y_range=SHARES,
+        f"{symbol(y).html}, where the shares bracket one half.{shared_noise(here, warning)}"
     )
+    labels = titled(words("Slices"), other), axis(y), "probability that " + event(here)
+    key = f"success_slices{tail}"
+    return Panel(key, *labels, lines_first(items), text, True, y_range=SHARES)
 
 
 def _curve(z: Array, cut: xr.Dataset) -> Array:

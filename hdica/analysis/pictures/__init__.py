@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import FIXED_POINT, Named, Needs, Settings, names
+from hdica.analysis.record import question
+from hdica.analysis.settings import Named, Needs, Settings, names
 from hdica.errors import HdicaError
 from hdica.systems.system import System
 
@@ -67,17 +67,12 @@ class Shown(Settings):
         return [replace(one, output=name, dims=dims) for name, dims in taken]
 
 
-PICTURES = Analysis(
-    "pictures",
-    lazy(__name__, "pictures:pictures"),
-    Shown,
-    (Section("pictures", "Pictures", lazy(__name__, "pictures:panels"), 16.8),),
-    answer=Answer(13.8, findings=lazy(__name__, "pictures:findings")),
-)
+PICTURES = question(__name__, "pictures", Shown, "Pictures", 16.8, 13.8)
 
 
-BY_COMPONENT = ("fixed_point", "component")
-BY_ANGLE, BY_ANGLES = ("azimuth",), ("polar", "azimuth")
+BY_STATE = (("fixed_point",),)
+COORDINATES = Needs(False, attrgetter("coordinates"), "fixed_point component")
+LANDSCAPE = Needs(False, attrgetter("value"), ("azimuth", "polar azimuth"))
 JUDGED = ("stable", "unstable")
 """Of a critical point: whether it is stable, and its number of unstable directions."""
 
@@ -85,12 +80,12 @@ JUDGED = ("stable", "unstable")
 class Sphere(Settings):
     """Landscape on the circle (d = 2) or the sphere (d = 3), and its critical points."""
 
-    states: Annotated[str, Needs(False, attrgetter("coordinates"), (BY_COMPONENT,))] = Field(
+    states: Annotated[str, COORDINATES] = Field(
         description="method that gives critical points with `stable` and `unstable`, the number of "
         "unstable directions"
     )
-    landscape: Annotated[str | None, Needs(False, attrgetter("value"), (BY_ANGLE, BY_ANGLES))] = (
-        Field(default=None, description="method that gives the objective in every direction")
+    landscape: Annotated[str | None, LANDSCAPE] = Field(
+        default=None, description="method that gives the objective in every direction"
     )
     coordinates: str = Field(description="output of states with the coordinates of each")
     value: str = Field(
@@ -101,14 +96,8 @@ class Sphere(Settings):
         """Every method, that of critical points once for each output that is taken of it."""
         out = super().named(system)
         states = [one for one in out if one.key == "states"]  # none while it is left open
-        judged = [replace(one, output=o, dims=(FIXED_POINT,)) for one in states for o in JUDGED]
+        judged = [replace(one, output=o, dims=BY_STATE) for one in states for o in JUDGED]
         return [*out, *judged]
 
 
-SPHERE = Analysis(
-    "sphere",
-    lazy(__name__, "sphere:sphere"),
-    Sphere,
-    (Section("sphere", "The landscape", lazy(__name__, "sphere:panels"), 16.6),),
-    answer=Answer(13.6, findings=lazy(__name__, "sphere:findings")),
-)
+SPHERE = question(__name__, "sphere", Sphere, "The landscape", 16.6, 13.6)

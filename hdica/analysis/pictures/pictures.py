@@ -147,10 +147,7 @@ def _grid(data: xr.Dataset) -> list[str]:
 
 
 def _grey(pixels: Array, scale: str) -> Array:
-    """Brightness: 1/2 at zero, 0 and 1 at minus and plus the largest size of a pixel.
-
-    Without rows, columns and channels that no picture has; one channel alone is grey.
-    """
+    """Brightness: 1/2 at zero, 0 and 1 at minus and plus the largest size of a pixel."""
     size = np.nanmax(np.abs(pixels), axis=tuple(range(1, pixels.ndim)), keepdims=True)
     size = size if scale == "each" else np.full_like(size, size.max())
     pixels = 0.5 + 0.5 * pixels / np.where(size > 0, size, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,18 +125,11 @@ def findings(data: xr.Dataset) -> list[Finding]:
         for name in ("index_sum", "characteristic")
     )
     verdict = judged(value - right, np.zeros_like(value), 1.0).verdict
-    return out + [
-        Finding(
-            words("the sum of the indices of the critical points"),
-            at,
-            float(value[k]),
-            predicted=float(right[k]),
-            verdict=str(verdict[k]),
-            evidence="one critical point more or less would change it by 1",
-            theory=words("the Euler characteristic of the sphere"),
-        )
-        for k, at in enumerate(places)
-    ]
+    name, theory = "sum of the indices of the critical points", "Euler characteristic of the sphere"
+    why = "one critical point more or less would change it by 1"
+    one = Finding(words(f"the {name}"), theory=words(f"the {theory}"), evidence=why)
+    columns = zip(places, value.tolist(), right.tolist(), verdict.tolist(), strict=True)
+    return out + [replace(one, place=p, value=v, predicted=r, verdict=c) for p, v, r, c in columns]
 
 
 def grid_of(data: xr.Dataset) -> list[str]:
@@ -183,10 +177,7 @@ _Drawn = tuple[tuple[Item, ...], str, dict[str, Any]]
 
 
 def _circle(data: xr.Dataset, cell: Point) -> _Drawn:
-    """The objective as the distance from the unit circle.
-
-    Of a grid on the sphere, that on the row nearest its equator.
-    """
+    """The objective, on a sphere that near its equator, as the distance from the unit circle."""
     there = selected(data["objective"], cell)
     if "polar" in there.dims:
         rows = there.isel(polar=there.notnull().any("azimuth").values)

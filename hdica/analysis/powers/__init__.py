@@ -7,10 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
+from hdica.analysis.record import question
 from hdica.analysis.settings import (
-    ALONE,
-    TIME,
     Level,
     Methods,
     Needs,
@@ -26,7 +24,7 @@ from hdica.errors import HdicaError
 class Exponents(Settings):
     """As which powers of swept parameters a quantity falls or grows."""
 
-    simulation: Annotated[Methods, Needs(True, looked_at, (ALONE, TIME))] = Field(
+    simulation: Annotated[Methods, Needs(True, looked_at, ("", "time"))] = Field(
         min_length=1, description="stochastic methods, at the last time"
     )
     over: Annotated[tuple[str, ...], BeforeValidator(names), Swept()] = Field(
@@ -36,7 +34,7 @@ class Exponents(Settings):
     )
     variable: Variable = ""
     statistic: Literal["median", "mean"] = Field(default="median", description="of the seeds")
-    theory: Annotated[str | None, Needs(False, looked_at, (ALONE, TIME))] = Field(
+    theory: Annotated[str | None, Needs(False, looked_at, ("", "time"))] = Field(
         default=None, description="method without seeds that predicts the variable"
     )
 
@@ -47,13 +45,7 @@ class Exponents(Settings):
         return self
 
 
-EXPONENTS = Analysis(
-    "exponents",
-    lazy(__name__, "exponents:exponents"),
-    Exponents,
-    (Section("exponents", "Power laws", lazy(__name__, "exponents:panels"), 3.5),),
-    answer=Answer(3.5, findings=lazy(__name__, "exponents:findings")),
-)
+EXPONENTS = question(__name__, "exponents", Exponents, "Power laws", 3.5, 3.5)
 
 
 @dataclass(frozen=True)
@@ -92,10 +84,10 @@ class Collapse(Settings):
         description="fold: times of falls; separatrix: shares of runs that go up; pitchfork: the "
         "steady mean of the squared variable"
     )
-    simulation: Annotated[str, Needs(True, _measured, (ALONE, TIME), n=True)] = Field(
+    simulation: Annotated[str, Needs(True, _measured, ("", "time"), n=True)] = Field(
         description="stochastic method: first passages at a fold, else the variable over time"
     )
-    theory: Annotated[str, Needs(False, "scaled", (ALONE,), n=True)] = Field(
+    theory: Annotated[str, Needs(False, "scaled", "", n=True)] = Field(
         description="method that gives the scaled control, the law there and the prediction at n"
     )
     variable: Variable = ""
@@ -124,10 +116,4 @@ class Collapse(Settings):
         return Powers(window, usual.size if self.wrong_size is None else self.wrong_size)
 
 
-COLLAPSE = Analysis(
-    "collapse",
-    lazy(__name__, "collapse:collapse"),
-    Collapse,
-    (Section("collapse", "Runs of every n on one curve", lazy(__name__, "collapse:panels"), 3.55),),
-    answer=Answer(3.55, findings=lazy(__name__, "collapse:findings")),
-)
+COLLAPSE = question(__name__, "collapse", Collapse, "Runs of every n on one curve", 3.55, 3.55)

@@ -7,8 +7,9 @@ the points reject both do they lie on the curve itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -20,7 +21,7 @@ from hdica.analysis.reading import described, finished, group
 from hdica.errors import HdicaError
 from hdica.limits.collapse import law
 from hdica.show.choose import points
-from hdica.show.finding import Finding
+from hdica.show.finding import Finding, Judged
 from hdica.show.marks import SHARES, SYMBOLS, bars, captioned, color_of, interval
 from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import Text, number, of_n, p_value, plural, symbol, words
@@ -317,32 +318,24 @@ def findings(data: xr.Dataset) -> list[Finding]:
         return []
     many, chi2 = int(data["points"]), float(data["chi2"])
     tests = 2 if many else 1
-    worst = max(known, key=lambda p: abs(float(data["score"].sel(p))))
-    farthest = Finding(
-        words("the largest distance of a point from its prediction"),
-        worst,
-        abs(float(data["score"].sel(worst))),
-        theory=words("what chance allows"),
-        unit=words("standard errors"),
-        digits=2,
-        **_judgement(data, tests * float(data["worst"])),
-    )
-    whole = Finding(
-        f"χ² of the {POINTS[str(data.attrs['kind'])]} about one curve for all " + symbol("n"),
-        {},
-        chi2,
-        float(np.sqrt(2 * many)),
-        predicted=many,
-        theory=words("its expected value"),
-        **_judgement(data, tests * float(stats.chi2.sf(chi2, many))),
-    )
+    scores = {k: abs(float(data["score"].sel(p))) for k, p in enumerate(known)}
+    worst = max(scores, key=lambda k: scores[k])
+    unit = words("standard errors")
+    distance = words("the largest distance of a point from its prediction")
+    judged = _judgement(data, tests * float(data["worst"]))
+    farthest = Finding(distance, known[worst], scores[worst], unit=unit, digits=2, **judged)
+    farthest = replace(farthest, theory=words("what chance allows"))
+    curve = f"χ² of the {POINTS[str(data.attrs['kind'])]} about one curve for all " + symbol("n")
+    judged, scatter = _judgement(data, tests * stats.chi2.sf(chi2, many)), float(np.sqrt(2 * many))
+    whole = Finding(curve, {}, chi2, scatter, predicted=many, **judged)
+    whole = replace(whole, theory=words("its expected value"))
     unfallen = int((data["open"] > 0).sum())
     name = words("the number of points without a mean, since runs ended before they fell,")
     open_ = [Finding(name, {}, unfallen)] if unfallen else []
     return [*([whole] if many else []), farthest, *_corrections(data), *open_]
 
 
-def _judgement(data: xr.Dataset, p: float) -> dict[str, Any]:
+def _judgement(data: xr.Dataset, p: float) -> Judged:
     """Verdict and evidence: points agree with the curve only where they reject both controls."""
     p, level = min(p, 1.0), float(data.attrs["level"])
     controls = [float(data[name]) for name in ("p_control", "p_opposite")]
@@ -432,17 +425,11 @@ def _panel(data: xr.Dataset, tail: str) -> Panel:
         drawn = [values.ravel()[inside] for values in heights]
         items += bars(x[inside], drawn, of_n(int(n)), color_of(k, len(sizes)), symbol=mark)
     wrong = " wrong powers of " + symbol("n")
-    return Panel(
-        f"collapse{tail}",
-        "Control:" + wrong if tail else words("No exponent fitted"),
-        CONTROLS[kind],
-        "the same with" + wrong if tail else quantity(data),
-        tuple(items),
-        _caption(data, items, tail),
-        log_y=kind == "fold",
-        x_range=(float(at[0]), float(at[-1])),
-        y_range=SHARES if kind == "separatrix" else None,
-    )
+    title = "Control:" + wrong if tail else words("No exponent fitted")
+    labels = CONTROLS[kind], "the same with" + wrong if tail else quantity(data)
+    text, ends = _caption(data, items, tail), (float(at[0]), float(at[-1]))
+    panel = Panel(f"collapse{tail}", title, *labels, tuple(items), text, x_range=ends)
+    return replace(panel, log_y=kind == "fold", y_range=SHARES if kind == "separatrix" else None)
 
 
 def _caption(data: xr.Dataset, items: Sequence[Item], tail: str) -> str:

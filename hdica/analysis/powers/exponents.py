@@ -10,18 +10,9 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from hdica.analysis import reading
 from hdica.analysis.dependence.dependence import predicted_like
 from hdica.analysis.powers import Exponents
-from hdica.analysis.reading import (
-    Cell,
-    assembled,
-    at_end,
-    check_positive,
-    described,
-    group,
-    largest_n,
-    over,
-)
 from hdica.show.choose import Point, evenly, points, selection_note, shown
 from hdica.show.finding import Finding, Form, named
 from hdica.show.marks import bars, color_of, interval, level, lines_first, positive, tailed
@@ -79,45 +70,39 @@ def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:
     ``parameter`` how far the law is exact. With a theory the same of it, by the same weights, and
     the ratio of both in each cell. Variances of cells come of seeds drawn again.
     """
-    groups = {name: group(tree, name) for name in settings.simulation}
+    groups = {name: reading.group(tree, name) for name in settings.simulation}
     for data in groups.values():
         for name in settings.over:
-            check_positive(data, name, "analysis.exponents.over")
+            reading.check_positive(data, name, "analysis.exponents.over")
     theory = None
     if settings.theory:
-        theory = at_end(group(tree, settings.theory), settings.variable)
+        theory = reading.at_end(reading.group(tree, settings.theory), settings.variable)
     parts = [_simulated(data, theory, settings) for data in groups.values()]
-    out = over(parts, "simulation", list(groups), COUNTS)
+    out = reading.over(parts, "simulation", list(groups), COUNTS)
     out.attrs = {"variable": settings.variable, "statistic": settings.statistic}
     out.attrs["theory"] = settings.theory or ""
     table = {k: text.replace("{s}", settings.statistic) for k, text in LONG_NAMES.items()}
-    return described(out, table, settings.variable)
+    return reading.described(out, table, settings.variable)
 
 
 def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponents) -> xr.Dataset:
     """Fits of one method, one for each combination of what is not in ``over``."""
-    values = at_end(data, settings.variable)
-    along = list(settings.over)
-    others = [str(d) for d in values.dims if d not in (*along, "seed")]
-    runs = values.transpose(*others, *along, "seed")
-    known = predicted_like(theory, runs.isel(seed=0, drop=True))
+    values = reading.at_end(data, settings.variable)
+    along = settings.over
+    known = predicted_like(theory, values.isel(seed=0, drop=True))
     known = known.where((known > 0) & np.isfinite(known))
-    axes = np.meshgrid(*(np.log(runs[d].values.astype(float)) for d in along), indexing="ij")
+    axes = np.meshgrid(*(np.log(values[d].values.astype(float)) for d in along), indexing="ij")
     log_p, shape = np.stack([p.ravel() for p in axes], axis=1), axes[0].shape
     statistic, shared = STATISTICS[settings.statistic], shares_noise(data)
-    made: list[Cell] = []
-    for i in np.ndindex(*(runs.sizes[d] for d in others)):
-        here = runs.values[i].reshape(len(log_p), -1)
-        cells, laws, whole = _fitted(here, log_p, known.values[i].ravel(), statistic, shared)
-        made.append(
-            {
-                **{name: (tuple(along), one.reshape(shape)) for name, one in cells.items()},
-                **{name: (("parameter",), one) for name, one in laws.items()},
-                **{name: ((), one) for name, one in whole.items()},
-            }
-        )
-    coords = {d: runs[d].values for d in [*others, *along]} | {"parameter": along}
-    out = assembled(made, others, coords)
+
+    def fit(runs: Array, predicted: Array) -> reading.Cell:
+        runs = runs.reshape(len(log_p), -1)
+        cells, laws, whole = _fitted(runs, log_p, predicted.ravel(), statistic, shared)
+        own = {name: (along, one.reshape(shape)) for name, one in cells.items()}
+        return {**own, **{name: (("parameter",), one) for name, one in laws.items()}, **whole}
+
+    coords = {d: values[d].values for d in along} | {"parameter": list(along)}
+    out = reading.cellwise(fit, (values, (*along, "seed")), (known, along), coords=coords)
     if theory is None:
         out = out.drop_vars([k for k in out if "predicted" in str(k) or "ratio" in str(k)])
     diverged = (data["status"] == DIVERGED).sum("seed").reset_coords(drop=True)
@@ -209,7 +194,7 @@ def fits(data: xr.Dataset) -> list[Point]:
     out = []
     for method in data["simulation"].values:
         seeds = data["seeds"].sel(simulation=method)
-        top = {"n": largest_n(seeds.where(seeds > 0))} if "n" in data.dims else {}
+        top = {"n": reading.largest_n(seeds.where(seeds > 0))} if "n" in data.dims else {}
         out += [{"simulation": str(method), **other, **top} for other in some]
     return out
 
@@ -231,19 +216,14 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
     """A fit's exponent of every parameter."""
-    here = [data.sel(point).isel(parameter=k) for k in range(data.sizes["parameter"])]
-    return [
-        Finding(
-            f"the {data.attrs['statistic']} " + symbol(str(data.attrs["variable"])),
-            named(data, point),
-            float(one["exponent"]),
-            float(one["exponent_error"]),
-            predicted=float(one.get("predicted_exponent", np.nan)),
-            form=Form.POWER,
-            base=symbol(str(one["parameter"].item())),
-        )
-        for one in here
-    ]
+    name = f"the {data.attrs['statistic']} " + symbol(str(data.attrs["variable"]))
+    law, out = Finding(name, named(data, point), form=Form.POWER), []
+    for k in range(data.sizes["parameter"]):
+        here = data.sel(point).isel(parameter=k)
+        base, theory = symbol(str(here["parameter"].item())), here.get("predicted_exponent", np.nan)
+        value, error = float(here["exponent"]), float(here["exponent_error"])
+        out.append(replace(law, value=value, error=error, base=base, predicted=float(theory)))
+    return out
 
 
 def _judged(data: xr.Dataset, laws: list[Finding], cells: Sequence[Point]) -> list[Finding]:
@@ -323,16 +303,8 @@ def _law(here: xr.Dataset, title: Text, tail: str) -> Panel:
     if bool(((here["used"] == 0) & here["value"].notnull()).any()):
         caption.append("Open: not in the fit.")
     caption += selection_note(here, [name for name in parameters(here) if name != x], len(curves))
-    return Panel(
-        f"exponents{tail}",
-        title,
-        axis(x),
-        quantity,
-        lines_first(items),
-        " ".join(caption),
-        log_x=True,
-        log_y=True,
-    )
+    labels, text = (title, axis(x), quantity), " ".join(caption)
+    return Panel(f"exponents{tail}", *labels, lines_first(items), text, True, True)
 
 
 def _curves(here: xr.Dataset) -> tuple[str, list[Point]]:
@@ -367,14 +339,8 @@ def _ratio(here: xr.Dataset, title: Text, tail: str) -> Panel:
             label = place(curve) or words("measured / predicted")
             items.append(Points(moved, ratio, label, color_of(k, len(curves)), low, high))
     ends = positive(end.ravel() for end in interval(here, "ratio"))
-    return Panel(
-        f"ratios{tail}",
-        title,
-        axis(x),
-        symbol(str(here.attrs["variable"])) + " measured / predicted",
-        tuple(items),
-        "Ratio to theory with 95 % intervals"
-        + ("; series are moved apart a little." if len(curves) > 1 else "."),
-        log_x=True,
-        log_y=ends is not None and ends[1] / ends[0] > WIDE,
-    )
+    log = ends is not None and ends[1] / ends[0] > WIDE
+    apart = "; series are moved apart a little." if len(curves) > 1 else "."
+    label = symbol(str(here.attrs["variable"])) + " measured / predicted"
+    text = f"Ratio to theory with 95 % intervals{apart}"
+    return Panel(f"ratios{tail}", title, axis(x), label, tuple(items), text, True, log)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import ALONE, TIME, Level, Named, Settings
+from hdica.analysis.record import question
+from hdica.analysis.settings import Level, Named, Settings
 from hdica.inputs.place import relative
 from hdica.systems.system import System
 
@@ -49,17 +49,9 @@ class Printed(Settings):
         known = [(output.name, output.dims) for m in methods for output in m.outputs_of()]
         for one in self.numbers.values():
             shapes = sorted({dims for name, dims in known if name == one.variable})
-            dims = tuple(shapes) or (TIME, ALONE)  # of an average of entries
+            dims = tuple(shapes) or (("time",), ())  # of an average of entries
             out.append(Named("numbers", one.method, None, one.variable, dims))
         return out
 
 
-PRINTED = Analysis(
-    "printed",
-    lazy(__name__, "printed:printed"),
-    Printed,
-    (Section("printed", "Reference numbers", lazy(__name__, "printed:panels"), 0.5),),
-    answer=Answer(
-        17.5, findings=lazy(__name__, "printed:findings"), notes=lazy(__name__, "printed:notes")
-    ),
-)
+PRINTED = question(__name__, "printed", Printed, "Reference numbers", 0.5, 17.5, notes="notes")

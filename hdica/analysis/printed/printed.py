@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -89,10 +89,7 @@ def printed(tree: xr.DataTree, settings: Printed) -> xr.Dataset:
 
 
 def _judged(data: xr.Dataset) -> xr.Dataset:
-    """The same with p-values and verdicts on what is printed, and on what an erratum makes of it.
-
-    ``absent`` is what stands for a verdict where there is no result.
-    """
+    """The same with p-values and verdicts on what is printed, and on its correction if any."""
     repaired, absent = np.isfinite(data["corrected"].values), data["absent"].values
     first, p = _compared(data, data["printed"].values)
     best, corrected_p = _compared(data, wanted(data))
@@ -126,7 +123,7 @@ def _compared(data: xr.Dataset, predicted: Array) -> tuple[Judgement, Array]:
     return judgement, np.where(np.isfinite(error + off), p, np.nan)
 
 
-def _ours(tree: xr.DataTree, name: str, one: Place) -> dict[str, Any]:
+def _ours(tree: xr.DataTree, name: str, one: Place) -> dict[str, float | str]:
     """Result, its standard error over seeds, the method's own error, and how many seeds."""
     data, absent = group(tree, one.method), ""
     values = _chosen(finished(data, one.variable), name, one.sel)
@@ -158,7 +155,7 @@ def _own_error(data: xr.Dataset, values: xr.DataArray, name: str, one: Place) ->
     return 0.0
 
 
-def _chosen(values: xr.DataArray, name: str, sel: Mapping[str, Any]) -> xr.DataArray:
+def _chosen(values: xr.DataArray, name: str, sel: Mapping[str, int | float | str]) -> xr.DataArray:
     """What is selected of an output, over seeds at most."""
     where = f"analysis.printed.numbers.{name}.sel"
     for key, wanted in sel.items():
@@ -181,7 +178,7 @@ def _chosen(values: xr.DataArray, name: str, sel: Mapping[str, Any]) -> xr.DataA
     return values
 
 
-def _place_of(values: xr.DataArray, key: str, wanted: Any, where: str) -> int:
+def _place_of(values: xr.DataArray, key: str, wanted: int | float | str, where: str) -> int:
     """Position of a coordinate's value; of what is only numbered, the number itself."""
     known = values[key].values
     if isinstance(wanted, str) or known.dtype.kind not in "fiu":
@@ -213,20 +210,11 @@ def findings(data: xr.Dataset) -> list[Finding]:
     seeds = np.maximum(np.ceil(judgement.seeds * count), count + 1)
     for k in np.flatnonzero(judgement.verdict != ""):
         here, verdict = data.isel(number=k), str(judgement.verdict[k])
-        value, error, predicted_error = (float(here[k]) for k in ("ours", "se", "printed_error"))
-        one = Finding(
-            *_quantity(here),
-            value,
-            error,
-            predicted=float(wanted(here)),
-            predicted_error=predicted_error,
-            verdict=verdict,
-            evidence=_evidence(here, verdict),
-            seeds=float(seeds[k]),
-            theory=_theory(here),
-            digits=6,
-        )
-        every.append(one)
+        value, error, theirs = (float(here[k]) for k in ("ours", "se", "printed_error"))
+        one = Finding(*_quantity(here), value, error, theory=_theory(here), digits=6)
+        one = replace(one, predicted=float(wanted(here)), predicted_error=theirs)
+        evidence = _evidence(here, verdict)
+        every.append(replace(one, verdict=verdict, evidence=evidence, seeds=float(seeds[k])))
     first = {one.subject: k for k, one in reversed(list(enumerate(every)))}
     return sorted(every, key=lambda one: first[one.subject])
 
@@ -307,8 +295,8 @@ def panels(data: xr.Dataset) -> list[Panel]:
     drawn = [end for mark in marks for end in (mark.y, mark.low, mark.high) if end is not None]
     close = bool((np.abs(np.concatenate(drawn) - 1) < CLOSE).all())
     height = (1 - CLOSE, 1 + CLOSE) if close else None
-    look: dict[str, Any] = {"x_range": ends, "y_range": height, "counts": True, "wide": True}
-    return [Panel("printed", *labels, marks, text, **look)]
+    look = Panel("printed", *labels, marks, text, counts=True, wide=True)
+    return [replace(look, x_range=ends, y_range=height)]
 
 
 def _marks(here: xr.Dataset) -> tuple[Points, ...]:

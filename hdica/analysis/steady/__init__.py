@@ -6,20 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
-from hdica.analysis.settings import (
-    BRANCH_POINT,
-    BY_TRANSITION,
-    FIXED_POINT,
-    TIME,
-    Methods,
-    Needs,
-    Settings,
-    Swept,
-    SweptName,
-    Variable,
-    looked_at,
-)
+from hdica.analysis.record import lazy, question
+from hdica.analysis.settings import Methods, Needs, Settings, Swept, SweptName, Variable, looked_at
 from hdica.errors import HdicaError
 
 
@@ -29,16 +17,16 @@ class Steady(Settings):
     suits: ClassVar = lazy(__name__, "compute:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis")
-    limits: Annotated[Methods, Needs(False, looked_at, (FIXED_POINT, TIME))] = Field(
+    limits: Annotated[Methods, Needs(False, looked_at, ("fixed_point", "time"))] = Field(
         default=(), description="methods that give steady states, or limits at the last time"
     )
-    branches: Annotated[str | None, Needs(False, looked_at, (BRANCH_POINT,))] = Field(
+    branches: Annotated[str | None, Needs(False, looked_at, "branch_point")] = Field(
         default=None, description="method that gives whole branches"
     )
-    critical: Annotated[str | None, Needs(False, "value", (BY_TRANSITION,))] = Field(
+    critical: Annotated[str | None, Needs(False, "value", "transition")] = Field(
         default=None, description="method that gives transitions"
     )
-    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,), n=True)] = Field(
+    simulation: Annotated[Methods, Needs(True, looked_at, "time", n=True)] = Field(
         default=(), description="stochastic methods, at the last time"
     )
     variable: Variable = ""
@@ -55,12 +43,8 @@ class Steady(Settings):
         return self
 
 
-STEADY = Analysis(
-    "steady",
-    lazy(__name__, "compute:steady"),
-    Steady,
-    (Section("steady", "Steady states", lazy(__name__, "figure:steady"), 1),),
-    answer=Answer(1, findings=lazy(__name__, "compute:findings")),
+STEADY = question(
+    __name__, "steady", Steady, "Steady states", 1, 1, module="compute", panels="figure:steady"
 )
 
 
@@ -70,15 +54,9 @@ class Transition(Settings):
     suits: ClassVar = lazy(__name__, "transition:suits")
 
     x: SweptName = Field(description="swept parameter on the horizontal axis")
-    critical: Annotated[str, Needs(False, "value", (BY_TRANSITION,), first=True)] = Field(
+    critical: Annotated[str, Needs(False, "value", "transition", first=True)] = Field(
         default="", description="method that gives transitions"
     )
 
 
-TRANSITION = Analysis(
-    "transition",
-    lazy(__name__, "transition:transition"),
-    Transition,
-    (Section("transition", "Transitions", lazy(__name__, "transition:panels"), 2),),
-    answer=Answer(2, findings=lazy(__name__, "transition:findings")),
-)
+TRANSITION = question(__name__, "transition", Transition, "Transitions", 2, 2)

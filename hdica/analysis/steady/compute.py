@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.reading import (
-    at_end,
-    check_swept,
-    control,
-    described,
-    finished,
-    group,
-    numeric,
-    offered,
-    over,
-)
-from hdica.analysis.settings import BRANCH_POINT, FIXED_POINT, TIME
+from hdica.analysis import reading
+from hdica.analysis.settings import Suiting
 from hdica.analysis.steady import Steady
 from hdica.analysis.steady.branches import Array, Branches, Pairs, distinct
 from hdica.errors import HdicaError
@@ -104,11 +95,11 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     x, variable, simulations = settings.x, settings.variable, settings.simulation
     out = _merged(_theory(tree, settings))
     if simulations:
-        groups = [group(tree, name) for name in simulations]
+        groups = [reading.group(tree, name) for name in simulations]
         for data in groups:
-            check_swept(data, x, "analysis.steady.x")
+            reading.check_swept(data, x, "analysis.steady.x")
         ends = [_end(data, variable) for data in groups]
-        out = _merged([out, over(ends, "simulation", simulations, ["count"])])
+        out = _merged([out, reading.over(ends, "simulation", simulations, ["count"])])
     if x in out.dims and out[x].dtype.kind not in "fiu":
         raise HdicaError(f"analysis.steady.x = {x!r} is not allowed (its values must be numbers)")
     out = _merged([out, _states(out, x)])
@@ -117,7 +108,7 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     out.attrs = {"variable": variable, "x": x, "series": settings.series or ""}
     if simulations:
         out.attrs["until"] = float(groups[0]["time"].values[-1])
-    return described(out, LONG_NAMES, variable)
+    return reading.described(out, LONG_NAMES, variable)
 
 
 def _merged(parts: Sequence[xr.Dataset]) -> xr.Dataset:
@@ -130,21 +121,21 @@ def _theory(tree: xr.DataTree, settings: Steady) -> list[xr.Dataset]:
     of_states = [variable, "h", "bulk", "stable", "kind"]
 
     def named_by(prefix: str, data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
-        known = {k: finished(data, k) for k in names if k in data}
+        known = {k: reading.finished(data, k) for k in names if k in data}
         own = {variable: f"{prefix}_Q", "branch": f"{prefix}_index"}
         return xr.Dataset({own.get(k, f"{prefix}_{k}"): v for k, v in known.items()})
 
-    groups = {m: group(tree, m) for m in settings.limits}
+    groups = {m: reading.group(tree, m) for m in settings.limits}
     fixed = [data for data in groups.values() if "fixed_point" in data.dims]
     out = [named_by("fixed", data, of_states) for data in fixed[:1]]
     moving = [m for m, data in groups.items() if "time" in data.dims]
-    ends = [xr.Dataset({"limit_end": abs(at_end(groups[m], variable))}) for m in moving]
-    out += [over(ends, "limit", moving)] if ends else []
+    ends = [xr.Dataset({"limit_end": abs(reading.at_end(groups[m], variable))}) for m in moving]
+    out += [reading.over(ends, "limit", moving)] if ends else []
     if settings.branches:
         names = ["value", *of_states, "branch"]
-        out.append(named_by("branch", group(tree, settings.branches), names))
+        out.append(named_by("branch", reading.group(tree, settings.branches), names))
     if settings.critical:
-        data = group(tree, settings.critical)
+        data = reading.group(tree, settings.critical)
         part = named_by("transition", data, ["value", variable, "error", "kind"])
         out.append(part.assign(transition_done=(data["status"] == DONE).astype(float)))
     return out
@@ -152,10 +143,10 @@ def _theory(tree: xr.DataTree, settings: Steady) -> list[xr.Dataset]:
 
 def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
     """Where the runs of one method end."""
-    result = moments(abs(at_end(data, variable)))
+    result = moments(abs(reading.at_end(data, variable)))
     out = result[["count"]].assign(overlap=result["mean"], overlap_se=result["se"])
     if "largest" in data:
-        share = moments(at_end(data, "largest"))
+        share = moments(reading.at_end(data, "largest"))
         out = out.assign(largest=share["mean"], largest_se=share["se"])
     return out
 
@@ -246,12 +237,12 @@ def _critical(data: xr.Dataset) -> list[Finding]:
             for cell, here in cells
             for k in np.flatnonzero(here["transition_kind"].values == code)
         ]
-        name = words("the critical value of ") + x + words(f" ({kind})")
+        name = words("the critical value of ") + x + f" ({kind})"
         for place, here in places:
             value, error = (float(here.get(f"transition_{k}", np.nan)) for k in ("value", "error"))
             error = error if error > ROUNDED * abs(value) else np.nan
             out.append(Finding(name, place, value, error, digits=6))
-        name = variable + words(f" at the {kind}")
+        name = variable + f" at the {kind}"
         out += [Finding(name, p, abs(float(here["transition_Q"]))) for p, here in places]
     return out
 
@@ -282,23 +273,16 @@ def _ends(data: xr.Dataset) -> list[Finding]:
     margin = CONTROL * float(data["state"].max()) if known else np.nan
     result = judged(mean - predicted, error, margin, count - 1, allowed)
     seeds, out = np.maximum(np.ceil(result.seeds * count), count + 1), []
+    name = "mean " + size(str(data.attrs["variable"]))
     for k, (place, _) in enumerate(known):
         evidence = "one seed has no error"
         if np.isfinite(result.p_value[k]):
             beyond = f"{p_value(result.p_value[k])} beyond an allowance of {number(allowed[k])}"
             evidence = f"{beyond}; control: {number(margin)} to either side"
-        one = Finding(
-            words("mean ") + size(str(data.attrs["variable"])),
-            place,
-            mean[k],
-            error[k],
-            predicted=predicted[k],
-            verdict=str(result.verdict[k]),
-            evidence=evidence,
-            seeds=float(seeds[k]),
-            theory=words("the limit" if moving[k] else "the nearest stable state"),
-        )
-        out.append(one)
+        theory = words("the limit" if moving[k] else "the nearest stable state")
+        one = Finding(name, place, mean[k], error[k], predicted=predicted[k], theory=theory)
+        verdict, many = str(result.verdict[k]), float(seeds[k])
+        out.append(replace(one, verdict=verdict, evidence=evidence, seeds=many))
     return sorted(out, key=lambda one: one.theory.plain, reverse=True)
 
 
@@ -362,18 +346,18 @@ def _shares(data: xr.Dataset) -> list[Finding]:
     ]
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """Settings for a study that asks for nothing: steady states over a control parameter.
 
     With what there is of branches and of runs; not over two parameters, where a phase diagram
     shows it.
     """
-    states = offered(tree, Role.STEADY_STATES, FIXED_POINT)
-    branches = offered(tree, Role.BRANCHES, BRANCH_POINT)
-    x = control(tree, numeric(tree, states or branches)) if states else ""
-    simulation = offered(tree, Role.SIMULATION, TIME, n=True)
-    if not x or (simulation and len(numeric(tree, simulation)) > 1):
+    states = reading.offered(tree, Role.STEADY_STATES, "fixed_point")
+    branches = reading.offered(tree, Role.BRANCHES, "branch_point")
+    x = reading.control(tree, reading.numeric(tree, states or branches)) if states else ""
+    simulation = reading.offered(tree, Role.SIMULATION, "time", n=True)
+    if not x or (simulation and len(reading.numeric(tree, simulation)) > 1):
         return None
-    settings: dict[str, Any] = {"x": x, "limits": [states]}
+    settings: dict[str, object] = {"x": x, "limits": [states]}
     settings |= {"branches": branches} if branches else {}
     return settings | ({"simulation": [simulation]} if simulation else {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -45,8 +44,8 @@ def steady(data: xr.Dataset, as_lines: bool = False) -> list[Panel]:
     for i, cell in enumerate(cells):
         items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
     title, x, y = words("Steady states"), axis(data.attrs["x"]), size(data.attrs["variable"])
-    look: dict[str, Any] = {"x_range": at, "y_range": SHARES, "wide": True}
-    panel = Panel("steady", title, x, y, tuple(once(items)), _caption(data, cells), **look)
+    drawn, text = tuple(once(items)), _caption(data, cells)
+    panel = Panel("steady", title, x, y, drawn, text, x_range=at, y_range=SHARES, wide=True)
     return [panel] if items else []
 
 
@@ -96,10 +95,7 @@ def _theory(
 
 
 def _with_series(data: xr.Dataset, cells: list[Point]) -> list[Point]:
-    """The cells, each for every value of the series where branches depend on it.
-
-    Fixed points of all values stand in one column; a curve has one value.
-    """
+    """The cells, each for every value of the series where branches depend on it."""
     series = data.attrs["series"]
     if "branch_Q" not in data or series not in data["branch_Q"].dims:
         return cells

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.reading import (
-    check_numbers,
-    described,
-    finished,
-    gives,
-    group,
-    numeric,
-    overlap_in,
-)
-from hdica.analysis.settings import BY_TRANSITION
+from hdica.analysis import reading
+from hdica.analysis.settings import Suiting
 from hdica.analysis.steady import Transition
 from hdica.analysis.steady.compute import TRANSITIONS
 from hdica.analysis.steady.figure import once
@@ -52,23 +43,23 @@ def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     system does. The attribute ``parameter`` names the critical parameter.
     """
     x = settings.x
-    data = group(tree, settings.critical)
-    check_numbers(data, x, "analysis.transition.x")
-    overlap = overlap_in(tree, data)
+    data = reading.group(tree, settings.critical)
+    reading.check_numbers(data, x, "analysis.transition.x")
+    overlap = reading.overlap_in(tree, data)
     data = data.rename({overlap: OVERLAP})
-    kept = {k: finished(data, k) for k in ("value", OVERLAP, "error", "kind") if k in data}
+    kept = {k: reading.finished(data, k) for k in ("value", OVERLAP, "error", "kind") if k in data}
     name = str(data["value"].attrs.get("long_name", ""))
     out = xr.Dataset(kept).reset_coords(drop=True)
     parameter = name.removeprefix(OF) if name.startswith(OF) else ""
     out.attrs = {"x": x, "parameter": parameter, "overlap": overlap}
-    return described(out, LONG_NAMES, overlap)
+    return reading.described(out, LONG_NAMES, overlap)
 
 
-def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+def suits(tree: xr.DataTree) -> Suiting:
     """Critical values over the first parameter on which they are swept."""
-    for name, has in gives(tree).items():
-        swept = numeric(tree, name)
-        if has.outputs.get("value") == BY_TRANSITION and swept:
+    for name, has in reading.gives(tree).items():
+        swept = reading.numeric(tree, name)
+        if has.outputs.get("value") == ("transition",) and swept:
             return {"x": swept[0], "critical": name}
     return None
 
@@ -138,7 +129,7 @@ def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
             ranked = np.take_along_axis(own, order, axis=1).T
             overlap = np.abs(np.take_along_axis(np.where(mine, q, np.nan), order, axis=1)).T
             apart = zero and bool(np.any((kind == code) & ~at_zero))
-            state = words(" at ") + symbol(str(data.attrs["overlap"])) + words(" = 0")
+            state = " at " + symbol(str(data.attrs["overlap"])) + " = 0"
             label = words(name) + state if apart else words(name)
             mark = len(TRANSITIONS) if apart else code
             keep = np.isfinite(ranked).any(axis=1)

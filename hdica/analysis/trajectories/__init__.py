@@ -7,11 +7,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from hdica.analysis.record import Analysis, Answer, Section, lazy
+from hdica.analysis.record import lazy, question
 from hdica.analysis.settings import (
-    ALONE,
-    FIXED_POINT,
-    TIME,
     Band,
     Methods,
     Named,
@@ -28,7 +25,7 @@ from hdica.systems.system import System
 class Paths(Settings):
     """Single runs of a simulation."""
 
-    simulation: Annotated[str, Needs(True, looked_at, (TIME,), entries=True)] = Field(
+    simulation: Annotated[str, Needs(True, looked_at, "time", entries=True)] = Field(
         description="stochastic method"
     )
     variable: Variable = ""
@@ -36,22 +33,17 @@ class Paths(Settings):
     threshold: float | None = Field(
         default=None, gt=0, description="lines at this value of either sign, and when runs reach it"
     )
-    barrier: Annotated[str | None, Needs(False, "summit", (ALONE,), entries=True)] = Field(
+    barrier: Annotated[str | None, Needs(False, "summit", "", entries=True)] = Field(
         default=None,
         description="method whose `summit` is where r = √n R has its barrier: dashed lines there",
     )
     until: float | None = Field(default=None, gt=0, description="last time that is shown")
 
 
-PATHS = Analysis(
-    "paths",
-    lazy(__name__, "paths:paths"),
-    Paths,
-    (Section("paths", "Single runs", lazy(__name__, "paths:panels"), 5),),
-    answer=Answer(
-        14.5, findings=lazy(__name__, "paths:findings"), notes=lazy(__name__, "paths:notes")
-    ),
-)
+PATHS = question(
+    __name__, "paths", Paths, "Single runs", 5, 14.5,
+    module="runs", lead="paths_", notes="notes",
+)  # fmt: skip
 
 
 class Curves(Settings):
@@ -87,53 +79,40 @@ class Curves(Settings):
         return [*each, *(one for one in methods if one.key == "theory")]
 
 
-CURVES = Analysis(
-    "curves",
-    lazy(__name__, "curves:curves"),
-    Curves,
-    (Section("curves", "Variables side by side", lazy(__name__, "curves:panels"), 8.5),),
-    answer=Answer(6.5, findings=lazy(__name__, "curves:findings")),
-)
+CURVES = question(
+    __name__, "curves", Curves, "Variables side by side", 8.5, 6.5,
+    module="runs", lead="curves_",
+)  # fmt: skip
 
 
 class Compare(Settings):
     """Trajectories of several methods in one panel: simulations with bands, limits as lines."""
 
-    suits: ClassVar = lazy(__name__, "curves:compare_suits")
+    suits: ClassVar = lazy(__name__, "methods:compare_suits")
 
-    curves: Annotated[Methods, Needs(None, looked_at, (TIME, FIXED_POINT))] = Field(
+    curves: Annotated[Methods, Needs(None, looked_at, ("time", "fixed_point"))] = Field(
         min_length=1, description="methods, stochastic or not"
     )
     variable: Variable = ""
     band: Band = 1.0
-    steady: Annotated[str | None, Needs(False, looked_at, (FIXED_POINT,))] = Field(
+    steady: Annotated[str | None, Needs(False, looked_at, "fixed_point")] = Field(
         default=None, description="method that gives steady states"
     )
 
 
-COMPARE = Analysis(
-    "compare",
-    lazy(__name__, "curves:compare"),
-    Compare,
-    (Section("compare", "Methods side by side", lazy(__name__, "curves:compare_panels"), 8),),
-    answer=Answer(findings=lazy(__name__, "curves:compare_findings")),
+COMPARE = question(
+    __name__, "compare", Compare, "Methods side by side", 8, module="methods", lead="compare_"
 )
 
 
 class Decay(Settings):
     """Learning curves on doubly logarithmic axes: distance to a target against time."""
 
-    curves: Annotated[Methods, Needs(None, looked_at, (TIME,))] = Field(
+    curves: Annotated[Methods, Needs(None, looked_at, "time")] = Field(
         min_length=1, description="methods, stochastic or not"
     )
     variable: Variable = ""
     target: float = Field(default=1.0, description="value that it tends to")
 
 
-DECAY = Analysis(
-    "decay",
-    lazy(__name__, "decay:decay"),
-    Decay,
-    (Section("decay", "Learning curves", lazy(__name__, "decay:panels"), 9),),
-    answer=Answer(6, findings=lazy(__name__, "decay:findings")),
-)
+DECAY = question(__name__, "decay", Decay, "Learning curves", 9, 6, module="methods", lead="decay_")

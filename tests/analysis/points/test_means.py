@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from hdica.analysis import points as module
 from hdica.analysis.aggregate import aggregate, analysed
-from hdica.analysis.points import means as module
-from hdica.analysis.points.means import means, spread_times
+from hdica.analysis.points import means, spread_times
 from hdica.status import DONE, STATUS_NAMES
 from hdica.store.results import open_results
 from tests.analysis import toy
