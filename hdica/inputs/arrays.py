@@ -29,14 +29,12 @@ import numpy as np
 
 from hdica.errors import HdicaError, extras, no_room
 
-MOST_METADATA = 2**20
-"""Bytes of a metadata file."""
-MOST_CHUNK = 2**28
-"""Decoded bytes of a chunk."""
+MOST_METADATA = 2**20  # bytes of a metadata file
+MOST_CHUNK = 2**28  # decoded bytes of a chunk
 MOST_CHUNKS = 10**5
+# Chunks beyond one a byte of files: one that holds the fill value alone has no file, and takes its
+# time all the same.
 BLANK_CHUNKS = 10**4
-"""Chunks beyond one a byte of files: one that holds the fill value alone has no file, and takes its
-time all the same."""
 MOST_WHOLE, WHOLE_RATIO = 2**28, 200
 """Bytes of an array, as float64, and of each of its files' own beyond them: what takes time."""
 MOST_ONCE, ONCE_RATIO = 2**26, 8
@@ -54,8 +52,7 @@ _METADATA = ("zarr.json", ".zarray")
 _MISSING = 2**64 - 1
 """Offset and length, in the index of a shard, of a chunk that holds the fill value alone."""
 
-_PIECE = 2**20
-"""Bytes that are decoded at a time where they are only counted."""
+_PIECE = 2**20  # bytes that are decoded at a time where they are only counted
 
 Buffer = bytes | memoryview
 
@@ -64,23 +61,19 @@ class Refused(ValueError):
     """Why an array is not read; the message completes the sentence "it cannot be read (...)"."""
 
 
-def _size_of_stream(open_stream: Callable[[io.BytesIO], Any]) -> Callable[[Buffer, int], int]:
+def _size_of_gzip(raw: Buffer, size: int) -> int:
     """Decoded bytes of a stream that does not declare them, counted to one past ``size``.
 
     Zarr decodes it once more: the length that stands at the end of a gzip stream is a mere claim.
     """
-
-    def size_of(raw: Buffer, size: int) -> int:
-        try:
-            with open_stream(io.BytesIO(raw)) as stream:
-                count = 0
-                while count <= size and (piece := stream.read(min(_PIECE, size + 1 - count))):
-                    count += len(piece)
-                return count
-        except (OSError, EOFError, zlib.error) as exc:
-            raise Refused("a chunk is damaged") from exc
-
-    return size_of
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+            count = 0
+            while count <= size and (piece := stream.read(min(_PIECE, size + 1 - count))):
+                count += len(piece)
+            return count
+    except (OSError, EOFError, zlib.error) as exc:
+        raise Refused("a chunk is damaged") from exc
 
 
 def _size_of_zlib(raw: Buffer, size: int) -> int:
@@ -128,14 +121,13 @@ def _declared(start: int) -> Callable[[Buffer, int], int]:
 COMPRESSORS: Mapping[str, Callable[[Buffer, int], int]] = {
     "": lambda raw, _: len(raw),
     "blosc": _declared(4),
-    "gzip": _size_of_stream(lambda raw: gzip.GzipFile(fileobj=raw)),
+    "gzip": _size_of_gzip,
     "lz4": _declared(0),
     "zlib": _size_of_zlib,
     "zstd": _size_of_zstd,
 }
 """How many bytes a compressed chunk decodes to, by compressor, or one more than it should."""
-COMPRESSORS_3 = ("blosc", "gzip", "zstd")
-"""Those of format 3."""
+COMPRESSORS_3 = ("blosc", "gzip", "zstd")  # those of format 3
 
 
 @dataclass(frozen=True)
@@ -181,11 +173,9 @@ class Layout:
     """What the metadata of a Zarr array say of its files."""
 
     shape: tuple[int, ...]
-    files: tuple[int, ...]
-    """Numbers along each dimension in one file: a chunk, or a shard."""
+    files: tuple[int, ...]  # numbers along each dimension in one file: a chunk, or a shard
     chunk: tuple[int, ...]
-    item: int
-    """Bytes of a number."""
+    item: int  # bytes of a number
     codec: Codec
     version: Literal[2, 3]
     shards: Shards | None = None

@@ -20,8 +20,7 @@ from hdica.ingredients.plain import ARRAY, VECTOR
 from hdica.inputs.pictures import BUNDLED_NAMES, bundled_digest
 from hdica.inputs.place import check_listed, digest, place, relative
 
-BUNDLED = "bundled"
-"""Photographs that come with installed packages."""
+BUNDLED = "bundled"  # photographs that come with installed packages
 DATA = (
     "a path below `data/`, `{path, sha256}`, `bundled`, or `{bundled: [names]}` of "
     f"{', '.join(BUNDLED_NAMES)}"
@@ -30,21 +29,14 @@ DATA = (
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def data_input(value: Any) -> dict[str, Any]:
+def data_input(value: object) -> dict[str, Any]:
     """Normal form of what names data: ``{"path", "sha256"}`` or ``{"bundled", "sha256"}``.
 
-    Parameters
-    ----------
-    value
-        A path relative to the folder of data (:func:`hdica.inputs.place.data_root`): a file or a
-        folder. ``"bundled"``: the photographs of :data:`hdica.inputs.pictures.BUNDLED_NAMES`;
-        ``{"bundled": [names]}`` some of them. Or a normal form, with a digest that the content has
-        to have.
+    A path is relative to the folder of data (:func:`hdica.inputs.place.data_root`): a file or a
+    folder. ``"bundled"`` are the photographs of :data:`hdica.inputs.pictures.BUNDLED_NAMES`,
+    ``{"bundled": [names]}`` some of them. A normal form has a digest that the content has to have.
 
-    Raises
-    ------
-    HdicaError
-        If there is no such data; if it is not what its digest or a manifest says.
+    Refused if there is no such data; if it is not what its digest or a manifest says.
     """
     form = _spelt(value)
     if BUNDLED in form:
@@ -68,17 +60,17 @@ def data_input(value: Any) -> dict[str, Any]:
     return made
 
 
-def _spelt(value: Any) -> dict[str, Any]:
+def _spelt(value: object) -> dict[str, Any]:
     """The same as a mapping of its one name and, if given, its digest."""
     if isinstance(value, PurePath):
         value = value.as_posix()
     if isinstance(value, str):
         value = {BUNDLED: "all"} if value == BUNDLED else {"path": value}
     if isinstance(value, Mapping) and len(value.keys() & {"path", BUNDLED}) == 1:
-        digest_given = value.get("sha256", "0" * 64)
-        known = value.keys() <= {"path", BUNDLED, "sha256"}
-        hexadecimal = isinstance(digest_given, str) and _SHA256.fullmatch(digest_given)
-        if known and hexadecimal and isinstance(value.get("path", ""), str):
+        sha256 = value.get("sha256", "0" * 64)
+        plain = value.keys() <= {"path", BUNDLED, "sha256"}
+        hexadecimal = isinstance(sha256, str) and _SHA256.fullmatch(sha256)
+        if plain and hexadecimal and isinstance(value.get("path", ""), str):
             return dict(value)
     raise HdicaError(
         f"{value!r} is not allowed (a path of data, {{path, sha256}}, bundled, or "
@@ -86,7 +78,7 @@ def _spelt(value: Any) -> dict[str, Any]:
     )
 
 
-def _names(names: Any) -> tuple[str, ...]:
+def _names(names: object) -> tuple[str, ...]:
     """Names of photographs, in the order in which they are given."""
     if names == "all":
         return BUNDLED_NAMES
@@ -101,13 +93,7 @@ def _names(names: Any) -> tuple[str, ...]:
 
 
 def path_of(data: Mapping[str, Any]) -> Path:
-    """Where data with a path lies; it is looked at once more, since it may have been changed.
-
-    Parameters
-    ----------
-    data
-        Normal form of :func:`data_input`, with a path.
-    """
+    """Where data in normal form lies, looked at once more, since it may have been changed."""
     return place(data_input(data)["path"])
 
 

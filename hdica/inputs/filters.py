@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError, no_room, path_of, suggestion
 from hdica.inputs.arrays import Refused, check_archive, most_numbers
@@ -21,21 +21,14 @@ from hdica.inputs.place import is_data
 class Series:
     """Filters at snapshots.
 
-    Parameters
-    ----------
-    steps
-        Training steps before each snapshot, shape (T,), increasing.
-    filters
-        Shape (T, K, channels, h, w).
-
     Raises
     ------
     HdicaError
         If shapes do not fit, steps do not increase, or a number is not finite.
     """
 
-    steps: NDArray[np.int64]
-    filters: NDArray[np.float32]
+    steps: NDArray[np.int64]  # of training before each snapshot, shape (T,), increasing
+    filters: NDArray[np.float32]  # shape (T, K, channels, h, w)
 
     def __post_init__(self) -> None:
         if self.filters.ndim != 5 or len(self.steps) != len(self.filters) or not len(self.steps):
@@ -77,19 +70,18 @@ NEEDED = (
     "the filters as .npz)"
 )
 _NESTED = ("state_dict", "model_state_dict", "model", "net")
-_PARALLEL = "module."
-"""What DataParallel puts before names."""
+_PARALLEL = "module."  # what DataParallel puts before names
 _WHOLE = re.compile(r"\d+")
 _MOST_STEPS = 2**53
 Filters = NDArray[np.float32]
 
 
-def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
+def load_filters(filters: ArrayLike | Path, *, layer: str = "", training: int = 0) -> Series:
     """First-layer filters over training.
 
     Parameters
     ----------
-    given
+    filters
         An array of shape (K, channels, rows, columns), or (snapshots, K, channels, rows, columns)
         with the steps 0, 1, ...; or the path of a file or a folder. A file is ``.npy`` with such an
         array, ``.npz`` with ``filters`` and, if it is known, ``step`` (or ``steps``), or a PyTorch
@@ -112,11 +104,11 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
     HdicaError
         If something is not there, is no filters, or needs PyTorch where there is none.
     """
-    if not isinstance(given, str | Path):
-        array = _array(given, "filters")
+    if not isinstance(filters, str | Path):
+        array = _array(filters, "filters")
         many = array[None] if array.ndim == 4 else array
         return Series(np.arange(len(many)), many)
-    path = path_of(given, "filters", "data/filters/run.npz")
+    path = path_of(filters, "filters", "data/filters/run.npz")
     if isinstance(training, bool) or not isinstance(training, int | np.integer) or training < 0:
         raise HdicaError(f"training = {training!r} is not allowed (a whole number >= 0)")
     if path.is_dir():
@@ -210,8 +202,8 @@ def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
     return [(_whole(step, file), one) for step, one in zip(steps, array, strict=True)]
 
 
-def _whole(step: Any, file: Path) -> int:
-    values = np.ravel(step)
+def _whole(step: object, file: Path) -> int:
+    values = np.ravel(np.asarray(step))
     number = values.size == 1 and values.dtype.kind in "iuf"
     if not number or not 0 <= values[0] <= _MOST_STEPS or not float(values[0]).is_integer():
         raise HdicaError(
@@ -225,7 +217,7 @@ def _step_in(file: Path) -> int:
     return _whole(float(numbers[-1]), file) if numbers else 0
 
 
-def _array(values: Any, name: str) -> Filters:
+def _array(values: ArrayLike, name: str) -> Filters:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):
@@ -261,13 +253,12 @@ def _checkpoint(file: Path, layer: str) -> Filters:
         ) from None
     weights = _weights(content, file)
     if layer:
-        asked = layer.removeprefix(_PARALLEL)
-        key = next((k for k in (asked, f"{asked}.weight") if k in weights), "")
+        wanted = layer.removeprefix(_PARALLEL)
+        key = next((k for k in (wanted, f"{wanted}.weight") if k in weights), "")
         if not key:
-            raise HdicaError(
-                f"layer = {layer!r} is not allowed "
-                f"({suggestion(layer, weights, _some(list(weights)), f'{file.name} has')})"
-            )
+            shown = ", ".join(list(weights)[:8]) + (", ..." if len(weights) > 8 else "")
+            near = suggestion(layer, weights, shown, f"{file.name} has")
+            raise HdicaError(f"layer = {layer!r} is not allowed ({near})")
     else:
         key = next((name for name, tensor in weights.items() if tensor.ndim == 4), "")
         if not key:
@@ -286,7 +277,7 @@ def _checkpoint(file: Path, layer: str) -> Filters:
     return _array(numbers, file.name)
 
 
-def _weights(content: Any, file: Path) -> dict[str, Any]:
+def _weights(content: object, file: Path) -> dict[str, Any]:
     """Tensors by name, out of what surrounds them; names without what DataParallel adds."""
     while isinstance(content, Mapping):
         inner = (content[name] for name in _NESTED if isinstance(content.get(name), Mapping))
@@ -298,7 +289,3 @@ def _weights(content: Any, file: Path) -> dict[str, Any]:
         raise HdicaError(f"filters: {file.name} has no weights by name (a state_dict)")
     tensors = {str(k): v for k, v in content.items() if hasattr(v, "ndim") and hasattr(v, "detach")}
     return {name.removeprefix(_PARALLEL): one for name, one in tensors.items()}
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

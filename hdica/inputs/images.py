@@ -21,14 +21,10 @@ from hdica.process.private import private_folder, scratch
 
 Array = NDArray[np.float64]
 Colour = Literal["grey", "rgb"]
-LUMA = (0.299, 0.587, 0.114)
-"""Weights of red, green and blue in grey (ITU-R BT.601)."""
-DECODED = 4
-"""Sets of pictures that stay in memory."""
-ROWS = 4096
-"""Patches of a block."""
-PREFIX = "patches-"
-"""Begin of the names of folders of patches that do not fit in memory."""
+LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)
+DECODED = 4  # sets of pictures that stay in memory
+ROWS = 4096  # patches of a block
+PREFIX = "patches-"  # begin of the names of folders of patches that do not fit in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,25 +38,13 @@ class Picture:
 def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[Picture]:
     """The pictures of some data, in the order of their names (bundled ones in their own order).
 
-    Parameters
-    ----------
-    data
-        What :func:`hdica.inputs.data_input.data_input` takes, in normal form or not: one file, a
-        folder with its folders, or photographs that come with installed packages.
-    colour
-        ``"grey"``: .299 R + .587 G + .114 B (ITU-R BT.601); ``"rgb"``: three channels, equal in a
-        grey picture.
+    The data is what :func:`hdica.inputs.data_input.data_input` takes, in normal form or not: one
+    file, a folder with its folders, or photographs that come with installed packages. ``"grey"`` is
+    .299 R + .587 G + .114 B (ITU-R BT.601), ``"rgb"`` three channels, equal in a grey picture.
+    Pixels are float64 in [0, 1] and read-only: 8 bit over 255, 16 bit over 65535.
 
-    Returns
-    -------
-    list of Picture
-        Pixels are float64 in [0, 1] and read-only: 8 bit over 255, 16 bit over 65535.
-
-    Raises
-    ------
-    HdicaError
-        If there is no such data, it has another content than its digest says, or a file is no
-        picture.
+    Refused if there is no such data, it has another content than its digest says, or a file is no
+    picture.
     """
     if colour not in ("grey", "rgb"):
         near = suggestion(colour, ("grey", "rgb"))
@@ -149,57 +133,35 @@ def patch_blocks(
     channels = {image.pixels.shape[2:] for image in images}
     if len(channels) > 1:
         raise HdicaError("images: grey and coloured ones are not allowed together", ["images"])
-    windows = [_windows(image.pixels, width) for image in images]
-    return _blocks(windows, count, rng, rows)
-
-
-def _windows(pixels: Array, width: int) -> Array:
-    """Every patch of a picture, (rows, columns, width, width[, channels]), as a view."""
-    views = np.lib.stride_tricks.sliding_window_view(pixels, (width, width), axis=(0, 1))
-    return np.moveaxis(views, 2, -1) if pixels.ndim == 3 else views
-
-
-def _blocks(
-    windows: Sequence[Array], count: int, rng: np.random.Generator, rows: int
-) -> Iterator[Array]:
+    # Every patch of a picture, (rows, columns, width, width[, channels]), as a view.
+    windows = []
+    for pixels in (image.pixels for image in images):
+        view = np.lib.stride_tricks.sliding_window_view(pixels, (width, width), axis=(0, 1))
+        windows.append(np.moveaxis(view, 2, -1) if pixels.ndim == 3 else view)
     shapes = np.array([view.shape[:2] for view in windows])
     entries = int(np.prod(windows[0].shape[2:]))
-    for begin in range(0, count, rows):
-        drawn = rng.random((min(rows, count - begin), 3))
-        which = (drawn[:, 0] * len(windows)).astype(np.intp)
-        at = (drawn[:, 1:] * shapes[which]).astype(np.intp)
-        block = np.empty((len(drawn), entries))
-        for k in np.unique(which):
-            mine = which == k
-            row, column = at[mine].T
-            block[mine] = windows[k][row, column].reshape(len(row), entries)
-        yield block
+
+    def blocks() -> Iterator[Array]:
+        for begin in range(0, count, rows):
+            drawn = rng.random((min(rows, count - begin), 3))
+            which = (drawn[:, 0] * len(windows)).astype(np.intp)
+            at = (drawn[:, 1:] * shapes[which]).astype(np.intp)
+            block = np.empty((len(drawn), entries))
+            for k in np.unique(which):
+                mine = which == k
+                row, column = at[mine].T
+                block[mine] = windows[k][row, column].reshape(len(row), entries)
+            yield block
+
+    return blocks()
 
 
 @contextmanager
 def kept_blocks(blocks: Iterable[Array], count: int, entries: int) -> Iterator[list[Array]]:
     """Blocks of patches in a private file, mapped into memory while the body runs.
 
-    Parameters
-    ----------
-    blocks
-        Arrays of ``entries`` columns, such as :func:`patch_blocks` makes them.
-    count
-        Rows of all blocks together.
-    entries
-        Columns.
-
-    Yields
-    ------
-    list of Array
-        The same blocks, on disk.
-
-    Raises
-    ------
-    ValueError
-        If the blocks have other rows than ``count`` in all.
-    OSError
-        If the disk is full.
+    The blocks have ``entries`` columns and ``count`` rows in all (else a ValueError), such as
+    :func:`patch_blocks` makes them; the same ones are yielded, on disk.
     """
     with private_folder(scratch(), PREFIX) as folder:
         path, ends = folder / "patches", [0]
@@ -218,27 +180,9 @@ def random_patches(
 ) -> Array:
     """Square patches: a picture uniformly at random, then a position in it uniformly at random.
 
-    Parameters
-    ----------
-    images
-        Pictures of :func:`load_images`, all grey or all coloured.
-    width
-        Pixels of a side.
-    count
-        How many.
-    rng
-        Stream of the patches.
-
-    Returns
-    -------
-    Array
-        Shape (count, D) with D = width^2 (times 3), in [0, 1]: rows of the patch one after the
-        other, channels of a pixel side by side.
-
-    Raises
-    ------
-    HdicaError
-        If a picture is smaller than a patch.
+    The pictures of :func:`load_images` are all grey or all coloured, the patches ``count`` of
+    ``width`` pixels a side, shape (count, D) with D = width^2 (times 3), in [0, 1]: rows of the
+    patch one after the other, channels of a pixel side by side. Refused if a picture is smaller.
     """
     blocks = list(patch_blocks(images, width, count, rng))
     if blocks:

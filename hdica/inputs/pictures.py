@@ -22,13 +22,10 @@ from hdica.errors import HdicaError, extras, no_room, suggestion
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM", "JPEG2000")
 """Formats that Pillow decodes by itself. It looks at the first bytes of a file and not at its name;
 EPS, for one, is a program, and Pillow would start Ghostscript to run it."""
-_PLAIN = ("L", "RGB", "F")
-"""Modes of Pillow whose arrays are what is wanted."""
-_SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N", "I")
-"""Those of 16 bit, in some versions kept in 32."""
+_PLAIN = ("L", "RGB", "F")  # modes of Pillow whose arrays are what is wanted
+_SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N", "I")  # those of 16 bit, in some versions kept in 32
 _DEEP = 2**16 - 1
-_TILE = (322, 323)
-"""Tags of a TIFF: width and height of its tiles."""
+_TILE = (322, 323)  # tags of a TIFF: width and height of its tiles
 SMALL, SMALL_FILES, MOST_RATIO = 2**24, 3 * 2**20, 40
 """Pixels of pictures that are read whatever the size of their files, and for each byte of these
 from some on: photographs have ten at most. A pixel takes 40 bytes while it is read, then 24."""
@@ -44,10 +41,7 @@ def decoded(path: Path) -> NDArray[Any]:
     It is turned as its camera was held (EXIF); palettes and other spaces of colours become RGB;
     what is transparent lies on white; of several frames the first is taken.
 
-    Raises
-    ------
-    HdicaError
-        If it cannot be read as a picture, or its numbers are outside their range.
+    Refused if it cannot be read as a picture, or its numbers are outside their range.
     """
     from PIL import Image, ImageOps
 
@@ -72,17 +66,12 @@ def most_pixels(stored: int) -> int:
     return SMALL + MOST_RATIO * max(0, stored - SMALL_FILES)
 
 
-def _read_at_once(image: Any) -> tuple[int, int]:
-    """Width and height of what is decoded: of a TIFF in tiles these may be larger than it is."""
-    width, height = image.size
-    tags = getattr(image, "tag_v2", {})
-    across, down = (tags.get(tag) or 1 for tag in _TILE)
-    return max(width, across), max(height, down)
-
-
 def _check_size(image: Any, path: Path) -> None:
     """Refuse a picture that takes far more than its file lets one expect."""
-    (width, height), stored = _read_at_once(image), path.stat().st_size
+    # What is decoded at once: of a TIFF in tiles these may be larger than it is.
+    tags = getattr(image, "tag_v2", {})
+    width, height = (max(n, tags.get(tag) or 1) for n, tag in zip(image.size, _TILE, strict=True))
+    stored = path.stat().st_size
     if width * height > most_pixels(stored):
         raise HdicaError(
             f"{path} cannot be read as a picture ({width} x {height} pixels in {stored} bytes)",
@@ -101,7 +90,12 @@ def _pixels(image: Any, path: Path) -> NDArray[Any]:
     from PIL import Image
 
     if image.mode in _SIXTEEN:
-        return _deep(np.asarray(image), path)
+        deep = np.asarray(image)
+        if deep.min() < 0 or deep.max() > _DEEP:
+            raise HdicaError(
+                f"{path} holds numbers outside 0 ... {_DEEP}, and it is not known what they mean"
+            )
+        return deep.astype(np.uint16)
     if image.has_transparency_data:
         colours = image.convert("RGBA")
         white = Image.new("RGBA", colours.size, "white")
@@ -115,15 +109,6 @@ def _pixels(image: Any, path: Path) -> NDArray[Any]:
     if pixels.dtype.kind == "f" and not (np.all(pixels >= 0) and np.all(pixels <= 1)):
         raise HdicaError(f"{path} holds numbers outside [0, 1], and it is not known what they mean")
     return pixels.copy()
-
-
-def _deep(pixels: NDArray[Any], path: Path) -> NDArray[Any]:
-    """Pixels of 16 bit, whatever they were kept in."""
-    if pixels.min() < 0 or pixels.max() > _DEEP:
-        raise HdicaError(
-            f"{path} holds numbers outside 0 ... {_DEEP}, and it is not known what they mean"
-        )
-    return pixels.astype(np.uint16)
 
 
 _FILES = {
@@ -140,19 +125,11 @@ _FILES = {
     "gravel": ("skimage", "data/gravel.png"),
 }
 _PACKAGES = {"sklearn": "scikit-learn", "skimage": "scikit-image"}
-BUNDLED_NAMES = tuple(_FILES)
-"""Names of the photographs, in the order in which they are used."""
+BUNDLED_NAMES = tuple(_FILES)  # names of the photographs, in the order in which they are used
 
 
 def bundled_file(name: str) -> Path:
-    """Where a photograph lies.
-
-    Raises
-    ------
-    HdicaError
-        If there is none of that name, or the package that brings it is not installed or brings it
-        no more.
-    """
+    """Where a photograph lies; refused if there is none, or no package that brings it."""
     if name not in _FILES:
         raise HdicaError(f"bundled = {name!r} is not known ({suggestion(name, BUNDLED_NAMES)})")
     package, inner = _FILES[name]

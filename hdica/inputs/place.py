@@ -19,16 +19,12 @@ from pathlib import Path, PurePosixPath
 
 from hdica.errors import DataGone, HdicaError
 
-VARIABLE = "HDICA_DATA"
-"""Variable of the environment that says which folder holds the data."""
+VARIABLE = "HDICA_DATA"  # variable of the environment that says which folder holds the data
 MANIFEST = "MANIFEST.sha256"
 """File of a folder that lists files and their digests, as ``sha256sum`` writes them."""
-NOT_LISTED = "is not listed"
-"""What is said of a file of data that a manifest does not name."""
-_ABOUT = ("README", "LICENSE", MANIFEST)
-"""Begins of the names of files that are about data and are none."""
-_SHOWN = 100
-"""Letters of a path that the system refuses."""
+NOT_LISTED = "is not listed"  # what is said of a file of data that a manifest does not name
+_ABOUT = ("README", "LICENSE", MANIFEST)  # begins of the names of files that are about data
+_SHOWN = 100  # letters of a path that the system refuses
 
 
 def data_root() -> Path:
@@ -39,11 +35,7 @@ def data_root() -> Path:
 def relative(text: str) -> str:
     """The same path as it is written in keys: relative, without ``.`` and doubled slashes.
 
-    Raises
-    ------
-    HdicaError
-        If it is empty, absolute, leads up by ``..`` or holds what ``sha256sum`` cannot write as
-        it is.
+    Refused if it is empty, absolute, leads up by ``..`` or holds what ``sha256sum`` cannot write.
     """
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts or not path.parts:
@@ -58,16 +50,15 @@ def relative(text: str) -> str:
 
 
 def place(path: str) -> Path:
-    """Where the data at a path lies.
-
-    Raises
-    ------
-    HdicaError
-        If nothing is there, or a link leads out of the folder of data.
-    """
+    """Where the data at a path lies: refused if nothing is there, or outside the folder of data."""
     root = data_root()
     target = root / relative(path)
-    if not _exists(target, path):
+    try:
+        exists = target.exists()
+    except OSError as exc:  # a name that is too long, a folder that may not be looked into
+        shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
+        raise HdicaError(f"path = {shown!r} is not allowed ({exc.strerror})", ["path"]) from exc
+    if not exists:
         whose = f"that {VARIABLE} names" if os.environ.get(VARIABLE) else "of data"
         raise DataGone(
             f"path = {path!r} is not allowed (there is no {target}: paths are relative to {root}, "
@@ -76,14 +67,6 @@ def place(path: str) -> Path:
         )
     _check_inside(target, path)
     return target
-
-
-def _exists(target: Path, path: str) -> bool:
-    try:
-        return target.exists()
-    except OSError as exc:  # a name that is too long, a folder that may not be looked into
-        shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
-        raise HdicaError(f"path = {shown!r} is not allowed ({exc.strerror})", ["path"]) from exc
 
 
 def _check_inside(target: Path, path: str) -> None:
@@ -115,10 +98,7 @@ def _unread(error: OSError) -> None:
 def files_below(folder: Path) -> dict[str, Path]:
     """Files of data in a folder and in its folders, by their path in it, sorted by that.
 
-    Raises
-    ------
-    HdicaError
-        If a link leads to a folder, or out of the folder of data; if a folder cannot be read.
+    Refused if a link leads to a folder, or out of the folder of data; if a folder cannot be read.
     """
     files: dict[str, Path] = {}
     for inside, folders, names in os.walk(folder, onerror=_unread):
@@ -139,8 +119,7 @@ def files_below(folder: Path) -> dict[str, Path]:
     return dict(sorted(files.items()))
 
 
-_REMEMBERED = 2**20
-"""Files whose digests are remembered: more than a folder of pictures has."""
+_REMEMBERED = 2**20  # files whose digests are remembered: more than a folder of pictures has
 SETTLED = 2 * 10**9
 """Nanoseconds after its last change from which a file is remembered: two changes that are nearer to
 each other than a file system tells apart (2 s at worst) may leave the same size and times."""
@@ -150,10 +129,7 @@ Seen = tuple[int, int, int, int]
 def digest_file(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal; remembered while its size and its times stay.
 
-    Raises
-    ------
-    HdicaError
-        If it cannot be read, is no regular file, or changes while it is read.
+    Refused if it cannot be read, is no regular file, or changes while it is read.
     """
     try:
         about = path.stat()
@@ -196,11 +172,7 @@ def digest(path: Path) -> str:
 
     That list is what ``sha256sum`` writes of them, sorted by path (in the order of the bytes of
     UTF-8): other pixels or other names are other data, and where the folder lies says nothing.
-
-    Raises
-    ------
-    HdicaError
-        If something cannot be read, or a folder holds no data.
+    Refused if something cannot be read, or a folder holds no data.
     """
     if not path.is_dir():
         return digest_file(path)
@@ -216,11 +188,8 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 def read_manifest(folder: Path) -> dict[str, str]:
     """Digests that a folder's manifest lists, by path in that folder; empty without a manifest.
 
-    Raises
-    ------
-    HdicaError
-        If it cannot be read, a line is not one that ``sha256sum`` writes, or it names something
-        outside the folder.
+    Refused if it cannot be read, a line is not one that ``sha256sum`` writes, or it names something
+    outside the folder.
     """
     path = folder / MANIFEST
     if not path.is_file():
@@ -231,7 +200,7 @@ def read_manifest(folder: Path) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _listed(path: str, sha256: str) -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as exc:
@@ -243,8 +212,8 @@ def _listed(path: str, sha256: str) -> tuple[tuple[str, str], ...]:
                 f"{path}, line {number_of}: {line!r} is not allowed (a SHA-256, two spaces and a "
                 "path, as sha256sum writes them)"
             )
-        found[relative(match[2])] = match[1]
-    return tuple(found.items())
+        digests[relative(match[2])] = match[1]
+    return tuple(digests.items())
 
 
 def write_manifest(folder: Path) -> Path:
@@ -259,28 +228,21 @@ def differences(folder: Path) -> list[str]:
 
     Files that are not listed are among them.
     """
-    listed = read_manifest(folder)
-    there = digests_below(folder)
-    found = {path: f"{path} is missing" for path in listed.keys() - there.keys()}
-    found |= {path: f"{path} {NOT_LISTED}" for path in there.keys() - listed.keys()}
+    listed, there = read_manifest(folder), digests_below(folder)
+    words = {path: f"{path} is missing" for path in listed.keys() - there.keys()}
+    words |= {path: f"{path} {NOT_LISTED}" for path in there.keys() - listed.keys()}
     common = listed.keys() & there.keys()
-    found |= {path: f"{path} differs" for path in common if listed[path] != there[path]}
-    return [found[path] for path in sorted(found)]
+    words |= {path: f"{path} differs" for path in common if listed[path] != there[path]}
+    return [words[path] for path in sorted(words)]
 
 
 def check_listed(path: Path) -> None:
     """Refuse data that a manifest lists otherwise: of its folder, or of one that holds that.
 
     What no manifest lists is anybody's own and is let through.
-
-    Raises
-    ------
-    HdicaError
-        If a listed file is missing or has another content.
     """
     root = data_root()
-    folders = [folder for folder in (path, *path.parents) if folder.is_relative_to(root)]
-    for folder in folders:
+    for folder in (folder for folder in (path, *path.parents) if folder.is_relative_to(root)):
         listed = read_manifest(folder) if folder.is_dir() else {}
         inside = path.relative_to(folder).parts
         for name, expected in listed.items():

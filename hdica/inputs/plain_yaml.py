@@ -19,14 +19,11 @@ from typing import Any
 
 from hdica.errors import HdicaError, extras
 
-MOST_BYTES = 2 * 2**20
-"""Largest file that is read."""
-MOST_DEPTH = 32
-"""Deepest nesting of lists and mappings."""
+MOST_BYTES = 2 * 2**20  # largest file that is read
+MOST_DEPTH = 32  # deepest nesting of lists and mappings
 MOST_NODES = 50_000
 """Most values of a YAML file, which takes seconds; those that aliases repeat count every time."""
-MOST_BITS = 256
-"""Longest whole number."""
+MOST_BITS = 256  # longest whole number
 MOST_DIGITS = 1000
 """Longest whole number that is made a number of; far shorter ones are refused with their size."""
 PLAIN = "texts, numbers, true, false, lists and mappings"

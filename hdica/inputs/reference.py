@@ -17,39 +17,21 @@ formula gives; a derivation or a simulation apart from this code."""
 
 
 class Number(BaseModel):
-    """A number, with what it is and how well it is known.
-
-    Parameters
-    ----------
-    value
-        The number, as printed where it is printed.
-    what, where
-        What it is, and its section, equation or figure.
-    origin
-        See :data:`Origin`.
-    corrected
-        What it should be, if an erratum corrects it.
-    error
-        Standard error, 0 for what is exact.
-    rounding
-        Half a unit of its last digit, or the tolerance with which it was computed.
-    erratum
-        The row of the errata that speaks of it.
-    how
-        How it was found.
-    """
+    """A number, with what it is and how well it is known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
-    value: float
-    what: str
-    where: str
+    value: float  # as printed where it is printed
+    what: str  # what it is
+    where: str  # section, equation or figure
     origin: Origin
-    corrected: float | None = None
-    error: float = Field(default=0.0, ge=0)
-    rounding: float = Field(default=0.0, ge=0)
-    erratum: str = ""
-    how: str = ""
+    corrected: float | None = None  # what it should be, if an erratum corrects it
+    error: float = Field(default=0.0, ge=0)  # standard error, 0 for what is exact
+    rounding: float = Field(
+        default=0.0, ge=0
+    )  # half a unit of its last digit, or the tolerance of its computation
+    erratum: str = ""  # the row of the errata about it
+    how: str = ""  # how it was computed
 
 
 class Reference(BaseModel):
@@ -63,17 +45,9 @@ class Reference(BaseModel):
 
 
 def load_reference(path: str) -> Reference:
-    """Numbers of a paper.
+    """Numbers of a paper, of a path below the folder of data: ``"reference/wang2017.yaml"``.
 
-    Parameters
-    ----------
-    path
-        Below the folder of data: ``"reference/wang2017.yaml"``.
-
-    Raises
-    ------
-    HdicaError
-        If there is no such file, or it is not what a file of numbers has to be.
+    Refused if there is no such file, or it is not what a file of numbers has to be.
     """
     file: Path = place(path)
     content = read_yaml(file)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.plain import ARRAY, VECTOR, digest_of, is_vector, remember_vector, vector_of
+from hdica.ingredients.plain import ARRAY, VECTOR, is_vector, remember_vector, vector_of
 from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.place import digest, place, relative
 
@@ -34,45 +34,60 @@ _ALLOWED_VECTOR = "a list of numbers, or the path of a .npy file or a Zarr array
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def vector_input(value: Any, name: str) -> Any:
+def vector_input(value: object, name: str) -> object:
     """Normal form of what names a vector; anything else stays as it is.
 
-    Parameters
-    ----------
-    value
-        ``{"vector": v}`` with v a list or an array of shape (n,), the path of a ``.npy`` file or
-        of a Zarr array, relative to the folder of data, or a normal form.
-    name
-        The field, for the sentence.
+    A vector is ``{"vector": v}`` with v a list or an array of shape (n,), the path of a ``.npy``
+    file or of a Zarr array, relative to the folder of data, or a normal form; ``name`` is the
+    field, for the sentence.
 
-    Raises
-    ------
-    HdicaError
-        If there is no such array, or one that is no vector: 3 or more finite real numbers, of
-        which one is not zero; if it has not the digest that is given.
+    Refused if there is no such array, or one that is no vector: 3 or more finite real numbers, of
+    which one is not zero; if it has not the digest that is given.
     """
-    if not is_vector(value):
+    if not isinstance(value, Mapping) or not is_vector(value):
         return value
-    given = value[VECTOR]
-    if isinstance(given, str | PurePath):
-        given = {"file": given.as_posix() if isinstance(given, PurePath) else given}
-    if not isinstance(given, Mapping):
-        values = _vector(given, name)
+    form = _located(value[VECTOR], f"{name}: vector", {"file", "n", "sha256"}, _ALLOWED_VECTOR)
+    if form is None:
+        values = _vector(value[VECTOR], name)
         if values.size <= LONGEST:
             return {VECTOR: values.tolist()}
         return {VECTOR: {"n": values.size, "sha256": remember_vector(values)}}
-    known = given.keys() <= {"file", "n", "sha256"} and isinstance(given.get("file", ""), str)
-    hexadecimal = _SHA256.fullmatch(str(given.get("sha256", "0" * 64)))
-    if not known or not hexadecimal or not given.keys() & {"file", "sha256"}:
-        raise HdicaError(f"{name}: vector = {dict(given)!r} is not allowed ({_ALLOWED_VECTOR})")
-    if "file" not in given:
-        return {VECTOR: {"n": vector_of(value).size, "sha256": given["sha256"]}}
-    file = relative(given["file"])
-    found = _vector_in(file, name, given.get("sha256"))
-    return {VECTOR: {"file": file, "n": found.size, "sha256": remember_vector(found)}}
+    if "file" not in form:
+        return {VECTOR: {"n": vector_of(value).size, "sha256": form["sha256"]}}
+    file, where = relative(form["file"]), place(relative(form["file"]))
+    values = _vector_at(str(where), digest(where), name)
+    sha256 = remember_vector(values)
+    _check_same(sha256, form.get("sha256"), f"{name}: vector = {file!r}", "another vector", name)
+    return {VECTOR: {"file": file, "n": values.size, "sha256": sha256}}
 
 
-def check_unmasked(values: Any, name: str) -> None:
+def _located(
+    form: object, what: str, keys: set[str], allowed: str, fields: tuple[str, ...] = ()
+) -> dict[str, Any] | None:
+    """The form of numbers that are named by a file or a digest; None for the numbers themselves."""
+    if isinstance(form, str | PurePath):
+        form = {"file": form.as_posix() if isinstance(form, PurePath) else form}
+    if not isinstance(form, Mapping) or hasattr(form, "__array__"):
+        return None
+    plain = form.keys() <= keys and isinstance(form.get("file", ""), str)
+    hexadecimal = _SHA256.fullmatch(str(form.get("sha256") or "0" * 64))
+    if not plain or not hexadecimal or not form.keys() & {"file", "sha256"}:
+        raise HdicaError(f"{what} = {dict(form)!r} is not allowed ({allowed})", fields)
+    return dict(form)
+
+
+def _check_same(sha256: str, expected: str | None, what: str, other: str, field: str) -> None:
+    """Refuse numbers in a file that are not those of a digest."""
+    if expected not in (None, sha256):
+        verb = "these are" if other.endswith("s") else "it is"
+        raise DataGone(
+            f"{what} is not allowed here (the sha256 of its numbers is {sha256}, not {expected}: "
+            f"{verb} {other})",
+            [field],
+        )
+
+
+def check_unmasked(values: object, name: str) -> None:
     """Refuse an array with masked entries, which would be read as the numbers under the mask."""
     masked = np.argwhere(np.ma.getmaskarray(values)) if np.ma.isMaskedArray(values) else None
     if masked is not None and len(masked):
@@ -84,41 +99,28 @@ def check_unmasked(values: Any, name: str) -> None:
         )
 
 
-def _vector(given: Any, name: str) -> Array:
+def _vector(entries: Any, name: str) -> Array:
     """An array of float64 of shape (n,) that nobody changes."""
-    check_unmasked(given, name)
+    check_unmasked(entries, name)
     try:
-        found = np.asarray(given)
+        values = np.asarray(entries)
     except (ValueError, TypeError):  # lists of different lengths; an xarray.Dataset
-        found = np.empty((0, 0))
-    if found.ndim != 1 or found.size < 3 or found.dtype.kind not in "iuf":
+        values = np.empty((0, 0))
+    if values.ndim != 1 or values.size < 3 or values.dtype.kind not in "iuf":
         raise HdicaError(
-            f"{name}: vector of shape {found.shape} and type {found.dtype} is not allowed (3 or "
+            f"{name}: vector of shape {values.shape} and type {values.dtype} is not allowed (3 or "
             f"more real numbers along one axis: {_ALLOWED_VECTOR})"
         )
-    found = np.array(found, dtype=float)
+    values = np.array(values, dtype=float)
     with np.errstate(over="ignore"):
-        length = float(np.sum(found * found))
+        length = float(np.sum(values * values))
     if not 0 < length < np.inf:
         raise HdicaError(
             f"{name}: vector of length {length**0.5:g} is not allowed (finite numbers, of which "
             "one is not zero)"
         )
-    found.flags.writeable = False
-    return found
-
-
-def _vector_in(file: str, name: str, expected: str | None) -> Array:
-    """The vector in a file, which is looked at once more, since it may have been changed."""
-    here = place(file)
-    found = _vector_at(str(here), digest(here), name)
-    if expected not in (None, digest_of(found)):
-        raise DataGone(
-            f"{name}: vector = {file!r} is not allowed here (the sha256 of its numbers is "
-            f"{digest_of(found)}, not {expected}: it is another vector)",
-            [name],
-        )
-    return found
+    values.flags.writeable = False
+    return values
 
 
 @lru_cache(maxsize=16)
@@ -139,27 +141,18 @@ SAMPLES = (
 )
 """What such a field may hold, for the manual."""
 MOST_PASSES = 1_000_000
-GIVEN, SHUFFLED = "given", "shuffled"
+AS_STORED, SHUFFLED = "given", "shuffled"
 _NUMBERS, _MOST_NUMBERS = 2**20, 2**27
 """Numbers that are read at a time, and at most, where a chunk of a store has more rows."""
 _ALLOWED = "rows of numbers, or the path of a .npy file or a Zarr array below data/"
-_KEYS = {"file", "n", "samples", "sha256"}
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples whose rows are read when they are asked for.
+    """Samples whose rows are read when they are asked for."""
 
-    Parameters
-    ----------
-    rows
-        An array of shape (samples, n), in memory or on disk.
-    sha256
-        Digest of its numbers.
-    """
-
-    rows: Any
-    sha256: str
+    rows: Any  # an array of shape (samples, n), in memory or on disk
+    sha256: str  # digest of its numbers
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -183,24 +176,18 @@ class Samples:
         return np.ascontiguousarray(self.rows.oindex[places, :], dtype=float)
 
 
-_HELD: dict[str, Samples] = {}
+_IN_MEMORY: dict[str, Samples] = {}
 
 
-def samples_input(value: Any) -> dict[str, Any]:
+def samples_input(value: object) -> dict[str, Any]:
     """Normal form of what names samples.
 
-    Parameters
-    ----------
-    value
-        An array or rows of numbers of shape (samples, n), or ``{"array": a}`` with a such rows, the
-        path of a ``.npy`` file or of a Zarr array relative to the folder of data, or a normal form.
-        Beside it ``order``, ``"given"`` or ``"shuffled"``, and ``passes``, a whole number.
+    That is an array or rows of numbers of shape (samples, n), or ``{"array": a}`` with a such rows,
+    the path of a ``.npy`` file or of a Zarr array relative to the folder of data, or a normal form;
+    and ``order``, ``"given"`` or ``"shuffled"``, and ``passes``, a whole number.
 
-    Raises
-    ------
-    HdicaError
-        If there is no such array, or one that holds no samples: 1 or more rows of 3 or more finite
-        real numbers; if it has not the digest that is given.
+    Refused if there is no such array, or one that holds no samples: 1 or more rows of 3 or more
+    finite real numbers; if it has not the digest that is given.
     """
     form = dict(value) if isinstance(value, Mapping) else {ARRAY: value}
     if ARRAY not in form or form.keys() - {ARRAY, "order", "passes"}:
@@ -211,9 +198,11 @@ def samples_input(value: Any) -> dict[str, Any]:
     return {ARRAY: _form(form[ARRAY])} | _sequence(form)
 
 
-def with_array_held(fields: Any) -> Any:
+def with_array_held(fields: object) -> object:
     """Fields of a system where an array of data has its normal form: too long to become a list."""
-    data = fields.get("data") if isinstance(fields, Mapping) else None
+    if not isinstance(fields, Mapping):
+        return fields
+    data = fields.get("data")
     arrays = hasattr(data, "__array__")  # NumPy's, or those of xarray, pandas and Zarr
     rows = data.get(ARRAY) if isinstance(data, Mapping) and not arrays else data
     if not hasattr(rows, "__array__"):
@@ -223,9 +212,9 @@ def with_array_held(fields: Any) -> Any:
 
 def _sequence(form: Mapping[str, Any]) -> dict[str, Any]:
     """Order and passes where they are not the usual ones."""
-    order, passes = form.get("order", GIVEN), form.get("passes", 1)
-    if order not in (GIVEN, SHUFFLED):
-        near = suggestion(order, (GIVEN, SHUFFLED))
+    order, passes = form.get("order", AS_STORED), form.get("passes", 1)
+    if order not in (AS_STORED, SHUFFLED):
+        near = suggestion(order, (AS_STORED, SHUFFLED))
         raise HdicaError(f"data: order = {order!r} is not allowed ({near})", ["data"])
     whole = isinstance(passes, int) and not isinstance(passes, bool)
     if not whole or not 1 <= passes <= MOST_PASSES:
@@ -233,29 +222,23 @@ def _sequence(form: Mapping[str, Any]) -> dict[str, Any]:
             f"data: passes = {passes!r} is not allowed (a whole number from 1 to {MOST_PASSES})",
             ["data"],
         )
-    values = {"order": (order, GIVEN), "passes": (passes, 1)}
+    values = {"order": (order, AS_STORED), "passes": (passes, 1)}
     return {key: value for key, (value, usual) in values.items() if value != usual}
 
 
-def _form(form: Any) -> Any:
+def _form(rows: Any) -> object:
     """Normal form of an array."""
-    if isinstance(form, str | PurePath):
-        form = {"file": form.as_posix() if isinstance(form, PurePath) else form}
-    if not isinstance(form, Mapping) or hasattr(form, "__array__"):
-        samples = _of_memory(form)
+    keys = {"file", "n", "samples", "sha256"}
+    form = _located(rows, "data: array", keys, _ALLOWED, ("data",))
+    if form is None:
+        samples = _of_memory(rows)
         if samples.rows.size <= LONGEST:
             return samples.rows.tolist()
-        _HELD.setdefault(samples.sha256, samples)
-        return _named(samples)
-    sha256 = form.get("sha256")
-    plain = form.keys() <= _KEYS and isinstance(form.get("file", ""), str)
-    hexadecimal = sha256 is None or _SHA256.fullmatch(str(sha256))
-    if not plain or not hexadecimal or not form.keys() & {"file", "sha256"}:
-        raise HdicaError(f"data: array = {dict(form)!r} is not allowed ({_ALLOWED})", ["data"])
+        return _named(_IN_MEMORY.setdefault(samples.sha256, samples))
     if "file" not in form:
-        return _named(_held(str(sha256)))
+        return _named(_remembered(str(form.get("sha256"))))
     file = relative(form["file"])
-    return {"file": file, **_named(_of_file(file, sha256))}
+    return {"file": file, **_named(_of_file(file, form.get("sha256")))}
 
 
 def _named(samples: Samples) -> dict[str, Any]:
@@ -266,17 +249,15 @@ def _named(samples: Samples) -> dict[str, Any]:
 def samples_of(data: Mapping[str, Any]) -> Samples:
     """The samples that a normal form stands for.
 
-    Raises
-    ------
-    HdicaError
-        If they are named by a digest and nobody gave them to this process, or a file has changed.
+    Refused if they are named by a digest and nobody gave them to this process, or a file has
+    changed.
     """
     form = data[ARRAY]
     if not isinstance(form, Mapping):
         return _of_memory(form)
     if "file" in form:
         return _of_file(form["file"], form["sha256"])
-    return _held(form["sha256"])
+    return _remembered(form["sha256"])
 
 
 def shape_of(data: Mapping[str, Any]) -> tuple[int, int]:
@@ -287,17 +268,17 @@ def shape_of(data: Mapping[str, Any]) -> tuple[int, int]:
     return len(form), len(form[0])
 
 
-def _held(sha256: str) -> Samples:
-    if sha256 not in _HELD:
+def _remembered(sha256: str) -> Samples:
+    if sha256 not in _IN_MEMORY:
         raise DataGone(
             f"data with sha256 {sha256} is not known to this process (a long array is known where "
             "it was given alone: save it below data/ by numpy.save, and name the file)",
             ["data"],
         )
-    return _HELD[sha256]
+    return _IN_MEMORY[sha256]
 
 
-def _of_memory(values: Any) -> Samples:
+def _of_memory(values: object) -> Samples:
     samples = samples_of_array(values)
     rows = np.array(samples.rows, dtype=float)  # a copy, which nobody changes
     rows.flags.writeable = False
@@ -307,10 +288,7 @@ def _of_memory(values: Any) -> Samples:
 def samples_of_array(values: Any) -> Samples:
     """The rows of an array as samples, without a copy; a memory map stays on disk.
 
-    Raises
-    ------
-    HdicaError
-        If they are no samples: see :func:`samples_input`.
+    Refused if they are no samples: see :func:`samples_input`.
     """
     check_unmasked(values, "data")
     try:
@@ -325,12 +303,7 @@ def _of_file(file: str, expected: str | None) -> Samples:
     """The samples in a file, which is looked at once more, since it may have been changed."""
     where = place(file)
     samples = _opened(str(where), digest(where))
-    if expected not in (None, samples.sha256):
-        raise DataGone(
-            f"data: array = {file!r} is not allowed here (the sha256 of its numbers is "
-            f"{samples.sha256}, not {expected}: these are other samples)",
-            ["data"],
-        )
+    _check_same(samples.sha256, expected, f"data: array = {file!r}", "other samples", "data")
     return samples
 
 
@@ -353,15 +326,11 @@ def _check_shape(rows: Any) -> None:
         )
 
 
-def _row_blocks(samples: Samples) -> Iterator[tuple[int, Array]]:
-    for first in range(0, samples.shape[0], samples.block):
-        yield first, samples.read(first, min(first + samples.block, samples.shape[0]))
-
-
 def _digest_of(samples: Samples) -> str:
     """SHA-256 of the numbers as float64, row by row; refuses those that are not finite."""
-    sha256 = hashlib.sha256()
-    for first, block in _row_blocks(samples):
+    sha256, count = hashlib.sha256(), samples.shape[0]
+    for first in range(0, count, samples.block):
+        block = samples.read(first, min(first + samples.block, count))
         bad = np.argwhere(~np.isfinite(block))
         if bad.size:
             row, column = bad[0]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from hdica.ingredients.sources import make_source
+from hdica.systems.tensorial_ica.bounds import orlicz_bound
 from hdica.systems.tensorial_ica.fluctuation import stationary
-from hdica.systems.tensorial_ica.landscape import counts
-from hdica.systems.tensorial_ica.moments import moments_of, orlicz_bound
-from hdica.systems.tensorial_ica.transient import time_to
+from hdica.systems.tensorial_ica.rule import moments_of
+from hdica.systems.tensorial_ica.transient import counts, time_to
 from hdica.systems.tensorial_ica.traverse import escape_law, uniform_asymptote, uniform_law
 from tests.systems.tensorial_ica.reference import tangent_gradient
 

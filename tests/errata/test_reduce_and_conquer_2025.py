@@ -11,7 +11,7 @@ from scipy.special import beta as beta_function
 
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.sources import make_source
-from hdica.systems.subspace_ica import flow
+from hdica.systems.subspace_ica import loss as flow
 from hdica.systems.subspace_ica.loss import Loss
 from hdica.systems.subspace_ica.prediction import Reduction
 

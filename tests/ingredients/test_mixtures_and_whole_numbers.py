@@ -9,7 +9,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.averages.expectations import averaged
-from hdica.systems.tensorial_ica.moments import psi2_norm
+from hdica.systems.tensorial_ica.bounds import psi2_norm
 
 MIXTURES = {
     "two humps": {"weights": [1, 3], "means": [2, -1], "sds": [0.5, 1.5]},

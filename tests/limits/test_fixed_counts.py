@@ -40,7 +40,7 @@ from hdica.limits.passage.step import Points, step_of
 from hdica.systems.projected import density
 from hdica.systems.projected.density_values import antiderivative
 from hdica.systems.sparse_pca.system import mean_field
-from hdica.systems.tensorial_ica import fluctuation, moments
+from hdica.systems.tensorial_ica import bounds, fluctuation
 from hdica.systems.tensorial_ica import fluctuation as tensorial
 
 ROOT = Path(__file__).parents[2]
@@ -180,7 +180,7 @@ def half_line(ratio):
 
 
 def norm(spec):
-    return np.array(moments.psi2_norm(make_source(spec)))
+    return np.array(bounds.psi2_norm(make_source(spec)))
 
 
 def level(eta):
@@ -232,9 +232,9 @@ COUNTS = [  # the number of so few is wrong, twice as many change the result by 
         *("limits.mean_field.transitions.landscape", "_POINTS", 1),
         *(partial(near_zero, {"sparse": 0.05}, "0.025*sign(x)", 0.05), 1e-9),
     ),
-    ("systems.tensorial_ica.moments", "_NODES", 2, partial(norm, "uniform"), 1e-12),
+    ("systems.tensorial_ica.bounds", "_NODES", 2, partial(norm, "uniform"), 1e-12),
     (
-        *("systems.tensorial_ica.moments", "_NODES", 2),
+        *("systems.tensorial_ica.bounds", "_NODES", 2),
         *(partial(norm, {"scipy": "beta", "a": 0.3, "b": 0.4}), 1e-12),
     ),
     (

@@ -13,8 +13,7 @@ import numpy as np
 
 from hdica.finite.random.lanes import as_floats, as_words, every, fma, magnitude, where, with_sign
 
-EXP, LOGCOSH, KURTOSIS, HE4, FORMULA = range(5)
-"""Contrasts with code of their own, and all others."""
+EXP, LOGCOSH, KURTOSIS, HE4, FORMULA = range(5)  # contrasts with code of their own, and all others
 KINDS = {"exp": EXP, "logcosh": LOGCOSH, "kurtosis": KURTOSIS, "he4": HE4}
 _WORD = np.uint64
 _BIAS = _WORD(1023)

@@ -23,29 +23,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What became of k starts.
+    """What became of k starts."""
 
-    Parameters
-    ----------
-    w
-        Unit vectors in whitened coordinates, shape (k, d); a sign is a matter of the start.
-    iterations
-        How many each start made, shape (k,).
-    converged
-        Whether 1 - abs(w'.w) of its last two was below the tolerance, shape (k,).
-    score
-        Mean of G(w.y) over the samples less the mean of G over a standard normal law, shape (k,):
-        0 in expectation along a Gaussian direction.
-    path
-        w after 0, 1, ... iterations, shape (k, longest + 1, d), the last one repeated where a start
-        was done before the longest; None if it was not asked for.
-    """
-
-    w: Array
-    iterations: NDArray[np.int64]
-    converged: NDArray[np.bool_]
-    score: Array
-    path: Array | None = None
+    w: Array  # unit vectors in whitened coordinates, whose sign is that of the start, shape (k, d)
+    iterations: NDArray[np.int64]  # how many each start made, shape (k,)
+    converged: NDArray[np.bool_]  # whether 1 - abs(w'.w) of its last two was below the tolerance
+    score: Array  # mean of G(w.y) less that over a standard normal law, shape (k,)
+    path: Array | None = None  # w after 0, 1, ... iterations, (k, longest + 1, d), if asked for
 
 
 def best(fit: Fit) -> int:
@@ -58,28 +42,8 @@ def best(fit: Fit) -> int:
     return int(np.argmax(np.where(among & ~np.isnan(size), size, -1.0)))
 
 
-def checked_samples(y: Array) -> Array:
-    """Samples as a C-contiguous array of float64, shape (n, d).
-
-    Raises
-    ------
-    HdicaError
-        If it has not two dimensions, or there is no sample or no coordinate.
-    """
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    if y.ndim != 2 or 0 in y.shape:
-        raise HdicaError(f"samples of shape {y.shape} are not allowed (samples by coordinates)")
-    return y
-
-
-def checked_directions(w: Array, d: int) -> Array:
-    """Directions as a C-contiguous array of float64, shape (k, d); not normalised.
-
-    Raises
-    ------
-    HdicaError
-        If there is none, or one has not d coordinates.
-    """
+def _directions(w: Array, d: int) -> Array:
+    """Directions as a C-contiguous array of float64, shape (k, d); not normalised."""
     w = np.array(np.atleast_2d(w), dtype=np.float64, order="C")
     if w.ndim != 2 or len(w) == 0 or w.shape[1] != d:
         raise HdicaError(f"starts of shape {w.shape} are not allowed (starts by {d} coordinates)")
@@ -89,12 +53,9 @@ def checked_directions(w: Array, d: int) -> Array:
 def unit_rows(starts: Array, d: int) -> Array:
     """Every start over its length, shape (k, d).
 
-    Raises
-    ------
-    HdicaError
-        If there is none, one has not d coordinates, or is zero or not finite.
+    Refused if there is none, one has not d coordinates, or is zero or not finite.
     """
-    w = checked_directions(starts, d)
+    w = _directions(starts, d)
     size = np.sqrt(np.sum(w * w, axis=1, keepdims=True))
     bad = ~((size > 0) & (size < np.inf))
     if np.any(bad):
@@ -104,42 +65,30 @@ def unit_rows(starts: Array, d: int) -> Array:
     return np.asarray(w / size)
 
 
-KEPT = 2**24
-"""Most numbers of samples that are rearranged once; more are, block by block, in every pass."""
+KEPT = 2**24  # numbers of samples that are rearranged once; of more, blocks in every pass
+Packed = tuple[Array, Array, bool]
+"""Samples, shape (n, d), panels of all of them or of one block, and whether of all."""
 
 
-@dataclass(frozen=True, eq=False)
-class Packed:
-    """Samples, shape (n, d), and panels for all of them or for one block."""
-
-    y: Array
-    panels: Array
-    whole: bool
-
-    @property
-    def samples(self) -> tuple[Array, Array, bool]:
-        """What the kernels take."""
-        return self.y, self.panels, self.whole
-
-
-def packed(y: Array) -> Packed:
+def packed(y: Array | Packed) -> Packed:
     """Samples as the kernels read them.
 
-    Raises
-    ------
-    HdicaError
-        If they have not two dimensions, or there is no sample or no coordinate.
+    Refused if they have not two dimensions, or there is no sample or no coordinate.
     """
+    if isinstance(y, tuple):
+        return y
     from hdica.finite.fastica.kernels import block_of, pack
 
-    y = checked_samples(y)
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if y.ndim != 2 or 0 in y.shape:
+        raise HdicaError(f"samples of shape {y.shape} are not allowed (samples by coordinates)")
     n, d = y.shape
     whole = y.size <= KEPT
     panels = -(-n // LANES)
     room = aligned_zeros(panels if whole else block_of(d), d | 1, LANES)
     if whole:
         pack(y, 0, panels, room, 0)
-    return Packed(y, room, whole)
+    return y, room, whole
 
 
 def scratch(starts: int, d: int) -> tuple[Array, Array]:
@@ -164,58 +113,34 @@ def code_of(contrast: Contrast) -> tuple[int, int, int, int]:
     return kind, height, g, curvature
 
 
-_AT_ONCE = 100_000_000
-"""Products of a sample and a start between two checks of the deadline: a tenth of a second."""
+_AT_ONCE = 100_000_000  # products between two checks of the deadline: a tenth of a second
 
 
-def accumulate(y: Array, w: Array, contrast: Contrast) -> tuple[Array, Array]:
-    """Sums over samples that one iteration of FastICA is made of.
+def accumulate(y: Array | Packed, w: Array, contrast: Contrast) -> tuple[Array, Array]:
+    """Sums a of y g(w.y), shape (k, d), and b of g'(w.y), shape (k,), over samples; g = G'.
 
-    For samples that come in blocks: the next iterate of start j is the direction of
-    a_j - b_j w_j after a and b of all blocks have been added. The rounding of sums depends on
-    where blocks end, but not on what other directions there are.
+    One iteration of FastICA is made of them. For samples that come in blocks, shape (n, d): the
+    next iterate of the unit vector w_j, of w of shape (k, d), is the direction of a_j - b_j w_j
+    after a and b of all blocks have been added. The rounding of sums depends on where blocks end,
+    but not on what other directions there are.
 
-    Parameters
-    ----------
-    y
-        Whitened samples, shape (n, d).
-    w
-        Unit vectors, shape (k, d).
-    contrast
-        G, with g = G'.
-
-    Returns
-    -------
-    a = sum of y g(w.y), shape (k, d), and b = sum of g'(w.y), shape (k,).
-
-    Raises
-    ------
-    HdicaError
-        If the samples or directions have a wrong shape.
+    Refused if the samples or directions have a wrong shape.
     """
-    return sums_of(packed(y), w, contrast)
-
-
-def sums_of(samples: Packed, w: Array, contrast: Contrast) -> tuple[Array, Array]:
-    """The same of packed samples."""
-    w = checked_directions(w, samples.y.shape[1])
+    samples = packed(y)
+    w = _directions(w, samples[0].shape[1])
     return _one_pass(samples, w, contrast, False, scratch(*w.shape))
 
 
-def scores(y: Array, w: Array, contrast: Contrast) -> Array:
+def scores(y: Array | Packed, w: Array, contrast: Contrast) -> Array:
     """Mean of G(w.y) less that of a standard normal law, shape (k,); arguments as above."""
-    return scores_of(packed(y), w, contrast)
-
-
-def scores_of(samples: Packed, w: Array, contrast: Contrast) -> Array:
-    """The same of packed samples."""
-    w = checked_directions(w, samples.y.shape[1])
+    samples = packed(y)
+    w = _directions(w, samples[0].shape[1])
     return _scores(samples, w, contrast, scratch(*w.shape))
 
 
 def _scores(samples: Packed, w: Array, contrast: Contrast, room: tuple[Array, Array]) -> Array:
     _, height = _one_pass(samples, w, contrast, True, room)
-    return np.asarray(height / len(samples.y) - contrast.gaussian_mean)
+    return np.asarray(height / len(samples[0]) - contrast.gaussian_mean)
 
 
 def _one_pass(
@@ -224,15 +149,16 @@ def _one_pass(
     from hdica.finite.fastica.kernels import one_pass
 
     a, b = np.empty_like(w), np.empty(len(w))
-    one_pass(samples.samples, w, len(w), code_of(contrast), a, b, room, only_value)
+    one_pass(samples, w, len(w), code_of(contrast), a, b, room, only_value)
     return a, b
 
 
 def fastica(
-    y: Array,
+    y: Array | Packed,
     starts: Array,
     contrast: Contrast,
     *,
+    before: Array | None = None,
     tolerance: float = 1e-10,
     most: int = 200,
     path: bool = False,
@@ -250,6 +176,8 @@ def fastica(
         First w, one a row, shape (k, d), not zero; their length does not matter.
     contrast
         G, with g = G'.
+    before
+        Orthonormal directions that all stay orthogonal to, shape (j, d).
     tolerance, most
         A start has converged once abs(abs(w'.w) - 1) of two iterates that follow one another is
         below the tolerance, and is given up after ``most`` iterations.
@@ -261,23 +189,10 @@ def fastica(
     HdicaError
         If the samples or starts have a wrong shape, or a start is no direction.
     """
-    return iterated(packed(y), starts, contrast, tolerance=tolerance, most=most, path=path)
-
-
-def iterated(
-    samples: Packed,
-    starts: Array,
-    contrast: Contrast,
-    *,
-    before: Array | None = None,
-    tolerance: float,
-    most: int,
-    path: bool = False,
-) -> Fit:
-    """The same of packed samples, orthogonal to orthonormal directions ``before``, shape (j, d)."""
     from hdica.finite.fastica.kernels import iterate
 
-    d = samples.y.shape[1]
+    samples = packed(y)
+    n, d = samples[0].shape
     w = unit_rows(starts, d)
     k, first = len(w), w.copy()
     iterations, converged = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=bool)
@@ -285,14 +200,14 @@ def iterated(
     before = np.empty((0, d)) if before is None else before
     room = np.empty((k, d)), np.empty((k, d)), np.empty(k), np.empty(k, dtype=np.int64)
     spare, code = scratch(k, d), code_of(contrast)
-    some, done, moving = max(1, _AT_ONCE // (w.size * len(samples.y))), 0, np.arange(k)
+    some, done, moving = max(1, _AT_ONCE // (w.size * n)), 0, np.arange(k)
     while done < most and moving.size:
         check_deadline()
         some = min(some, most - done)
         part, counts = w[moving], np.zeros(moving.size, dtype=np.int64)
         steps, ended = np.empty((moving.size, some if path else 0, d)), counts > 0
         rest = steps, counts, ended, room, spare
-        iterate(samples.samples, part, before, code, tolerance, some, *rest)
+        iterate(samples, part, before, code, tolerance, some, *rest)
         w[moving], converged[moving] = part, ended
         iterations[moving] += counts
         if path:
@@ -308,8 +223,7 @@ def iterated(
     return replace(fit, path=whole)
 
 
-_DEPENDENT = 1e-28
-"""Of the eigenvalues of W W^T, which are squares: the smallest over the largest."""
+_DEPENDENT = 1e-28  # of the eigenvalues of W W^T, squares: the smallest over the largest
 
 
 def components(
@@ -321,16 +235,11 @@ def components(
     tolerance: float = 1e-10,
     most: int = 200,
 ) -> Fit:
-    """As many orthogonal components as there are starts, on whitened samples.
+    """As many orthogonal components as there are starts, at most d, on whitened samples.
 
-    Parameters
-    ----------
-    y, starts, contrast, tolerance, most
-        As in :func:`hdica.finite.fastica.iteration.fastica`; at most d starts.
-    symmetric
-        False: one component after another, each orthogonal to those before (Hyvarinen and Oja
-        2000, eq. 44). True: all at once, W <- (W W^T)^(-1/2) W after every iteration (eq. 45),
-        converged once all of them have.
+    One component after another, each orthogonal to those before (Hyvarinen and Oja 2000, eq. 44),
+    or if ``symmetric`` all at once, W <- (W W^T)^(-1/2) W after every iteration (eq. 45), converged
+    once all of them have. Other parameters are those of :func:`fastica`.
 
     Raises
     ------
@@ -338,8 +247,9 @@ def components(
         As for one component; if there are more starts than coordinates, or symmetric starts
         are linearly dependent.
     """
-    samples, d = packed(y), np.shape(y)[1]
-    directions = checked_directions(starts, d)
+    samples = packed(y)
+    d = samples[0].shape[1]
+    directions = _directions(starts, d)
     if len(directions) > d:
         raise HdicaError(
             f"starts of shape {directions.shape} are not allowed (at most {d} orthogonal "
@@ -350,39 +260,31 @@ def components(
     first, fits = unit_rows(directions, d), []
     w = np.empty_like(first)
     for j, start in enumerate(first):
-        fit = iterated(samples, start, contrast, before=w[:j], tolerance=tolerance, most=most)
+        fit = fastica(samples, start, contrast, before=w[:j], tolerance=tolerance, most=most)
         w[j] = fit.w[0]
         fits.append(fit)
-    return Fit(
-        w,
-        np.concatenate([fit.iterations for fit in fits]),
-        np.concatenate([fit.converged for fit in fits]),
-        np.concatenate([fit.score for fit in fits]),
-    )
+    columns = zip(*((fit.iterations, fit.converged, fit.score) for fit in fits), strict=True)
+    return Fit(w, *map(np.concatenate, columns))
 
 
 def _symmetric(
     samples: Packed, starts: Array, contrast: Contrast, tolerance: float, most: int
 ) -> Fit:
-    n, k, done, iterations = len(samples.y), len(starts), False, 0
+    n, k, done, iterations = len(samples[0]), len(starts), False, 0
     w = decorrelated(starts)
     while iterations < most and not done:
         check_deadline()
-        a, b = sums_of(samples, w, contrast)
+        a, b = accumulate(samples, w, contrast)
         new = decorrelated((a - b[:, None] * w) / n)
         done = bool(np.max(np.abs(np.abs(np.sum(new * w, axis=1)) - 1)) < tolerance)
         w, iterations = new, iterations + 1
-    score = scores_of(samples, w, contrast)
-    return Fit(w, np.full(k, iterations), np.full(k, done), score)
+    return Fit(w, np.full(k, iterations), np.full(k, done), scores(samples, w, contrast))
 
 
 def decorrelated(w: Array) -> Array:
     """(W W^T)^(-1/2) W, shape (k, d).
 
-    Raises
-    ------
-    HdicaError
-        If the rows are linearly dependent or not finite.
+    Refused if the rows are linearly dependent or not finite.
     """
     with one_thread():
         gram = w @ w.T

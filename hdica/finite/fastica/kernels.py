@@ -1,10 +1,11 @@
-"""FastICA on whitened samples, compiled: passes over blocks that stay in the cache.
+"""FastICA and projected gradient steps on whitened samples, compiled.
 
-Samples are packed in panels of eight: one vector holds a coordinate of eight samples, and those of
-all d coordinates follow one another. Every projection w.y, and in a block every sum of y g, is a
-chain of fused multiply-adds of its own: a direction has the same bits whichever others are computed
-with it. Tiles of products stay in the registers of the processor. Panels lie an odd number of
-vectors apart (``size`` numbers), else they would compete for the same places of the cache.
+FastICA makes passes over blocks that stay in the cache. Samples are packed in panels of eight: one
+vector holds a coordinate of eight samples, and those of all d coordinates follow one another. Every
+projection w.y, and in a block every sum of y g, is a chain of fused multiply-adds of its own: a
+direction has the same bits whichever others are computed with it. Tiles of products stay in the
+registers of the processor. Panels lie an odd number of vectors apart (``size`` numbers), else they
+would compete for the same places of the cache.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from __future__ import annotations
 import math
 
 import numba
+import numpy as np
 from numba import types
 
-from hdica.finite.fastica.functions import FORMULA, slopes, values
-from hdica.finite.jit import call_block
 from hdica.finite.random import LANES
+from hdica.finite.fastica.functions import EXP, FORMULA, HE4, KURTOSIS, LOGCOSH, slopes, values
+from hdica.finite.jit import call_block, call_scalar
 from hdica.finite.random.lanes import beyond, every, fma, load, pointer, store, total
 
 
@@ -119,8 +121,8 @@ def add_one(y, g, sums, panels, size):  # type: ignore[no-untyped-def]
     sums[0] += total(a0)
 
 
+# Panels of a block: as many as hold so many entries, within these bounds.
 _LEAST_PANELS, _MOST_PANELS, _ENTRIES = 16, 32, 16384
-"""Panels of a block: as many as hold so many entries, within these bounds."""
 _PANELS, _MATRIX, _FLOATS = types.float64[:, :, ::1], types.float64[:, ::1], types.float64[::1]
 _COUNTS, _TRUTHS = types.int64[::1], types.boolean[::1]
 _CONTRAST = types.UniTuple(types.int64, 4)
@@ -247,23 +249,13 @@ def _height(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
     nogil=True,
 )
 def one_pass(samples, w, starts, contrast, sums, second, scratch, only_value):  # type: ignore[no-untyped-def]
-    """Sums over all samples of y g(w.y) and g'(w.y), or of G(w.y) alone.
+    """Sums over all samples of y g(w.y) and g'(w.y), or if ``only_value`` of G(w.y) alone.
 
-    Parameters
-    ----------
-    samples
-        y, shape (n, d); panels, shape (panels, odd, 8), of all samples or of one block; whether
-        they are of all and are filled.
-    w, starts
-        Directions, one a row, and how many of the rows count.
-    contrast
-        Its kind; for a formula the addresses of G, g and g' of a block.
-    sums, second
-        Sum of y g(w.y), shape (k, d), and of g'(w.y) or G(w.y), shape (k,), overwritten.
-    scratch
-        Shapes (k, m) and (m,) with m at least the samples of a block, overwritten.
-    only_value
-        Whether only the sum of G is wanted.
+    ``samples`` are y, shape (n, d); panels, shape (panels, odd, 8), of all samples or of one block;
+    and whether they are of all and are filled. ``starts`` of the rows of w, directions, count.
+    ``contrast`` is its kind, and for a formula the addresses of G, g and g' of a block. Overwritten
+    are ``sums`` of y g(w.y), shape (k, d), ``second`` of g'(w.y) or G(w.y), shape (k,), and
+    ``scratch`` of shapes (k, m) and (m,) with m at least the samples of a block.
     """
     y, panels, packed = samples
     (n, d), (s, spare) = y.shape, scratch
@@ -324,25 +316,14 @@ def _next(a, b, n, w, before, j):  # type: ignore[no-untyped-def]
 def iterate(  # type: ignore[no-untyped-def]
     samples, w, before, contrast, tolerance, most, way, iterations, converged, room, scratch
 ):
-    """Iterate every start until it stands still.
+    """Iterate every start until it stands still; samples, contrast and scratch as above.
 
-    Parameters
-    ----------
-    samples, contrast, scratch
-        As in :func:`one_pass`.
-    w
-        Starts of length one, shape (k, d); overwritten by where they end.
-    before
-        Orthonormal directions that all stay orthogonal to, shape (j, d).
-    tolerance, most
-        A start is done once abs(abs(w'.w) - 1) is below the tolerance, or after ``most``.
-    way
-        Shape (k, most, d): w after every iteration, or no entries.
-    iterations, converged
-        Shape (k,), zero; overwritten.
-    room
-        Shapes (k, d), (k, d), (k,) and (k,): w of the starts that move, their sums and their
-        indices, overwritten.
+    Starts w of length one, shape (k, d), are overwritten by where they end; all stay orthogonal to
+    the orthonormal directions ``before``, shape (j, d). A start is done once abs(abs(w'.w) - 1) is
+    below the tolerance, or after ``most`` iterations. ``way``, of shape (k, most, d) or without
+    entries, is w after every iteration; ``iterations`` and ``converged``, shape (k,), begin as
+    zero; ``room`` is for w of the starts that move, their sums and indices: (k, d), (k, d), (k,)
+    and (k,).
     """
     moving, sums, curved, alive = room
     n, (count, d) = samples[0].shape[0], w.shape
@@ -370,3 +351,53 @@ def iterate(  # type: ignore[no-untyped-def]
             alive[left] = start
             left += not converged[start]
         count = left
+
+
+@numba.njit(inline="always")
+def _slope(s, code, address):  # type: ignore[no-untyped-def]
+    """G' of one number."""
+    if code == EXP:
+        return s * math.exp(-0.5 * s * s)
+    if code == LOGCOSH:
+        return math.tanh(s)
+    if code == KURTOSIS:
+        return 4.0 * s * s * s
+    if code == HE4:
+        return 4.0 * s * s * s - 12.0 * s
+    return call_scalar(address, s)
+
+
+@numba.njit(
+    types.int64(_FLOATS, _MATRIX, types.int64, types.float64, types.int64, types.int64),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def projected_steps(w, y, batch, rate, code, address):  # type: ignore[no-untyped-def]
+    """Steps of w, (d,), on the rows of y, ``batch`` a step; returns how many were finite.
+
+    ``rate`` is the step size with the sign of the direction.
+    """
+    d = w.size
+    push = np.empty(d)
+    for step in range(y.shape[0] // batch):
+        push[:] = 0.0
+        for i in range(step * batch, (step + 1) * batch):
+            s = 0.0
+            for k in range(d):
+                s += w[k] * y[i, k]
+            g = _slope(s, code, address)
+            for k in range(d):
+                push[k] += g * y[i, k]
+        along = 0.0
+        for k in range(d):
+            along += push[k] * w[k]
+        square = 0.0
+        for k in range(d):
+            push[k] = w[k] + rate * (push[k] - along * w[k]) / batch
+            square += push[k] * push[k]
+        if not 0.0 < square < math.inf:
+            return step
+        for k in range(d):
+            w[k] = push[k] / math.sqrt(square)
+    return y.shape[0] // batch

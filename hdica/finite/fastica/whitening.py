@@ -20,18 +20,11 @@ from hdica.process.progress import check_deadline
 Array = NDArray[np.float64]
 Blocks = Callable[[], Iterable[Array]]
 """``blocks()`` begins a pass over the samples: blocks of shape (block, D), always the same ones."""
-_ENTRIES, _FEWEST = 2**20, 64
-"""Entries of an array that are multiplied at once, and the fewest samples."""
+_ENTRIES, _FEWEST = 2**20, 64  # of an array that are multiplied at once, and the fewest samples
 
 
 def passes_of(samples: Array | Blocks) -> Blocks:
-    """Passes over an array of shape (n, D), some rows at once; other passes as they are.
-
-    Raises
-    ------
-    HdicaError
-        If an array has not two dimensions.
-    """
+    """Passes over an array of shape (n, D), some rows at once; other passes as they are."""
     if callable(samples):
         return samples
     x = np.asarray(samples, dtype=np.float64)
@@ -51,13 +44,7 @@ class Moments:
 
 
 def sample_mean(blocks: Blocks) -> tuple[int, Array]:
-    """Number of samples and their mean, shape (D,), in one pass.
-
-    Raises
-    ------
-    HdicaError
-        If there are fewer than two samples.
-    """
+    """Number of samples, at least two, and their mean, shape (D,), in one pass."""
     count, total = 0, np.zeros(())
     for block in blocks():
         check_deadline()
@@ -95,44 +82,27 @@ def sample_moments(samples: Array | Blocks) -> Moments:
 
     The mean comes first, as second moments less its square have no digits where it is large.
 
-    Raises
-    ------
-    HdicaError
-        If there are fewer than two samples, or an array has not two dimensions.
+    Refused if there are fewer than two samples, or an array has not two dimensions.
     """
     blocks = passes_of(samples)
     count, mean = sample_mean(blocks)
     return Moments(count, mean, covariance_of(blocks, count, mean))
 
 
+# Dimension up to which the covariance matrix takes a fraction of a second, and from which it takes
+# too much memory; passes over the samples that take as long as it does, times D over d.
 _QUICK, _LARGE, _PASSES = 1024, 8192, 100
-"""Dimension up to which the covariance matrix takes a fraction of a second, and from which it takes
-too much memory; passes over the samples that take as long as it does, times D over d."""
-_SMALL = 1e-12
-"""A variance this much smaller than the largest one is that of rounding."""
+_SMALL = 1e-12  # a variance this much smaller than the largest one is that of rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """The d leading principal components of samples in D dimensions.
+    """The d leading principal components of samples in D dimensions."""
 
-    Parameters
-    ----------
-    count
-        Number of samples n.
-    mean
-        Their mean, shape (D,).
-    variances
-        The d largest eigenvalues of their covariance (over n), largest first, shape (d,).
-    directions
-        Unit eigenvectors U, one a column, shape (D, d); of each the entry of largest size is
-        positive.
-    """
-
-    count: int
-    mean: Array
-    variances: Array
-    directions: Array
+    count: int  # number of samples n
+    mean: Array  # their mean, shape (D,)
+    variances: Array  # the d largest eigenvalues of their covariance over n, largest first, (d,)
+    directions: Array  # unit eigenvectors U, one a column, largest entries positive, shape (D, d)
 
     def scores(self, x: Array) -> Array:
         """Whitened scores (x - mean) U Lambda^-1/2, shape (n, d), of any samples (n, D)."""
@@ -196,19 +166,24 @@ def whitened(
     with one_thread():
         few = max(_QUICK, min(_PASSES * d, _LARGE)) if exact is None else exact
         if size <= few or d > size / 10:
-            values, vectors = _of_matrix(covariance_of(blocks, count, mean), d)
+            import scipy.linalg
+
+            matrix = covariance_of(blocks, count, mean)
+            rising = scipy.linalg.eigh(matrix, subset_by_index=[size - d, size - 1])
+            values, vectors = rising[0][::-1], rising[1][:, ::-1]
         else:
             product = partial(times_covariance, blocks, count, mean)
             values, vectors = _of_products(product, size, d, seed, tolerance, most)
-    return _checked(count, mean, values, vectors)
-
-
-def _of_matrix(covariance: Array, d: int) -> tuple[Array, Array]:
-    import scipy.linalg
-
-    size = len(covariance)
-    values, vectors = scipy.linalg.eigh(covariance, subset_by_index=[size - d, size - 1])
-    return values[::-1], vectors[:, ::-1]
+    largest = float(values[0])
+    if not values[-1] > _SMALL * largest:
+        varied = int(np.sum(values > _SMALL * largest)) if largest > 0 else 0
+        raise HdicaError(
+            f"d = {d} is not allowed (the {count} samples vary in {varied} directions, and what "
+            "does not vary cannot be whitened)"
+        )
+    at = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[at, np.arange(d)])
+    return Whitened(count, mean, values.copy(), np.ascontiguousarray(vectors * signs))
 
 
 def _of_products(
@@ -233,16 +208,3 @@ def _of_products(
         values, vectors = eigsh(operator, d, which="LA", v0=vectors.sum(axis=1), tol=tolerance)
     order = np.argsort(values)[::-1]
     return values[order], vectors[:, order]
-
-
-def _checked(count: int, mean: Array, values: Array, vectors: Array) -> Whitened:
-    largest = float(values[0])
-    if not values[-1] > _SMALL * largest:
-        varied = int(np.sum(values > _SMALL * largest)) if largest > 0 else 0
-        raise HdicaError(
-            f"d = {values.size} is not allowed (the {count} samples vary in {varied} directions, "
-            "and what does not vary cannot be whitened)"
-        )
-    at = np.argmax(np.abs(vectors), axis=0)
-    signs = np.sign(vectors[at, np.arange(values.size)])
-    return Whitened(count, mean, values.copy(), np.ascontiguousarray(vectors * signs))

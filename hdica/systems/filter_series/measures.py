@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
+from hdica.process.machine import one_thread
 
 Array = NDArray[np.float64]
-ORTHONORMAL = 1e-8
-"""Largest deviation of U U' from the identity that is put down to rounding."""
+ORTHONORMAL = 1e-8  # largest deviation of U U' from the identity that is put down to rounding
+BLOCK = 4096  # patches that are averaged over at a time
 
 
-def _floats(values: Any, name: str) -> Array:
+def _floats(values: ArrayLike, name: str) -> Array:
     """Finite numbers as an array."""
     try:
         array = np.asarray(values)
@@ -182,3 +184,67 @@ def random_excess_overlap(d: int, k: int, *, squared: bool = True) -> tuple[floa
     outside = float(np.exp(betaln((d - k + 1) / 2, k / 2) - betaln((d - k) / 2, k / 2)))
     # abs(w - P w)^2/abs(w)^2 has the mean 1 - k/d.
     return 1 - outside - k / d, float(np.sqrt(max(1 - k / d - outside**2, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Principal:
+    """Principal components of patches."""
+
+    centred: Array  # patches x minus their mean, shape (P, d)
+    components: Array  # orthonormal rows, the leading first, their largest entries positive: (d, d)
+    variances: Array  # along them, shape (d,), decreasing
+
+
+def principal(patches: Array) -> Principal:
+    """Principal components of patches of shape (P, d); one thread, so that bits are the same."""
+    from scipy.linalg import eigh
+
+    with one_thread():
+        centred = patches - patches.mean(axis=0)
+        covariance = np.zeros((patches.shape[1],) * 2)
+        for first in range(0, len(centred), BLOCK):
+            block = centred[first : first + BLOCK]
+            covariance += block.T @ block
+        variances, vectors = eigh(covariance / len(centred))
+    rows = vectors.T[::-1]
+    largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
+    return Principal(
+        centred,
+        np.ascontiguousarray(rows * np.sign(largest)[:, None]),
+        np.maximum(variances[::-1], 0.0),
+    )
+
+
+def kept_share(filters: Array, components: Array) -> Array:
+    """Share of each filter's squared length in the leading components, in [0, 1].
+
+    Filters have shape (K, d), and components are all d, the leading one first: entry k - 1 of the
+    result, shape (K, d), is for the leading k of them.
+    """
+    with one_thread():
+        scaled = filters / np.abs(filters).max(axis=1, keepdims=True)
+        squares = (scaled @ components.T) ** 2
+    summed = np.cumsum(squares, axis=1)
+    return np.asarray(summed / summed[:, -1:])
+
+
+def excesses(share: Array, random: float | Array) -> tuple[Array, Array]:
+    """Excess overlaps, squared and as printed, of the share of a filter and that of a random one.
+
+    See :func:`excess_overlap`.
+    """
+    return share - random, 1 - np.sqrt(np.maximum(1 - share, 0.0)) - random
+
+
+def kurtoses(filters: Array, centred: Array) -> tuple[Array, Array]:
+    """Excess kurtosis of projections of patches, and of patches without their own mean.
+
+    Filters have shape (K, d), patches x shape (P, d) and mean 0 in every pixel. The projections are
+    w.x, and w.(x - mean of the pixels of x): the DC component, which varies most of all, says
+    nothing of the filter's form.
+    """
+    with one_thread():
+        projected = centred @ filters.T
+        level = centred.mean(axis=1)
+    without = projected - np.outer(level, filters.sum(axis=1))
+    return excess_kurtosis(projected), excess_kurtosis(without)

@@ -18,19 +18,18 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import is_number
 from hdica.inputs.data_input import BUNDLED, DATA, DataInput, Reads, data_input, path_of
 from hdica.inputs.filters import Series, load_filters
-from hdica.systems.arguments import check_memory
 from hdica.systems.parameters import Parameters
 
 FILTERS = (
     "a path below `data/`, or `{path, sha256}`: `.npy`, `.npz`, PyTorch checkpoints, or a folder "
     "of one a snapshot; `{random: {...}}`: independent normal entries, no training"
 )
+# Of filters with independent normal entries how many, of how many pixels a side, and which: the
+# number where none is given, the least and the largest.
 RANDOM = {"filters": (16, 1, 4096), "width": (11, 1, 64), "seed": (0, 0, 2**53)}
-"""Of filters with independent normal entries how many, of how many pixels a side, and which: the
-number where none is given, the least and the largest."""
 
 
-def _filters(value: Any) -> Any:
+def _filters(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping) and list(value) == ["random"]:
         return {"random": _random(value["random"])}
     if value == BUNDLED or (isinstance(value, Mapping) and BUNDLED in value):
@@ -38,7 +37,7 @@ def _filters(value: Any) -> Any:
     return data_input(value)
 
 
-def _random(numbers: Any) -> dict[str, int]:
+def _random(numbers: object) -> dict[str, int]:
     if not isinstance(numbers, Mapping):
         raise HdicaError(f"random = {numbers!r} is not allowed ({{{', '.join(RANDOM)}}})")
     for key in numbers:
@@ -53,19 +52,15 @@ def _random(numbers: Any) -> dict[str, int]:
     return {key: int(numbers.get(key, usual)) for key, (usual, _, _) in RANDOM.items()}
 
 
-FilterInput = Annotated[dict[str, Any], BeforeValidator(_filters), Reads()]
-
-
-def _share(value: Any) -> float:
-    whole = is_number(value) and value >= 1 and float(value).is_integer()
-    if whole or (is_number(value) and 0 < value < 1):
+def _share(value: object) -> float:
+    if is_number(value) and (0 < value < 1 or (value >= 1 and float(value).is_integer())):
         return float(value)
     raise HdicaError(
         f"k = {value!r} is not allowed (a share of d between 0 and 1, or a whole number >= 1)"
     )
 
 
-Share = Annotated[float, BeforeValidator(_share)]
+CHANNELS = {"grey": 1, "rgb": 3}
 
 
 def rank(system: FilterSeries, d: int) -> int:
@@ -94,8 +89,8 @@ def series(system: FilterSeries) -> Series:
         is 0.
     """
     filters = json.dumps(system.filters, sort_keys=True)
-    snapshots = _series(filters, system.layer, system.training, _channels(system))
-    if snapshots.channels != _channels(system):
+    snapshots = _series(filters, system.layer, system.training, CHANNELS[system.colour])
+    if snapshots.channels != CHANNELS[system.colour]:
         raise HdicaError(
             f"colour = {system.colour!r} is not allowed with filters of {snapshots.channels} "
             "channels (grey for 1, rgb for 3)",
@@ -128,21 +123,13 @@ def _series(filters: str, layer: str, training: int, channels: int) -> Series:
     return Series(np.zeros(1, dtype=np.int64), entries.astype(np.float32))
 
 
-def _channels(system: FilterSeries) -> int:
-    return 1 if system.colour == "grey" else 3
-
-
 def shape(system: FilterSeries) -> tuple[int, int, int]:
     """Filters K, channels and pixels a side."""
     if "random" in system.filters:
         random = system.filters["random"]
-        return random["filters"], _channels(system), random["width"]
+        return random["filters"], CHANNELS[system.colour], random["width"]
     count, channels, width, _ = series(system).filters.shape[1:]
     return count, channels, width
-
-
-COMPONENTS = 64
-"""Principal components that are shown, as in Figure A.1."""
 
 
 class FilterSeries(Parameters):
@@ -159,11 +146,13 @@ class FilterSeries(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    filters: FilterInput = Field(description=FILTERS)
+    filters: Annotated[dict[str, Any], BeforeValidator(_filters), Reads()] = Field(
+        description=FILTERS
+    )
     images: DataInput = Field("bundled", validate_default=True, description=f"images: {DATA}")
     colour: Literal["grey", "rgb"] = Field("grey", description="`grey` or `rgb`")
     patches: int = Field(20000, ge=2, le=10**7, description="patches that a seed draws")
-    k: Share = Field(
+    k: Annotated[float, BeforeValidator(_share)] = Field(
         0.4,
         description="dimension of the principal subspace: below 1 a share of d, else the number",
     )
@@ -200,15 +189,10 @@ class FilterSeries(Parameters):
         """Own dimensions of results: of pictures of filters and principal components."""
         count, channels, side = shape(self)
         pixels = tuple(range(side))
-        components = max(count, min(COMPONENTS, side * side * channels))
+        components = max(count, min(64, side * side * channels))  # as many as in Figure A.1
         return {
             "component": tuple(range(components)),
             "row": pixels,
             "column": pixels,
             "channel": tuple(range(channels)),
         }
-
-
-def check_patches(system: FilterSeries, d: int) -> None:
-    """Refuse more patches than memory holds: twice, with their copy that is centred."""
-    check_memory(16.0 * system.patches * d, f"patches = {system.patches}", "fewer patches")

@@ -1,14 +1,20 @@
-"""Training patches, whitened, what FastICA finds in them, and what other patches say about it.
+"""Training patches, whitened, what FastICA finds in them, and what other patches show of it.
 
 Every held-out loss is a mean of G less the same mean along random directions, averaged over these:
 below 0 where the projection has, for G = log cosh or -exp(-s^2/2), heavier tails and a sharper peak
 than along a random direction. The paper ("Reduce and Conquer", Appendix A.1) says neither whether
 projections of held-out patches have their variance made 1 again, nor in which space the random
 directions lie; there are four ways, each with a name of its own.
+
+A Gabor function fitted to a filter shows how much of it is a wave under a Gaussian envelope:
+g(x, y) = exp(-a^2/(2 sigma_a^2) - b^2/(2 sigma_b^2)) (p cos(2 pi f a) + q sin(2 pi f a)), where a
+and b are the distances from the middle along the wave and across it (Daugman 1985, J. Opt. Soc. Am.
+A 2, 1160; Jones and Palmer 1987, J. Neurophysiol. 58, 1233).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,35 +22,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.finite.fastica.iteration import best, components, fastica
 from hdica.finite.fastica.whitening import Blocks, Whitened, sample_moments, whitened
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.contrasts import Contrast
 from hdica.inputs.images import Picture, kept_blocks, patch_blocks
 from hdica.process.machine import one_thread
+from hdica.systems.patch_ica.system import PatchICA, contrast, count, rank
 
 Array = NDArray[np.float64]
-IN_MEMORY = 2 * 10**8
-"""Most numbers of training patches, n times D, in memory; more are streamed from disk."""
+IN_MEMORY = 2 * 10**8  # numbers of training patches, n D, of which more are streamed from disk
 
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """Where patches come from.
+    """Where patches come from."""
 
-    Parameters
-    ----------
-    images
-        Pictures, grey or in colour.
-    width
-        Pixels of a side.
-    stream
-        Random numbers by their part: ``"train"`` and ``"test"`` choose patches.
-    """
-
-    images: Sequence[Picture]
-    width: int
-    stream: Stream
+    images: Sequence[Picture]  # grey or in colour
+    width: int  # pixels of a side
+    stream: Stream  # random numbers by part: ``"train"`` and ``"test"`` choose patches
 
     def blocks(self, part: str, count: int) -> Iterator[Array]:
         """The first ``count`` patches of a part, in blocks of shape (block, D)."""
@@ -64,21 +61,11 @@ class Patches:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Training patches after whitening.
+    """Training patches after whitening."""
 
-    Parameters
-    ----------
-    white
-        Their mean and leading principal components.
-    scores
-        The whitened patches y, shape (n, d).
-    passes
-        Passes over the patches themselves.
-    """
-
-    white: Whitened
-    scores: Array
-    passes: Blocks
+    white: Whitened  # their mean and leading principal components
+    scores: Array  # the whitened patches y, shape (n, d)
+    passes: Blocks  # over the patches themselves
 
     def filters(self, w: Array) -> Array:
         """Filters on centred patches whose projections are w.y, shape (k, D), of w (k, d)."""
@@ -109,24 +96,14 @@ class Training:
 
 
 @contextmanager
-def trained(patches: Patches, count: int, rank: int) -> Iterator[Training]:
-    """Draw and whiten ``count`` training patches in their ``rank`` leading components.
+def trained(patches: Patches, system: PatchICA) -> Iterator[Training]:
+    """Draw and whiten the training patches, for as long as they are used.
 
-    Raises
-    ------
-    HdicaError
-        If the patches vary in fewer directions.
+    Refused if the patches vary in fewer directions than are looked for.
     """
-    with patches.passes("train", count) as passes:
-        white = whitened(passes, rank)
+    with patches.passes("train", count(system)) as passes:
+        white = whitened(passes, rank(system))
         yield Training(white, white.all_scores(passes), passes)
-
-
-def projections(patches: Patches, part: str, count: int, mean: Array, filters: Array) -> Array:
-    """Projections a.(x - mean) of patches on filters a, shape (count, k)."""
-    with one_thread():
-        blocks = [(block - mean) @ filters.T for block in patches.blocks(part, count)]
-    return np.concatenate(blocks)
 
 
 def directions(rng: np.random.Generator, many: int, size: int) -> Array:
@@ -142,111 +119,50 @@ def standardised(s: Array) -> Array:
     return np.asarray(centred / spread)
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """The directions of all iterations of the best start, on training and held-out patches.
+def judged(patches: Patches, data: Training, system: PatchICA) -> dict[str, Array]:
+    """FastICA on the training patches, with every iterate of its best start judged.
 
-    All losses have shape (iterations + 1,), from the start on.
-
-    Parameters
-    ----------
-    test, raw
-        Held-out mean of G less that of random directions of the space in which FastICA runs;
-        projections have mean 0 and variance 1 over the held-out patches, or are as they are.
-    test_ambient, raw_ambient
-        The same less that of random directions of all D whitened dimensions; NaN where the
-        covariance of the training patches has no inverse.
-    train
-        As ``test``, on the training patches.
-    kurtosis
-        Held-out excess kurtosis of the projection.
-    filter
-        The last filter, shape (D,).
-    iterations, converged
-        Of the best start.
+    Losses have shape (iterations + 1,), from the start on: means of G over held-out patches, or
+    the training patches, less those of random directions of the space in which FastICA runs, or
+    of all D whitened dimensions (``ambient``), NaN where the covariance of the training patches
+    has no inverse. Projections have mean 0 and variance 1 over the patches, or are as they are
+    (``raw``). ``filter`` is the last one, shape (D,).
     """
-
-    test: Array
-    raw: Array
-    test_ambient: Array
-    raw_ambient: Array
-    train: Array
-    kurtosis: Array
-    filter: Array
-    iterations: int
-    converged: bool
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How FastICA runs, and on how much its result is judged.
-
-    Parameters
-    ----------
-    contrast
-        G.
-    restarts, iterations, tolerance
-        Starts, iterations at most and 1 - abs(w'.w) at which they end.
-    test, random
-        Numbers of held-out patches and of random directions.
-    """
-
-    contrast: Contrast
-    restarts: int
-    iterations: int
-    tolerance: float
-    test: int
-    random: int
-
-
-def judged(patches: Patches, training: Training, plan: Plan, stream: Stream) -> Judged:
-    """Run FastICA on the training patches, and judge every iterate of its best start.
-
-    Parameters
-    ----------
-    patches, training
-        Patches, and those of them that were whitened.
-    plan
-        How.
-    stream
-        Random numbers of the starts and of the random directions.
-    """
-    d, size = training.scores.shape[1], training.white.mean.size
-    starts = directions(stream("start"), plan.restarts, d)
+    d, size = data.scores.shape[1], data.white.mean.size
+    law, many, stream = contrast(system), system.directions, patches.stream
+    starts = directions(stream("start"), system.restarts, d)
     with one_thread():
         fit = fastica(
-            training.scores, starts, plan.contrast, tolerance=plan.tolerance,
-            most=plan.iterations, path=True,
-        )  # fmt: skip
+            data.scores, starts, law, tolerance=system.tolerance, most=system.iterations, path=True
+        )
     j = best(fit)
     assert fit.path is not None
     path = fit.path[j][: int(fit.iterations[j]) + 1]
-    around = directions(stream("directions"), plan.random, d)
-    wide = _ambient(training, stream, plan.random) if d < size else None
-    filters = [training.filters(path), training.filters(around)]
-    filters += [] if wide is None else [wide]
-    s = projections(patches, "test", plan.test, training.white.mean, np.concatenate(filters))
-    test, raw = (_means(plan.contrast, one, len(path), plan.random) for one in (standardised(s), s))
+    around = directions(stream("directions"), many, d)
+    ambient = directions(stream("ambient"), many, size) if d < size else None
+    wide = None if ambient is None else data.whitening_filters(ambient)
+    filters = [data.filters(path), data.filters(around), *([] if wide is None else [wide])]
+    rows = np.concatenate(filters)
+    with one_thread():
+        blocks = patches.blocks("test", system.test)
+        s = np.concatenate([(block - data.white.mean) @ rows.T for block in blocks])
+        scores = data.scores @ np.concatenate([path, around]).T
+    each = standardised(s), s, standardised(scores)
+    test, raw, train = (_means(law, values, len(path), many) for values in each)
     # In the whole space its directions and those of the subspace are the same.
     blind = d < size and wide is None
-    ambient = [one[0] - one[-1] if not blind else np.full(len(path), np.nan) for one in (test, raw)]
-    return Judged(
-        test[0] - test[1],
-        raw[0] - raw[1],
-        ambient[0],
-        ambient[1],
-        _in_sample(training, path, around, plan.contrast),
-        np.mean(standardised(s[:, : len(path)]) ** 4, axis=0) - 3,
-        training.filters(path[-1:])[0],
-        int(fit.iterations[j]),
-        bool(fit.converged[j]),
-    )
-
-
-def _ambient(training: Training, stream: Stream, many: int) -> Array | None:
-    """Filters of random directions of all D whitened dimensions."""
-    v = directions(stream("ambient"), many, training.white.mean.size)
-    return training.whitening_filters(v)
+    nothing = np.full(len(path), np.nan)
+    return {
+        "test_loss": test[0] - test[1],
+        "raw_loss": raw[0] - raw[1],
+        "test_loss_ambient": nothing if blind else test[0] - test[-1],
+        "raw_loss_ambient": nothing if blind else raw[0] - raw[-1],
+        "train_loss": train[0] - train[1],
+        "excess_kurtosis": np.mean(standardised(s[:, : len(path)]) ** 4, axis=0) - 3,
+        "filter": data.filters(path[-1:])[0],
+        "iterations": np.asarray(float(fit.iterations[j])),
+        "converged": np.asarray(float(fit.converged[j])),
+    }
 
 
 def _means(contrast: Contrast, s: Array, iterates: int, many: int) -> list[Array]:
@@ -256,80 +172,150 @@ def _means(contrast: Contrast, s: Array, iterates: int, many: int) -> list[Array
     return [mean[:iterates], *(np.mean(mean[first : first + many]) for first in ends)]
 
 
-def _in_sample(training: Training, path: Array, around: Array, contrast: Contrast) -> Array:
-    """The loss on the training patches, whose projections have variance 1 as they are."""
+def bank(patches: Patches, data: Training, system: PatchICA) -> dict[str, Array]:
+    """All d components by FastICA with symmetric decorrelation, of which the first are kept.
+
+    They come in the order of abs(score), the mean of G over the training patches less E_N G, the
+    largest first. ``filters`` and ``features``, columns of the mixing matrix, have shape (k, D);
+    ``random_filters`` and ``random_features`` are of as many random directions of the same space.
+    """
+    d, stream = data.scores.shape[1], patches.stream
+    starts, law = directions(stream("starts"), d, d), contrast(system)
     with one_thread():
-        s = training.scores @ np.concatenate([path, around]).T
-    first, random = _means(contrast, standardised(s), len(path), len(around))
-    return np.asarray(first - random)
+        fit = components(
+            data.scores, starts, law, symmetric=True, tolerance=system.tolerance,
+            most=system.iterations,
+        )  # fmt: skip
+    order = np.argsort(-np.abs(fit.score), kind="stable")[: system.kept]
+    w, chance = fit.w[order], directions(stream("chance"), len(order), d)
+    return {
+        "score": fit.score[order],
+        "filters": data.filters(w),
+        "features": data.features(w),
+        "random_filters": data.filters(chance),
+        "random_features": data.features(chance),
+        "iterations": np.asarray(float(fit.iterations.max())),
+        "converged": np.asarray(float(fit.converged.all())),
+    }
+
+
+WIDTHS = (0.12, 0.3)  # of envelopes at which fits begin, over the width of the picture
+PEAKS = 2  # of the spectrum, at which fits begin
+ROUGH, TOLERANCE, EVALUATIONS = 1e-2, 1e-6, 60  # of fits from all starts; of the one from the best
+_TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Bank:
-    """Components in the order of abs(score), the largest first.
+class Gabor:
+    """A Gabor function fitted to a picture."""
 
-    Parameters
-    ----------
-    score
-        Mean of G over the training patches less E_N G, shape (k,).
-    filters
-        Filters on patches, shape (k, D).
-    features
-        What a unit of each component adds to a patch, shape (k, D): columns of the mixing matrix.
-    chance_filters, chance_features
-        The same of as many random directions in the same space.
-    iterations, converged
-        Of all components together.
+    residual: float  # |picture - g|/|picture| in Euclidean norm: 0 for a Gabor function
+    frequency: float  # f, in cycles a pixel, from 0 to 1/2
+    orientation: float  # angle of the wave's direction to the rows' direction, in [0, pi)
+    pixels: Array  # g, of the shape of the picture
+
+
+def fitted_gabor(picture: Array) -> Gabor:
+    """The Gabor function nearest to a picture, among what several starts lead to.
+
+    The amplitudes p and q enter linearly and are eliminated (Golub and Pereyra 1973, SIAM J. Numer.
+    Anal. 10, 413), for each channel of its own; middle, direction, frequency and both widths are
+    fitted by Levenberg and Marquardt's method with bounds. The picture has shape (rows, columns) or
+    (rows, columns, channels).
+
+    Refused if it is constant 0, not finite, or no picture.
     """
+    pixels = np.asarray(picture, dtype=float)
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    size = float(np.sqrt(np.sum(pixels * pixels))) if pixels.ndim == 3 else math.nan
+    if not 0 < size < math.inf:
+        raise HdicaError(
+            f"a picture of shape {np.shape(picture)} and size {size:g} is not allowed (rows by "
+            "columns, finite and not zero)"
+        )
+    flat = np.ascontiguousarray(pixels.reshape(-1, pixels.shape[2])) / size
+    where = np.indices(pixels.shape[:2]).reshape(2, -1).astype(float)
+    # From everywhere roughly, and on from where that leads to most.
+    rough = [_fitted(start, where, flat, pixels.shape, ROUGH) for start in _starts(pixels / size)]
+    best = _fitted(min(rough, key=lambda one: one[0])[1], where, flat, pixels.shape, TOLERANCE)[1]
+    rest = _remainder(best, where, flat).reshape(flat.shape)
+    residual = float(np.sqrt(np.sum(rest * rest)))
+    made = (size * (flat - rest)).reshape(np.shape(picture))
+    return Gabor(residual, float(best[5]), float(best[2] % math.pi), made)
 
-    score: Array
-    filters: Array
-    features: Array
-    chance_filters: Array
-    chance_features: Array
-    iterations: int
-    converged: bool
+
+def _fitted(
+    start: Array, where: Array, flat: Array, shape: tuple[int, ...], tolerance: float
+) -> tuple[float, Array]:
+    """Half of the squared remainder, and where it is least."""
+    from scipy.optimize import least_squares
+
+    # Bounds of middle (row, column), direction, logarithms of both widths, and frequency.
+    width, most = shape[0], math.log(4.0 * max(shape[:2]))
+    low = np.array([-0.5, -0.5, -2 * math.pi, math.log(0.3), math.log(0.3), 0.0])
+    high = np.array([width - 0.5, shape[1] - 0.5, 3 * math.pi, most, most, 0.5])
+    scale = np.array([0.1 * width, 0.1 * width, 0.3, 0.3, 0.3, 0.3 / width])
+    fit = least_squares(
+        _remainder, np.clip(start, low + 1e-6, high - 1e-6), bounds=(low, high),
+        args=(where, flat), xtol=tolerance, ftol=tolerance, gtol=tolerance,
+        max_nfev=EVALUATIONS, x_scale=scale,
+    )  # fmt: skip
+    return float(fit.cost), np.asarray(fit.x)
 
 
-def bank(
-    training: Training,
-    contrast: Contrast,
-    stream: Stream,
-    *,
-    kept: int,
-    iterations: int,
-    tolerance: float,
-) -> Bank:
-    """Find all d components by FastICA with symmetric decorrelation, and keep some of them.
+def residuals(pictures: Array) -> tuple[Array, Array, Array]:
+    """Relative residual, frequency and orientation of every picture, each of shape (pictures,)."""
+    fits = [fitted_gabor(picture) for picture in pictures]
+    rows = [(fit.residual, fit.frequency, fit.orientation) for fit in fits]
+    residual, frequency, orientation = np.array(rows, dtype=float).reshape(-1, 3).T
+    return residual, frequency, orientation
 
-    Parameters
-    ----------
-    training
-        Whitened patches.
-    contrast
-        G.
-    stream
-        Random numbers of the starts and of the random directions.
-    kept
-        How many components are kept; all d if there are no more.
-    iterations, tolerance
-        As of :func:`hdica.finite.fastica.iteration.components`.
+
+def _remainder(at: Array, where: Array, flat: Array) -> Array:
+    """What the best amplitudes leave of the pixels, shape (pixels * channels,)."""
+    row, column = where[0] - at[0], where[1] - at[1]
+    cosine, sine = math.cos(at[2]), math.sin(at[2])
+    along, across = cosine * row + sine * column, cosine * column - sine * row
+    envelope = np.exp(-0.5 * ((along * math.exp(-at[3])) ** 2 + (across * math.exp(-at[4])) ** 2))
+    phase = 2 * math.pi * at[5] * along
+    waves = np.stack([envelope * np.cos(phase), envelope * np.sin(phase)])
+    gram = np.einsum("ip,jp->ij", waves, waves)
+    # Without frequency there is no sine, and nothing for it to explain.
+    gram[[0, 1], [0, 1]] += _TINY * (gram[0, 0] + gram[1, 1]) + 1e-300
+    right = np.einsum("ip,pc->ic", waves, flat)
+    determinant = gram[0, 0] * gram[1, 1] - gram[0, 1] ** 2
+    p = (gram[1, 1] * right[0] - gram[0, 1] * right[1]) / determinant
+    q = (gram[0, 0] * right[1] - gram[0, 1] * right[0]) / determinant
+    return (flat - waves[0][:, None] * p - waves[1][:, None] * q).ravel()
+
+
+def _starts(pixels: Array) -> list[Array]:
+    """Where fits begin: at peaks of the spectrum and where the energy is, with some widths.
+
+    That is the place where the energy, smoothed over an eighth of the width, is largest.
     """
-    d = training.scores.shape[1]
-    starts = directions(stream("starts"), d, d)
-    with one_thread():
-        fit = components(
-            training.scores, starts, contrast, symmetric=True, tolerance=tolerance,
-            most=iterations,
-        )  # fmt: skip
-    order = np.argsort(-np.abs(fit.score), kind="stable")[:kept]
-    w, chance = fit.w[order], directions(stream("chance"), len(order), d)
-    return Bank(
-        fit.score[order],
-        training.filters(w),
-        training.features(w),
-        training.filters(chance),
-        training.features(chance),
-        int(fit.iterations.max()),
-        bool(fit.converged.all()),
-    )
+    from scipy.ndimage import gaussian_filter
+
+    width, energy = float(min(pixels.shape[:2])), np.sum(pixels * pixels, axis=2)
+    smooth = gaussian_filter(energy, min(energy.shape) / 8, mode="constant")
+    middle = np.array(np.unravel_index(int(np.argmax(smooth)), smooth.shape), dtype=float)
+    sizes = [math.log(max(share * width, 0.6)) for share in WIDTHS]
+    peaks = _peaks(pixels)
+    return [np.array([*middle, turn, size, size, f]) for f, turn in peaks for size in sizes]
+
+
+def _peaks(pixels: Array) -> list[tuple[float, float]]:
+    """Frequency and direction of the largest local maxima of the spectrum."""
+    from scipy.ndimage import maximum_filter
+
+    shape = tuple(2 * n for n in pixels.shape[:2])
+    power = np.sum(np.abs(np.fft.fft2(pixels, s=shape, axes=(0, 1))) ** 2, axis=2)
+    local = np.where(power == maximum_filter(power, 3, mode="wrap"), power, -1.0)
+    rows, columns = (np.fft.fftfreq(n) for n in shape)
+    at_row, at_column = np.meshgrid(rows, columns, indexing="ij")
+    half = (at_row > 0) | ((at_row == 0) & (at_column >= 0))  # the other half mirrors it
+    order = np.argsort(-np.where(half, local, -1.0), axis=None, kind="stable")[:PEAKS]
+    peaks = []
+    for row, column in zip(at_row.ravel()[order], at_column.ravel()[order], strict=True):
+        peaks.append((min(math.hypot(row, column), 0.5), math.atan2(column, row)))
+    return peaks

@@ -18,10 +18,8 @@ from hdica.inputs.data_input import DATA, DataInput
 from hdica.systems.fields import CONSTANTS
 from hdica.systems.parameters import Parameters
 
-USUAL_RANK = 32
-"""Principal components that are kept where no number is given."""
-USUAL_RATIO = 2.0
-"""Samples per dimension where no number is given: n = 2D."""
+USUAL_RANK = 32  # principal components that are kept where no number is given
+USUAL_RATIO = 2.0  # samples per dimension where no number is given: n = 2D
 MOST_WIDTH, MOST_SAMPLES = 256, 10**8
 SPACES = "'ambient', 'principal' or {principal: d} with a whole number d >= 1"
 CHANNELS = {"grey": 1, "rgb": 3}

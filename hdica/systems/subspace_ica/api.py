@@ -16,30 +16,34 @@ from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import check_constants, check_times, finite, listed, scalar, text
 from hdica.systems.outputs import Array
-from hdica.systems.subspace_ica import flow
-from hdica.systems.subspace_ica.loss import Loss, direction_of, information_exponent
-from hdica.systems.subspace_ica.model import SubspaceModel, strengths, weights
-from hdica.systems.subspace_ica.prediction import Reduction, best_strength, threshold
+from hdica.systems.subspace_ica.loss import (
+    Flow,
+    Loss,
+    bound,
+    bound_time,
+    direction_of,
+    information_exponent,
+)
+from hdica.systems.subspace_ica.prediction import Reduction, best_strength
+from hdica.systems.subspace_ica.system import SubspaceModel, strengths, weights
 
-GROWN = 101
-"""Overlaps of a path whose times are not given."""
+GROWN = 101  # overlaps of a path whose times are not given
 _SIGNS = {"ascent": 1, "descent": -1}
 
 
-def _contrast(given: Any, constants: Any) -> Contrast:
-    return make_contrast(
-        text(given, "contrast", "a name or a formula in s"), check_constants(constants)
-    )
+def _contrast(contrast: object, constants: object) -> Contrast:
+    formula = text(contrast, "contrast", "a name or a formula in s")
+    return make_contrast(formula, check_constants(constants))
 
 
-def _ratio(gamma: Any) -> float:
+def _ratio(gamma: object) -> float:
     ratio = finite(gamma, "gamma")
     if not 0 < ratio <= 1:
         raise HdicaError(f"gamma = {ratio:.12g} is not allowed (0 < gamma <= 1)")
     return ratio
 
 
-def _overlaps(alpha: Any) -> Array:
+def _overlaps(alpha: object) -> Array:
     """One overlap as an array without dimensions, or a list of them."""
     number = scalar(alpha, "alpha")
     overlaps = listed(alpha, "alpha") if number is None else np.array(finite(number, "alpha"))
@@ -102,29 +106,31 @@ def population_loss(
     >>> round(float(result["L"]), 6), round(float(result["dL"]), 6)
     (-0.705486, 0.011501)
     """
-    given, law = _contrast(contrast, constants), make_source(source)
+    formula, law = _contrast(contrast, constants), make_source(source)
     a = _overlaps(alpha)
-    at = Loss(given, law, _ratio(gamma)).at(a)
+    at = Loss(formula, law, _ratio(gamma)).at(a)
     dims = ("alpha",) * a.ndim
-    exponent = information_exponent(given, law)
-    data = {
-        "L": (dims, at.loss, {"long_name": "population loss"}),
-        "dL": (dims, at.slope, {"long_name": "slope of the population loss"}),
-        "L_error": (dims, at.loss_error, {"long_name": "error of L"}),
-        "dL_error": (dims, at.slope_error, {"long_name": "error of dL"}),
-        "exponent": (
-            (),
-            math.nan if exponent is None else float(exponent),
-            {"long_name": "information exponent"},
-        ),
-    }
-    coords = {"alpha": (dims, a, {"long_name": "overlap with the feature"})}
-    return xr.Dataset(data, coords, _attributes(law, given, gamma))
+    exponent = information_exponent(formula, law)
+    data = _named(
+        L=(dims, at.loss, "population loss"),
+        dL=(dims, at.slope, "slope of the population loss"),
+        L_error=(dims, at.loss_error, "error of L"),
+        dL_error=(dims, at.slope_error, "error of dL"),
+        exponent=((), math.nan if exponent is None else float(exponent), "information exponent"),
+    )
+    coords = _named(alpha=(dims, a, "overlap with the feature"))
+    return xr.Dataset(data, coords, _attributes(law, formula, gamma))
 
 
-def _attributes(law: Source, given: Contrast, gamma: float) -> dict[str, Any]:
-    """What was computed."""
-    return {"source": law.label, "contrast": given.formula.text, "gamma": float(gamma)}
+def _named(
+    **variables: tuple[tuple[str, ...], Array | float, str],
+) -> dict[str, tuple[tuple[str, ...], Array | float, dict[str, str]]]:
+    """Variables of a dataset, from their dimensions, values and names."""
+    return {k: (dims, value, {"long_name": words}) for k, (dims, value, words) in variables.items()}
+
+
+def _attributes(law: Source, contrast: Contrast, gamma: float) -> dict[str, object]:
+    return {"source": law.label, "contrast": contrast.formula.text, "gamma": float(gamma)}
 
 
 @shown
@@ -186,7 +192,7 @@ def gradient_flow(
     >>> round(float(result["time"][-1]), 3), round(float(result["alpha"][-1]), 6)
     (1153.033, 0.9)
     """
-    given, law = _contrast(contrast, constants), make_source(source)
+    formula, law = _contrast(contrast, constants), make_source(source)
     ratio, start, end = _ratio(gamma), finite(alpha0, "alpha0"), finite(until, "until")
     if not 0 < start < 1:
         raise HdicaError(f"alpha0 = {start:g} is not allowed (0 < alpha0 < 1)")
@@ -196,53 +202,37 @@ def gradient_flow(
         raise HdicaError(
             f"direction = {direction!r} is not allowed ({suggestion(direction, ('auto', *_SIGNS))})"
         )
-    sign = _SIGNS.get(direction) or direction_of(given, law, ratio)
-    moves = flow.Flow(Loss(given, law, ratio), sign)
-    reached = _reached(moves, start, end)
+    sign = _SIGNS.get(direction) or direction_of(formula, law, ratio)
+    moves = Flow(Loss(formula, law, ratio), sign)
+    took, error = moves.times(start, np.array([end]))
+    least, reached = moves.least_slope(start, end), float(took[0])
     if times is None:
-        path = _grown(moves, start, end if math.isfinite(float(reached["reached"])) else start)
+        at, alpha, missed = _grown(moves, start, end if math.isfinite(reached) else start)
     else:
         at = check_times(times)
-        path = at, *moves.path(start, at)
-    least = float(reached["C"])
-    below = flow.bound(least, start, path[0]) if least > 0 else np.full(path[0].shape, math.nan)
-    result = reached.merge(_along(*path, below))
-    shown_sign = "ascent" if sign > 0 else "descent"
-    return result.assign_attrs(_attributes(law, given, ratio) | {"direction": shown_sign})
-
-
-def _reached(moves: flow.Flow, start: float, end: float) -> xr.Dataset:
-    """The time to an overlap."""
-    took, error = moves.times(start, np.array([end]))
-    least = moves.least_slope(start, end)
-    limit = float(flow.bound_time(least, start, np.array(end)))
-    to = f"time to overlap {end:g}"
-    return xr.Dataset(
-        {
-            "reached": ((), float(took[0]), {"long_name": to}),
-            "reached_error": ((), float(error[0]), {"long_name": f"error of the {to}"}),
-            "reached_bound": ((), limit, {"long_name": f"bound on the {to}"}),
-            "C": ((), least, {"long_name": "least slope of the loss on the way"}),
-        }
+        alpha, missed = moves.path(start, at)
+    below = bound(least, start, at) if least > 0 else np.full(at.shape, math.nan)
+    to, time = f"time to overlap {end:g}", ("time",)
+    data = _named(
+        reached=((), reached, to),
+        reached_error=((), float(error[0]), f"error of the {to}"),
+        reached_bound=((), float(bound_time(least, start, np.array(end))), f"bound on the {to}"),
+        C=((), least, "least slope of the loss on the way"),
+        alpha=(time, alpha, "overlap with the feature"),
+        alpha_error=(time, missed, "error of the overlap"),
+        bound=(time, below, "bound of Theorem 4"),
     )
+    shown_sign = "ascent" if sign > 0 else "descent"
+    attrs = _attributes(law, formula, ratio) | {"direction": shown_sign}
+    return xr.Dataset(data, _named(time=(time, at, "time t = eta k")), attrs)
 
 
-def _grown(moves: flow.Flow, start: float, end: float) -> tuple[Array, Array, Array]:
+def _grown(moves: Flow, start: float, end: float) -> tuple[Array, Array, Array]:
     """Times at which the overlap has grown evenly to an end, the overlap, and its error there."""
     alpha = np.linspace(start, end, GROWN) if end > start else np.array([start])
     at, error = moves.times(start, alpha[1:])
     speed = np.abs(moves.speed(alpha[1:])) * alpha[1:] * (1 - alpha[1:] ** 2)
     return np.append(0.0, at), alpha, np.append(0.0, error * speed)
-
-
-def _along(at: Array, alpha: Array, error: Array, bound: Array) -> xr.Dataset:
-    """The overlap over time."""
-    data = {
-        "alpha": ("time", alpha, {"long_name": "overlap with the feature"}),
-        "alpha_error": ("time", error, {"long_name": "error of the overlap"}),
-        "bound": ("time", bound, {"long_name": "bound of Theorem 4"}),
-    }
-    return xr.Dataset(data, {"time": ("time", at, {"long_name": "time t = eta k"})})
 
 
 def reduced_model(
@@ -289,33 +279,32 @@ def reduced_model(
     (0.333333, 0.291667)
     """
     model = _model(beta, alpha)
-    name, given = "samples_per_dimension", samples_per_dimension
-    ratio = None if given is None else finite(given, name)
+    ratio = samples_per_dimension
+    ratio = None if ratio is None else finite(ratio, "samples_per_dimension")
     if ratio is not None and ratio <= 0:
-        raise HdicaError(f"{name} = {ratio:g} is not allowed (a number > 0)")
+        raise HdicaError(f"samples_per_dimension = {ratio:g} is not allowed (a number > 0)")
     c = 0.0 if ratio is None else 1 / ratio
     reduced = Reduction(strengths(model), weights(model), c)
     inverse = reduced.alpha / (1 + reduced.beta)
     each, both = ("component",), ("component", "other")
-    data: dict[str, tuple[tuple[str, ...], Any, str]] = {
-        "gamma": ((), reduced.gamma, "signal-to-noise ratio"),
-        "vtilde": (each, reduced.direction, "feature of the reduced model"),
-        "filter": (each, inverse / np.linalg.norm(inverse), "best filter, along C^-1 v"),
-        "noise": (both, reduced.noise, "covariance of the noise"),
-        "eigenvalue": (each, reduced.eigenvalues, "eigenvalue of the sample covariance"),
-        "phi": (each, np.sqrt(reduced.phi2), "overlap of a spike with its principal component"),
-        "gamma_c": ((), reduced.gamma_c, "signal-to-noise ratio of estimated components"),
-        "vtilde_c": (each, reduced.direction_c, "feature of the estimated components"),
-        "pca_overlap": ((), reduced.length, "length of the projection of v on them"),
-        "threshold": ((), threshold(c), "strength above which a spike is found"),
-        "best_beta": ((), best_strength(c), "strength of equal spikes with the largest gamma_c"),
-    }
-    labelled = {k: (dims, v, {"long_name": words}) for k, (dims, v, words) in data.items()}
+    data = _named(
+        gamma=((), reduced.gamma, "signal-to-noise ratio"),
+        vtilde=(each, reduced.direction, "feature of the reduced model"),
+        filter=(each, inverse / np.linalg.norm(inverse), "best filter, along C^-1 v"),
+        noise=(both, reduced.noise, "covariance of the noise"),
+        eigenvalue=(each, reduced.eigenvalues, "eigenvalue of the sample covariance"),
+        phi=(each, np.sqrt(reduced.phi2), "overlap of a spike with its principal component"),
+        gamma_c=((), reduced.gamma_c, "signal-to-noise ratio of estimated components"),
+        vtilde_c=(each, reduced.direction_c, "feature of the estimated components"),
+        pca_overlap=((), reduced.length, "length of the projection of v on them"),
+        threshold=((), math.sqrt(c), "strength above which a spike is found"),
+        best_beta=((), best_strength(c), "strength of equal spikes with the largest gamma_c"),
+    )
     numbers = np.arange(model.rank)
-    return xr.Dataset(labelled, {"component": numbers, "other": numbers})
+    return xr.Dataset(data, {"component": numbers, "other": numbers})
 
 
-def _model(beta: Any, alpha: Any) -> SubspaceModel:
+def _model(beta: object, alpha: object) -> SubspaceModel:
     """A model of these spikes, in just enough dimensions."""
     one = scalar(beta, "beta")
     if one is not None and isinstance(alpha, str):

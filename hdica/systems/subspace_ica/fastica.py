@@ -45,7 +45,9 @@ from hdica.systems.subspace_ica.system import (
     contrast,
     first_overlap,
     kind_of_space,
+    name_of_samples,
     needed_samples,
+    only,
     size_of_space,
 )
 from hdica.systems.trials import content_of
@@ -108,47 +110,27 @@ def _iterate(take: Take, count: int, w: Array, contrast: Contrast) -> Array:
     return np.where(directed, new / np.where(directed, size, 1.0), w)
 
 
-Prepare = Callable[[SubspaceICA, Stream], Prepared]
 AT_FINITE = (*FINITE, "hdica.finite.fastica", HOME)
-"""Folders behind what is estimated from samples."""
-LARGEST = 2**14
-"""Largest dimension of a covariance that is computed."""
-MOST_HELD = 2**31
-"""Most numbers of whitened samples: they are in memory."""
-OUTPUTS = (
-    Output("overlap", (), "overlap of the whitened estimate with the whitened v"),
-    Output("correlation", (), "correlation of the filter with the best one, over the population"),
-    Output("single", (), "overlap that the first start leads to"),
-    Output("pca_overlap", (), "length of v in the space in which ICA is run"),
-    Output("score", (), "mean of the contrast less that of a Gaussian projection"),
-    Output("iterations", (), "iterations of FastICA from the start that is taken"),
-    Output("converged", (), "1 if they converged, else 0"),
-)
-EXTRAS = (
-    Output("w", ("component",), "whitened estimate along the spikes u"),
-    Output("overlaps", ("restart",), "overlap that a start leads to"),
-    Output("variances", ("component",), "variance of the samples along a principal component"),
-)
+LARGEST = 2**14  # dimension of a covariance that is computed
+MOST_NUMBERS = 2**31  # numbers of whitened samples: they are in memory
 
 
-def _check_fastica(system: SubspaceICA) -> None:
+def _check_samples(system: SubspaceICA, principal: bool = False) -> None:
     """Refuse another algorithm, no samples, and more of them than memory holds."""
-    if system.algorithm != "fastica":
-        raise HdicaError(
-            f"algorithm = {system.algorithm!r} is not allowed for FastICA (allowed: 'fastica')",
-            ["algorithm"],
-        )
-    check_held(system)
+    only(system, "FastICA", "fastica")
+    check_size(system)
+    if not principal:
+        check_dimension(system)
 
 
-def check_held(system: SubspaceICA) -> None:
+def check_size(system: SubspaceICA) -> None:
     """Refuse infinitely many whitened samples, or more than memory holds."""
     count, d = needed_samples(system), size_of_space(system)
-    if count * d > MOST_HELD:
+    if count * d > MOST_NUMBERS:
         raise HdicaError(
             f"samples = {count} is not allowed in {d} whitened dimensions (at most "
-            f"{MOST_HELD // d}: they are in memory)",
-            ["samples_per_dimension" if system.samples is None else "samples", "space"],
+            f"{MOST_NUMBERS // d}: they are in memory)",
+            [name_of_samples(system), "space"],
         )
 
 
@@ -163,14 +145,9 @@ def check_dimension(system: SubspaceICA) -> None:
         )
 
 
-def _check_samples(system: SubspaceICA) -> None:
-    _check_fastica(system)
-    check_dimension(system)
-
-
 def _check_principal(system: SubspaceICA) -> None:
     """Refuse any other space, and fewer samples than the rotated ones need."""
-    _check_fastica(system)
+    _check_samples(system, principal=True)
     if kind_of_space(system) != "principal":
         raise HdicaError(
             f"space = {system.space!r} is not allowed for scores without samples (allowed: "
@@ -182,7 +159,7 @@ def _check_principal(system: SubspaceICA) -> None:
         raise HdicaError(
             f"samples = {count} is not allowed for scores without samples (at least rank + 2 = "
             f"{system.rank + 2})",
-            ["samples_per_dimension" if system.samples is None else "samples", "rank"],
+            [name_of_samples(system), "rank"],
         )
 
 
@@ -209,7 +186,9 @@ def without_samples(system: SubspaceICA, stream: Stream) -> Prepared:
     )
 
 
-def _estimated(name: str, prepare: Prepare) -> Callable[..., PointResult]:
+def _estimated(
+    name: str, prepare: Callable[[SubspaceICA, Stream], Prepared]
+) -> Callable[..., PointResult]:
     """FastICA on what ``prepare`` gives of a system and its random numbers."""
 
     def run(
@@ -228,7 +207,7 @@ def _estimated(name: str, prepare: Prepare) -> Callable[..., PointResult]:
         at, overlaps = best(fit), frame.overlap(fit.w)
         variances = np.full(system.rank, np.nan)
         variances[: prepared.variances.size] = prepared.variances[: system.rank]
-        values = {
+        values: dict[str, object] = {
             "overlap": overlaps[at],
             "correlation": frame.correlation(fit.w)[at],
             "single": overlaps[0],
@@ -240,7 +219,7 @@ def _estimated(name: str, prepare: Prepare) -> Callable[..., PointResult]:
             "overlaps": overlaps,
             "variances": variances,
         }
-        names = [o.name for o in OUTPUTS] + [o.name for o in EXTRAS if o.name in save.extra]
+        names = [output.name for output in FASTICA.outputs_of(save)]
         return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
 
     return run
@@ -272,13 +251,6 @@ def rotated_seconds(system: SubspaceICA) -> float:
     return 1e-3 + 5e-8 * count * d + rest * d * 2e-9 * (50 + 5 * rest ** (1 / 3))
 
 
-def _held(system: SubspaceICA, n: int | None) -> int:
-    """Whitened samples, once more in the kernels' order, and what whitening all D makes."""
-    scores = 2 * needed_samples(system) * size_of_space(system)
-    ambient = kind_of_space(system) == "ambient" and system.whitening == "sample"
-    return scores + (3 * system.dimension**2 if ambient else 0)
-
-
 FASTICA = Simulation[SubspaceICA](
     name="fastica",
     role=Role.SIMULATION,
@@ -289,10 +261,35 @@ FASTICA = Simulation[SubspaceICA](
         equations=f"{PAPER}, (2) on samples of (3), best of several starts",
         engines=AT_FINITE,
     ),
-    outputs=Outputs(OUTPUTS, extras=EXTRAS),
+    outputs=Outputs(
+        (
+            Output("overlap", (), "overlap of the whitened estimate with the whitened v"),
+            Output(
+                "correlation",
+                (),
+                "correlation of the filter with the best one, over the population",
+            ),
+            Output("single", (), "overlap that the first start leads to"),
+            Output("pca_overlap", (), "length of v in the space in which ICA is run"),
+            Output("score", (), "mean of the contrast less that of a Gaussian projection"),
+            Output("iterations", (), "iterations of FastICA from the start that is taken"),
+            Output("converged", (), "1 if they converged, else 0"),
+        ),
+        extras=(
+            Output("w", ("component",), "whitened estimate along the spikes u"),
+            Output("overlaps", ("restart",), "overlap that a start leads to"),
+            Output(
+                "variances", ("component",), "variance of the samples along a principal component"
+            ),
+        ),
+    ),
     cost=Cost(
         seconds=lambda system, n, last: 1e-3 + drawing_seconds(system) + iteration_seconds(system),
-        memory=_held,
+        # Whitened samples, once more in the kernels' order, and what whitening all D makes.
+        memory=lambda system, n: (
+            2 * needed_samples(system) * size_of_space(system)
+            + 3 * system.dimension**2 * (system.space == "ambient" and system.whitening == "sample")
+        ),
     ),
     scope=Scope(refuses=refusal(_check_samples), ignores=OF_GRADIENTS, n=Size.NONE),
     run=_estimated("fastica", of_samples),

@@ -7,14 +7,13 @@ of the mean of the contrast G, g = G', and -1 for descent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from hdica.errors import HdicaError, speaking_of
 from hdica.finite.fastica.iteration import accumulate
-from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.random.streams import streams_of
 from hdica.finite.record import steps_of
 from hdica.ingredients.contrasts import Contrast
 from hdica.ingredients.save import Save
@@ -28,7 +27,7 @@ from hdica.systems.subspace_ica.fastica import (
     FASTICA,
     check_any,
     check_dimension,
-    check_held,
+    check_size,
     drawing_seconds,
     of_samples,
     rotated_seconds,
@@ -36,8 +35,7 @@ from hdica.systems.subspace_ica.fastica import (
     without_samples,
 )
 from hdica.systems.subspace_ica.loss import direction_of
-from hdica.systems.subspace_ica.model import latent
-from hdica.systems.subspace_ica.samples import Frame, Prepared, Take
+from hdica.systems.subspace_ica.samples import Frame, Take
 from hdica.systems.subspace_ica.system import (
     OF_FASTICA,
     PAPER,
@@ -45,14 +43,15 @@ from hdica.systems.subspace_ica.system import (
     contrast,
     first_overlap,
     kind_of_space,
+    latent,
+    only,
     samples_of,
     size_of_space,
 )
 from hdica.systems.trials import content_of
 
-_NUMBERS = 2**20
-"""Numbers of samples that are taken at once, if a batch is not more."""
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
+_AT = ("time",)
+_NUMBERS = 2**20  # numbers of samples that are taken at once, if a batch is not more
 
 
 def cyclic(y: Array) -> Take:
@@ -72,26 +71,16 @@ def cyclic(y: Array) -> Take:
 def descend(
     take: Take, w: Array, contrast: Contrast, rate: float, batch: int, times: Array, unit: float
 ) -> tuple[Array, str]:
-    """W at the output times, shape (T, d); and why it diverged, or nothing.
+    """W at the output times, shape (T, d), from a unit vector; and why it diverged, or nothing.
 
-    Parameters
-    ----------
-    take
-        Samples, ``batch`` of them a step.
-    w
-        Unit vector at t = 0, shape (d,).
-    contrast
-        G.
-    rate
-        Step size eta, with the sign of the direction.
-    batch
-        B.
-    times, unit
-        Output times, and the time of one step.
+    Each step of the time ``unit`` takes ``batch`` samples; ``rate`` is the step size eta, with the
+    sign of the direction.
     """
-    from hdica.systems.subspace_ica.kernels import projected_steps, slope_of
+    from hdica.finite.fastica.functions import FORMULA, KINDS
+    from hdica.finite.fastica.kernels import projected_steps
 
-    code, address = slope_of(contrast)
+    code = KINDS.get(contrast.name, FORMULA)
+    address = contrast.formula.derivative.compiled.address if code == FORMULA else 0
     w, path, now = w.copy(), np.full((times.size, w.size), np.nan), 0
     at_once = max(1, _NUMBERS // (batch * w.size))
     for place, end in enumerate(steps_of(times / unit, 1).tolist()):
@@ -113,19 +102,16 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
     The mean is over the samples y, (n, d). The length of w, which the flow keeps, is restored
     where the errors of the steps (1e-9 of w) change it.
 
-    Raises
-    ------
-    HdicaError
-        If the integration fails.
+    Refused if the integration fails.
     """
     from scipy.integrate import solve_ivp
 
-    slope = _mean_push(y, contrast)
+    y = np.ascontiguousarray(y)
 
     def rate(t: float, at: Array) -> Array:
         check_deadline()
         u = at / math.sqrt(float(np.sum(at * at)))
-        push = slope(u)
+        push = accumulate(y, u[None], contrast)[0][0] / len(y)
         return np.asarray(sign * (push - float(np.sum(push * u)) * u))
 
     solution = solve_ivp(
@@ -134,8 +120,8 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
         w,
         method="DOP853",
         t_eval=times,
-        rtol=RELATIVE,
-        atol=ABSOLUTE,
+        rtol=1e-9,
+        atol=1e-12,
     )
     if not solution.success:
         raise HdicaError(f"the gradient flow was not solved ({solution.message})")
@@ -143,25 +129,10 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
     return np.asarray(path / np.sqrt(np.sum(path * path, axis=1, keepdims=True)))
 
 
-def _mean_push(y: Array, contrast: Contrast) -> Callable[[Array], Array]:
-    """Mean of g(w.y) y as a function of w."""
-    y = np.ascontiguousarray(y)
-    return lambda w: np.asarray(accumulate(y, w[None], contrast)[0][0] / len(y))
-
-
-_OUTPUTS = (
-    Output("overlap", ("time",), "overlap of the estimate with the signal in whitened samples"),
-)
-_EXTRAS = (Output("w_path", ("time", "component"), "whitened estimate along the spikes u"),)
-
-
 def sign_of(system: SubspaceICA) -> int:
     """1 if the mean of the contrast is made larger, -1 if smaller.
 
-    Raises
-    ------
-    HdicaError
-        If neither finds v, and the direction is not given.
+    Refused if neither finds v, and the direction is not given.
     """
     if system.direction != "auto":
         return 1 if system.direction == "ascent" else -1
@@ -169,20 +140,17 @@ def sign_of(system: SubspaceICA) -> int:
         return direction_of(contrast(system), latent(system))
 
 
-def _check(system: SubspaceICA, algorithm: str, what: str) -> None:
-    if system.algorithm != algorithm:
-        raise HdicaError(
-            f"algorithm = {system.algorithm!r} is not allowed for {what} (allowed: {algorithm!r})",
-            ["algorithm"],
-        )
+def _check_limits(system: SubspaceICA) -> None:
+    """Refuse more whitened samples, or dimensions of a covariance, than can be computed."""
     if samples_of(system) is not None:
-        check_held(system)
+        check_size(system)
         if kind_of_space(system) == "ambient":
             check_dimension(system)
 
 
 def _check_sgd(system: SubspaceICA) -> None:
-    _check(system, "sgd", "projected gradient steps")
+    only(system, "projected gradient steps", "sgd")
+    _check_limits(system)
     if samples_of(system) is None and kind_of_space(system) == "ambient":
         raise HdicaError(
             "space = 'ambient' is not allowed with infinitely many samples (allowed: 'principal' "
@@ -204,31 +172,29 @@ def _check_flow(system: SubspaceICA) -> None:
         check_any(system)
     elif system.algorithm == "sgd":
         _check_sgd(system)
-    _check(system, "flow", "a gradient flow")
-    check_held(system)
+    only(system, "a gradient flow", "flow")
+    _check_limits(system)
+    check_size(system)
     sign_of(system)
 
 
-def prepared_of(system: SubspaceICA, stream: Stream) -> Prepared:
-    """Whitened samples; on principal components of many samples they are drawn without these."""
-    kind, count = kind_of_space(system), samples_of(system) or 0
-    if kind == "principal" and count >= system.rank + 2:
-        return without_samples(system, stream)
-    return of_samples(system, stream)
+def _begun(system: SubspaceICA, name: str, seed: int | None) -> tuple[Frame, Take, Array, Array]:
+    """Coordinates, the samples one after another, w(0), and the whitened samples if finite.
 
-
-def _begun(system: SubspaceICA, stream: Stream) -> tuple[Frame, Take, Array, Array]:
-    """Coordinates, the samples one after another, w(0), and the whitened samples if finite."""
-    if samples_of(system) is None:
+    On principal components of many samples the scores are drawn without these.
+    """
+    stream = streams_of(content_of(system, OF_FASTICA), name)(seed or 0)
+    count, principal = samples_of(system), kind_of_space(system) == "principal"
+    if count is None:
         spiked = system.spiked
         frame = Frame(spiked, np.eye(spiked.rank), 1 / np.sqrt(1 + spiked.beta), sample=False)
         y, take = np.empty((0, spiked.rank)), spiked.whitened(stream)
     else:
-        prepared = prepared_of(system, stream)
+        exact = principal and count >= system.rank + 2
+        prepared = (without_samples if exact else of_samples)(system, stream)
         frame, y = prepared.frame, prepared.y
         take = cyclic(y)
-    w = starts(frame, 1, first_overlap(system), stream)[0]
-    return frame, take, w, y
+    return frame, take, starts(frame, 1, first_overlap(system), stream)[0], y
 
 
 def _result(frame: Frame, path: Array, why: str, save: Save) -> PointResult:
@@ -236,10 +202,6 @@ def _result(frame: Frame, path: Array, why: str, save: Save) -> PointResult:
     if "w_path" in save.extra:
         values["w_path"] = frame.coordinates(path)
     return PointResult(values, why)
-
-
-def _stream(system: SubspaceICA, name: str, seed: int | None) -> Stream:
-    return streams_of(content_of(system, OF_FASTICA), name)(seed or 0)
 
 
 def _sgd(
@@ -251,7 +213,7 @@ def _sgd(
             f"eta = {eta:g} is not allowed with times up to {last:g} (time/eta <= 2**53 steps)"
         )
     with one_thread():
-        frame, take, w, y = _begun(system, _stream(system, SGD.name, seed))
+        frame, take, w, y = _begun(system, SGD.name, seed)
         batch = len(y) if system.batch == "all" else int(system.batch)
         rate = eta * sign_of(system)
         path, why = descend(take, w, contrast(system), rate, batch, times, eta)
@@ -262,7 +224,7 @@ def _flow(
     system: SubspaceICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     with one_thread():
-        frame, _, w, y = _begun(system, _stream(system, FLOW.name, seed))
+        frame, _, w, y = _begun(system, FLOW.name, seed)
         path = flow(y, w, contrast(system), sign_of(system), times)
     return _result(frame, path, "", save)
 
@@ -297,7 +259,10 @@ SGD = replace(
         equations=f"{PAPER}, (B.5); fresh samples are those of the reduced model (4)",
         engines=(*AT_FINITE, AVERAGES),
     ),
-    outputs=Outputs(_OUTPUTS, extras=_EXTRAS),
+    outputs=Outputs(
+        (Output("overlap", _AT, "overlap of the estimate with the signal in whitened samples"),),
+        extras=(Output("w_path", (*_AT, "component"), "whitened estimate along the spikes u"),),
+    ),
     cost=Cost(
         seconds=_sgd_seconds,
         memory=lambda system, n: (samples_of(system) or 0) * size_of_space(system),

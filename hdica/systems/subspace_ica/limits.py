@@ -11,15 +11,18 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.systems.method import AVERAGES, COMMON, About, Cost, Limit, Outputs, Role, Scope, refusal
 from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.subspace_ica import flow, prediction
+from hdica.systems.subspace_ica import prediction
 from hdica.systems.subspace_ica.loss import (
+    Flow,
     Loss,
+    bound,
+    bound_time,
     direction_of,
     information_exponent,
+    leading_time,
     series,
     too_heavy,
 )
-from hdica.systems.subspace_ica.model import latent, strengths, weights
 from hdica.systems.subspace_ica.prediction import Reduction, level, mean_square, variance
 from hdica.systems.subspace_ica.system import (
     HOME,
@@ -30,55 +33,49 @@ from hdica.systems.subspace_ica.system import (
     contrast,
     first_overlap,
     kind_of_space,
+    latent,
+    only,
     samples_of,
     size_of_space,
+    strengths,
+    weights,
 )
 
-HERE = (*COMMON, AVERAGES, HOME)
-"""Folders behind limits."""
-_AT = ("time",)
-_EACH = ("component",)
-LEVELS = (50, 90, 99)
-"""Overlaps, in hundredths, to which times are measured."""
-WRONG = 1.02
-"""Rate of the negative control."""
-
-
-def _predicted(system: SubspaceICA, reduced: Reduction) -> prediction.Prediction:
-    """The final overlaps; in all D dimensions those of infinitely many samples alone."""
-    kind, count = kind_of_space(system), samples_of(system)
-    law = contrast(system), latent(system)
-    many, size = math.inf if count is None else float(count), size_of_space(system)
-    inside = system.whitening == "sample"
-    if kind == "principal":
-        return prediction.principal(*law, reduced, many, size, inside)
-    ends = prediction.known_space(*law, system.gamma, many, size, inside)
-    if kind == "ambient" and count is not None:
-        return replace(ends, overlap=math.nan, correlation=math.nan, reduced=math.nan)
-    return ends
+AT_LIMIT = (*COMMON, AVERAGES, HOME)
+_AT, _EACH = ("time",), ("component",)
+LEVELS = (50, 90, 99)  # overlaps, in hundredths, to which times are measured
+WRONG = 1.02  # rate of the negative control
 
 
 def _prediction(
     system: SubspaceICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    reduced = reduction(system)
-    ends, principal = _predicted(system, reduced), kind_of_space(system) == "principal"
-    values: dict[str, float | Array] = {
-        "predicted_overlap": ends.overlap,
-        "predicted_correlation": ends.correlation,
-        "gamma": reduced.gamma,
-        "gamma_c": reduced.gamma_c if principal else reduced.gamma,
-        "pca_overlap": reduced.length if principal else 1.0,
+    """The final overlaps; in all D dimensions those of infinitely many samples alone."""
+    reduced, count = reduction(system), samples_of(system)
+    many, size = math.inf if count is None else float(count), size_of_space(system)
+    law, inside = (contrast(system), latent(system)), system.whitening == "sample"
+    values: dict[str, float | Array] = {"gamma": reduced.gamma}
+    if kind_of_space(system) == "principal":
+        ends = prediction.principal(*law, reduced, many, size, inside)
+        values |= {"gamma_c": reduced.gamma_c, "pca_overlap": reduced.length}
+    else:
+        ends = prediction.known_space(*law, system.gamma, many, size, inside)
+        values |= {"gamma_c": reduced.gamma, "pca_overlap": 1.0}
+    seen = count is None or kind_of_space(system) != "ambient"
+    values |= {
+        "predicted_overlap": ends.overlap if seen else math.nan,
+        "predicted_correlation": ends.correlation if seen else math.nan,
         "variance": ends.variance,
         "variance_error": ends.variance_error,
+        "eigenvalue": reduced.eigenvalues,
+        "phi": np.sqrt(reduced.phi2),
     }
-    each = {"eigenvalue": reduced.eigenvalues, "phi": np.sqrt(reduced.phi2)}
-    values |= {name: value for name, value in each.items() if name in save.extra}
-    return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
+    names = [output.name for output in PREDICTION.outputs_of(save)]
+    return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
 
 
 def _predictable(system: SubspaceICA) -> None:
-    only(system, "fastica")
+    only(system, "this limit", "fastica")
     check_ties(system)
     check_seen(system, 2)
     # New samples are not white in coordinates that others have whitened, and V is another one.
@@ -101,7 +98,7 @@ PREDICTION = Limit[SubspaceICA](
         accuracy="approximate",
         equations=f"{PAPER}, Lemma 3 and Theorem 2 with the sample eigenvectors of n = D/c samples "
         "(Baik, Ben Arous and Peche 2005; Paul 2007)",
-        engines=HERE,
+        engines=AT_LIMIT,
     ),
     outputs=Outputs(
         (
@@ -132,17 +129,14 @@ PREDICTION = Limit[SubspaceICA](
 )
 
 
-def _flow(system: SubspaceICA) -> flow.Flow:
-    """The flow of a system up or down its population loss."""
-    ratio = signal(system)
-    loss = Loss(contrast(system), latent(system), ratio)
-    return flow.Flow(loss, _direction(system, ratio))
+_OTHER = replace(PREDICTION, role=Role.OTHER, rank=None)
 
 
-def _direction(system: SubspaceICA, gamma: float) -> int:
-    """1 for ascent, -1 for descent."""
-    sign = {"ascent": 1, "descent": -1}.get(system.direction)
-    return sign or direction_of(contrast(system), latent(system), gamma)
+def _flow(system: SubspaceICA) -> Flow:
+    """The flow of a system up (1) or down (-1) its population loss."""
+    ratio, law = signal(system), (contrast(system), latent(system))
+    sign = {"ascent": 1, "descent": -1}.get(system.direction) or direction_of(*law, ratio)
+    return Flow(Loss(*law, ratio), sign)
 
 
 def _path(system: SubspaceICA, times: Array, *_: object) -> PointResult:
@@ -156,7 +150,7 @@ def _path(system: SubspaceICA, times: Array, *_: object) -> PointResult:
             "overlap": overlap,
             "overlap_error": error,
             "overlap_control": moves.path(start, WRONG * times)[0],
-            "lower_bound": flow.bound(least, start, times),
+            "lower_bound": bound(least, start, times),
         }
     )
 
@@ -165,10 +159,10 @@ def _flows(system: SubspaceICA) -> None:
     # A refusal of all limits shows the sentence of this last one: let it say what is amiss.
     if system.algorithm == "fastica":
         _predictable(system)
-    only(system, "sgd", "flow")
+    only(system, "this limit", "sgd", "flow")
     overlap_at_start(system)
     check_seen(system)
-    _direction(system, signal(system))
+    _flow(system)
 
 
 FLOW = replace(
@@ -203,14 +197,11 @@ FLOW = replace(
 def _times(system: SubspaceICA, *_: object) -> PointResult:
     moves, start = _flow(system), overlap_at_start(system)
     ends = np.array(LEVELS) / 100
-    took, errors = moves.times(start, ends)
-    values: dict[str, float] = {}
-    for place, name in enumerate(map(str, LEVELS)):
-        least = moves.least_slope(start, max(start, float(ends[place])))
-        values[f"time_{name}"] = float(took[place])
-        values[f"time_{name}_error"] = float(errors[place])
-        values[f"bound_{name}"] = float(flow.bound_time(least, start, ends[place]))
-    values["time_order"] = flow.leading_time(moves.loss, start)
+    values = {"time_order": leading_time(moves.loss, start)}
+    for percent, end, took, error in zip(LEVELS, ends, *moves.times(start, ends), strict=True):
+        least = moves.least_slope(start, max(start, float(end)))
+        values[f"time_{percent}"], values[f"time_{percent}_error"] = took, error
+        values[f"bound_{percent}"] = float(bound_time(least, start, end))
     return PointResult({name: np.asarray(value) for name, value in values.items()})
 
 
@@ -274,7 +265,7 @@ def _level(system: SubspaceICA, *_: object) -> PointResult:
 
 def _steps(system: SubspaceICA) -> tuple[int, float]:
     """B and eta of stochastic steps."""
-    only(system, "sgd")
+    only(system, "this limit", "sgd")
     if not isinstance(system.batch, int) or system.eta is None:
         raise HdicaError(
             f"batch = {system.batch!r} is not allowed for the level of stochastic steps (a number "
@@ -291,10 +282,8 @@ def _has_level(system: SubspaceICA) -> None:
 
 
 SGD_LEVEL = replace(
-    PREDICTION,
+    _OTHER,
     name="sgd_level",
-    role=Role.OTHER,
-    rank=None,
     about=replace(
         PREDICTION.about,
         text="mean of 1 − a² at which mini-batch steps of a constant size end",
@@ -310,7 +299,10 @@ SGD_LEVEL = replace(
             Output("square", (), "E g(s)^2 at the feature"),
         )
     ),
-    scope=Scope(refuses=refusal(_has_level), ignores=frozenset({"start", "direction"})),
+    scope=Scope(
+        refuses=refusal(_has_level),
+        ignores=frozenset({"start", "direction"}),
+    ),
     run=_level,
 )
 
@@ -336,10 +328,8 @@ def _has_loss(system: SubspaceICA) -> None:
 
 
 LOSS = replace(
-    PREDICTION,
+    _OTHER,
     name="loss_at_start",
-    role=Role.OTHER,
-    rank=None,
     about=replace(
         PREDICTION.about,
         text="population loss and its slope at the overlap of the start",
@@ -392,18 +382,18 @@ def check_seen(system: SubspaceICA, power: int = 1) -> None:
 
     ``power`` is that of the slope of the contrast in what is averaged.
     """
-    given, law = contrast(system), latent(system)
-    terms = series(given, law).terms
+    objective, law = contrast(system), latent(system)
+    terms = series(objective, law).terms
     if all(term == 0.0 for term in terms[1:]):
         raise HdicaError(
             f"latent = {system.latent!r} is not allowed with contrast = {system.contrast!r} (the "
             "population loss does not depend on the overlap)",
             ["latent", "contrast"],
         )
-    if given.formula.coefficients is not None:
+    if objective.formula.coefficients is not None:
         order = power * (len(terms) - 2)
         if not all(math.isfinite(law.moment(k)) for k in range(order + 1)):
-            raise too_heavy(given, law)
+            raise too_heavy(objective, law)
 
 
 def signal(system: SubspaceICA) -> float:
@@ -419,16 +409,6 @@ def signal(system: SubspaceICA) -> float:
             ["beta", "samples_per_dimension", "samples"],
         )
     return gamma
-
-
-def only(system: SubspaceICA, *algorithms: str) -> None:
-    """Refuse other algorithms."""
-    if system.algorithm not in algorithms:
-        allowed = " or ".join(repr(one) for one in algorithms)
-        raise HdicaError(
-            f"algorithm = {system.algorithm!r} is not allowed for this limit (allowed: {allowed})",
-            ["algorithm"],
-        )
 
 
 def overlap_at_start(system: SubspaceICA) -> float:

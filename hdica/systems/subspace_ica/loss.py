@@ -1,4 +1,4 @@
-"""The population loss of the reduced model and its slope, with their errors, and as a series.
+"""The population loss of the reduced model, its slope, with their errors, and the flow on it.
 
 For h of any law s = sqrt(gamma) a h + sqrt(1 - gamma a^2) N is what a filter of overlap a sees of
 y = sqrt(gamma) h vt + zhat ("Reduce and Conquer", 2025, (4)), and
@@ -11,27 +11,31 @@ The printed Lemma 5 has another formula: errata of the paper. With c_k = E G(N) 
 
 E He_1(h) = E He_2(h) = 0 for every h of mean 0 and variance 1. The series ends where G is a
 polynomial; else it diverges for laws with heavy tails, and is summed up to its least term.
+
+The gradient flow is da/dt = +-L'(a)(1 - a^2). In z = ln a - ln(1 - a^2)/2, the logarithm of the
+tangent a/sqrt(1 - a^2), it is dz/dt = +-L'(a)/a: no end is singular, and dt = a dz/L'(a) is
+integrated by Gauss rules.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.polynomial import hermite_e
+from numpy.polynomial import chebyshev, hermite_e
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.quadrature import gauss_legendre
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import Average, double_average, features
 
 Array = NDArray[np.float64]
-ORDERS = 24
-"""Highest order of a series that does not end."""
+ORDERS = 24  # highest order of a series that does not end
 _ROUNDING = 1e-15
 _NOTHING = 1e-12
 
@@ -63,18 +67,10 @@ def contrast_coefficients(contrast: Contrast) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Series:
-    """The loss in powers of Q = sqrt(gamma) a.
+    """The loss in powers of Q = sqrt(gamma) a."""
 
-    Parameters
-    ----------
-    terms
-        Factors of Q^0, Q^1, ..., NaN from the first that does not exist on.
-    ends
-        Whether these are all: G is a polynomial.
-    """
-
-    terms: tuple[float, ...]
-    ends: bool
+    terms: tuple[float, ...]  # factors of Q^0, Q^1, ..., NaN from the first that does not exist on
+    ends: bool  # whether these are all: G is a polynomial
 
     def value(self, q: Array) -> tuple[Array, Array]:
         """L at every Q and its error, infinite where the series does not say, shape of ``q``."""
@@ -107,10 +103,7 @@ class Series:
 def series(contrast: Contrast, source: Source) -> Series:
     """The series of a contrast and a source.
 
-    Raises
-    ------
-    HdicaError
-        If G is a polynomial of which the source has not all moments.
+    Refused if G is a polynomial of which the source has not all moments.
     """
     c = contrast_coefficients(contrast)
     means = [hermite_mean(source, k) if one else 0.0 for k, one in enumerate(c)]
@@ -136,11 +129,9 @@ def information_exponent(contrast: Contrast, source: Source) -> int | None:
     None if there is none up to the order that is known (a normal latent variable, or one without
     the moment that decides).
     """
-    terms = series(contrast, source).terms
+    terms, c = series(contrast, source).terms, contrast_coefficients(contrast)
     sizes = [math.sqrt(math.factorial(k)) for k in range(len(terms))]
-    largest = max(
-        abs(c) * size for c, size in zip(contrast_coefficients(contrast), sizes, strict=True)
-    )
+    largest = max(abs(term) * size for term, size in zip(c, sizes, strict=True))
     for k in range(1, len(terms)):
         if math.isnan(terms[k]):
             return None
@@ -150,8 +141,7 @@ def information_exponent(contrast: Contrast, source: Source) -> int | None:
 
 
 _INFINITE = 1e-9
-_CLOSED = 4e-16
-"""Rounding of the closed forms, relative."""
+_CLOSED = 4e-16  # rounding of the closed forms, relative
 
 
 @dataclass(frozen=True)
@@ -236,10 +226,7 @@ class Loss:
 def averages_at(contrast: Contrast, source: Source, integrand: object, q: float) -> Average:
     """< integrand(h, e, s) > at sqrt(gamma) a = q.
 
-    Raises
-    ------
-    HdicaError
-        If one of them is infinite.
+    Refused if one of them is infinite.
     """
     averages = double_average(integrand, features(contrast.formula.derivative), source.law, q)  # type: ignore[arg-type]
     if not np.all(np.isfinite(averages.value)) or bool(np.any(averages.far > _INFINITE)):
@@ -255,10 +242,7 @@ def direction_of(contrast: Contrast, source: Source, gamma: float = 1.0) -> int:
     a fourth cumulant, else that of L' at overlaps in (0, 1]. For G that are not even this is about
     the feature with the sign of a > 0.
 
-    Raises
-    ------
-    HdicaError
-        If L is constant, as for a normal h, or neither rises nor falls all the way.
+    Refused if L is constant, as for a normal h, or neither rises nor falls all the way.
     """
     terms = series(contrast, source).terms
     loss = Loss(contrast, source, gamma)
@@ -284,3 +268,194 @@ def direction_of(contrast: Contrast, source: Source, gamma: float = 1.0) -> int:
             ["direction", "contrast", "latent"],
         )
     return int(first)
+
+
+_WIDTH, _FINE, _COARSE = 0.5, 16, 12
+_FIRST, _MOST_TERMS = 16, 128
+_ENOUGH = 3e-14
+_FAR = 40.0  # largest abs(z) that differs from the ends, 0 and 1
+
+
+def to_line(a: Array) -> Array:
+    """Z = ln(a/sqrt(1 - a^2)) of overlaps strictly between 0 and 1."""
+    a = np.asarray(a, dtype=float)
+    return np.asarray(np.log(a) - np.log((1 - a) * (1 + a)) / 2)
+
+
+def from_line(z: Array) -> Array:
+    """The overlap of z."""
+    z = np.asarray(z, dtype=float)
+    small = np.exp(-np.abs(z))
+    size = np.sqrt(1 + small * small)
+    return np.asarray(np.where(z < 0, small / size, 1 / size))
+
+
+@lru_cache(maxsize=64)
+def _fit(loss: Loss) -> tuple[int, Callable[[Array], Array], float]:
+    """A power p of a with which L' vanishes at least, L'(a)/a^p, and its error.
+
+    The ratio is a Chebyshev series on [0, 1], in a^2 if L' is odd, else in a, of as many terms as
+    it takes, each value of L' by quadrature.
+    """
+    terms = series(loss.contrast, loss.source).terms
+    even = loss.source.symmetric or not any(terms[1::2])
+    power = (3 if even else 2) if math.isfinite(terms[4 if even else 3]) else 1
+    order = _FIRST
+    while True:
+        x = (1 + chebyshev.chebpts1(order)) / 2
+        a = np.sqrt(x) if even else x
+        values = loss.at(a)
+        scaled = values.slope / a**power
+        coefficients = np.asarray(chebyshev.chebfit(2 * x - 1, scaled, order - 1), dtype=float)
+        size = np.abs(coefficients)
+        rough = float(size[-3:].sum())
+        if rough <= _ENOUGH * float(size.max()) or order >= _MOST_TERMS:
+            break
+        order *= 2
+
+    def ratio(a: Array) -> Array:
+        return np.asarray(chebyshev.chebval(2 * (a * a if even else a) - 1, coefficients))
+
+    return power, ratio, 2 * rough + float(np.max(values.slope_error))
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The flow up (``direction`` 1) or down (-1) a population loss, from 0 <= a <= 1.
+
+    L' is taken in closed form where there is one, else from a Chebyshev series of L'(a)/a^p, p the
+    order with which it vanishes at 0.
+    """
+
+    loss: Loss
+    direction: int
+
+    def speed(self, a: Array) -> Array:
+        """+-L'(a)/a, shape of ``a``; 0 at a = 0."""
+        a = np.asarray(a, dtype=float)
+        if self.loss.closed:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = np.where(a > 0, self.loss.at(a).slope / a, 0.0)
+            return np.asarray(self.direction * ratio)
+        power, ratio_of, _ = _fit(self.loss)
+        return np.asarray(self.direction * ratio_of(a) * a ** (power - 1))
+
+    def times(self, start: float, ends: Array) -> tuple[Array, Array]:
+        """Times from ``start`` to some overlaps, and their errors; shape of ``ends``.
+
+        0 for ends that are not ahead, infinite for those that are not reached.
+        """
+        ends = np.asarray(ends, dtype=float)
+        took, errors = np.zeros(ends.shape), np.zeros(ends.shape)
+        for place, end in np.ndenumerate(ends):
+            if end > start:
+                took[place], errors[place] = self._time(start, float(end))
+        return took, errors
+
+    def _time(self, start: float, end: float) -> tuple[float, float]:
+        if start <= 0.0 or end >= 1.0:
+            return math.inf, 0.0
+        low, high = (float(to_line(np.array(a))) for a in (start, end))
+        fine, slow, wrong = self._elapsed(low, high, _FINE)
+        if slow <= 0.0:
+            return math.inf, 0.0
+        coarse, _, _ = self._elapsed(low, high, _COARSE)
+        return fine, abs(fine - coarse) + wrong + 1e-15 * fine
+
+    def _elapsed(self, low: float, high: float, order: int) -> tuple[float, float, float]:
+        """Integral of dz/speed, the least speed on the way, and the error from that of L'."""
+        panels = max(1, math.ceil((high - low) / _WIDTH))
+        edges = np.linspace(low, high, panels + 1)
+        x, w = gauss_legendre(order)
+        half = np.diff(edges)[:, None] / 2
+        a = from_line(edges[:-1, None] + half * (x + 1))
+        speed = self.speed(a)
+        with np.errstate(divide="ignore"):
+            share = np.full(a.shape, 4e-16)  # relative error of the speed
+            if not self.loss.closed:
+                power, _, error = _fit(self.loss)
+                share = error * a ** (power - 1) / np.abs(speed)
+            return (
+                float(np.sum(half * w / speed)),
+                float(speed.min()),
+                float(np.sum(half * w / np.abs(speed) * share)),
+            )
+
+    def path(self, start: float, times: Array) -> tuple[Array, Array]:
+        """Overlaps at increasing times >= 0, and their errors, shape of ``times``.
+
+        Solved in z (Dormand and Prince 8(5,3)); the error is how far the quadrature of dt puts the
+        time of the overlap from the output time.
+        """
+        from scipy.integrate import solve_ivp
+
+        times = np.asarray(times, dtype=float)
+        if start <= 0.0 or start >= 1.0 or not times.size or times[-1] == 0.0:
+            return np.full(times.shape, start), np.zeros(times.shape)
+        first = float(to_line(np.array(start)))
+        solved = solve_ivp(
+            lambda t, z: self.speed(from_line(z)),
+            (0.0, float(times[-1])),
+            [first],
+            method="DOP853",
+            t_eval=times,
+            rtol=1e-12,
+            atol=1e-13,
+        )
+        z = np.clip(solved.y[0], -_FAR, _FAR)
+        return from_line(z), self._missed(first, z, times)
+
+    def _missed(self, first: float, z: Array, times: Array) -> Array:
+        """Errors of overlaps, from the times at which quadrature has them."""
+        a = from_line(z)
+        speed = self.speed(a)
+        rounding = 1e-15 * (1 + np.abs(z)) * a * (1 - a * a)
+        errors = np.zeros(z.shape)
+        for k, end in enumerate(z.tolist()):
+            if abs(end) >= _FAR or abs(end - first) < 1e-12:
+                continue
+            took, _, wrong = self._elapsed(first, end, _FINE)
+            late = abs(took - times[k]) + abs(wrong)
+            errors[k] = late * abs(speed[k]) * a[k] * (1 - a[k] ** 2)
+        return np.asarray(errors + rounding)
+
+    def least_slope(self, low: float, high: float) -> float:
+        """Least +-L' between two overlaps: C of the bound of Theorem 4."""
+        from scipy.optimize import minimize_scalar
+
+        grid = np.linspace(low, high, 257)
+        values = grid * self.speed(grid)
+        k = int(np.argmin(values))
+        if k in (0, grid.size - 1):
+            return float(values[k])
+
+        def at(a: float) -> float:
+            return float(a * self.speed(np.array(a)))
+
+        least = minimize_scalar(at, bounds=(grid[k - 1], grid[k + 1]), method="bounded")
+        return min(float(values[k]), float(least.fun))
+
+
+def bound(least: float, start: float, times: Array) -> Array:
+    """f(t) = tanh(C t + artanh a0), below which the overlap is not while L' >= C (Theorem 4)."""
+    if start >= 1.0:
+        return np.ones(np.shape(times))
+    return np.asarray(np.tanh(least * np.asarray(times, dtype=float) + math.atanh(start)))
+
+
+def bound_time(least: float, start: float, ends: Array) -> Array:
+    """Time (artanh a1 - artanh a0)/C by which f is at a1; infinite for C <= 0."""
+    ends = np.asarray(ends, dtype=float)
+    with np.errstate(divide="ignore"):
+        way = np.maximum(np.arctanh(ends) - math.atanh(start), 0.0)
+        return np.asarray(way / least if least > 0 else np.where(way > 0, math.inf, 0.0))
+
+
+def leading_time(loss: Loss, start: float) -> float:
+    """Leading order 1/(2 C a0^2) of all times from a small overlap, L'(a) ~ +-C a^3.
+
+    2 sqrt(2)/(gamma a0)^2 for G = -exp(-s^2/2) and random signs. Infinite where c_4 kappa_4 is 0.
+    """
+    terms = series(loss.contrast, loss.source).terms
+    rise = 4 * abs(terms[4]) * loss.gamma**2 if len(terms) > 4 else 0.0
+    return 1 / (2 * rise * start**2) if rise > 0 and start > 0 else math.inf

@@ -29,23 +29,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reduction:
-    """The reduced model of spikes beta, coefficients alpha and c = D/n, 0 for n = infinity.
+    """The reduced model of spikes beta, coefficients alpha and c = D/n, 0 for n = infinity."""
 
-    Parameters
-    ----------
-    beta, alpha
-        Strengths of the spikes and coefficients of v (of length one), shape (r,).
-    c
-        Dimensions per sample.
-    size
-        Number of principal components that are used, None for all that stand for a spike; of fewer
-        than r those of the strongest spikes.
-    """
-
-    beta: Array
-    alpha: Array
-    c: float
-    size: int | None = None
+    beta: Array  # strengths of the spikes, shape (r,)
+    alpha: Array  # coefficients of v, of length one, shape (r,)
+    c: float  # dimensions per sample
+    size: int | None = None  # principal components in use, of the strongest spikes
 
     @property
     def a(self) -> Array:
@@ -131,11 +120,6 @@ class Reduction:
         return math.sqrt(self.gamma_c / self.gamma)
 
 
-def threshold(c: float) -> float:
-    """Strength sqrt(c) above which a spike stands out."""
-    return math.sqrt(c)
-
-
 def best_strength(c: float) -> float:
     """The beta > 0 with the largest gamma_c, for spikes of equal strength.
 
@@ -150,8 +134,7 @@ def best_strength(c: float) -> float:
     return large + (c / large if large else 0.0)
 
 
-SYMMETRIC = 0.25
-"""What V has more where the filter is seen in sample-symmetric-whitened coordinates."""
+SYMMETRIC = 0.25  # what V has more in sample-symmetric-whitened coordinates
 
 
 @lru_cache(maxsize=256)
@@ -168,10 +151,7 @@ def variance(
     population is white; samples that whiten themselves (``in_sample``) take part of the noise away,
     and without that the numerator is E g^2.
 
-    Raises
-    ------
-    HdicaError
-        If an average is infinite, or the contrast does not see the feature (L'(1) = 0).
+    Refused if an average is infinite, or the contrast does not see the feature (L'(1) = 0).
     """
     g, q = contrast.slope, math.sqrt(gamma)
 
@@ -224,25 +204,13 @@ def level(
 
 @dataclass(frozen=True)
 class Prediction:
-    """Final overlaps of FastICA as D -> infinity, and what they are made of.
+    """Final overlaps of FastICA as D -> infinity, and what they are made of."""
 
-    Parameters
-    ----------
-    overlap
-        abs(Uhat w . Sv)/abs(Sv), of whitened directions.
-    correlation
-        Correlation of the filter's output with that of the best projection, in the population.
-    reduced
-        Overlap (1 + (d - 1) V/n)^-1/2 with the feature of the reduced model.
-    variance, variance_error
-        V, infinite if no spike stands out, and its error.
-    """
-
-    overlap: float
-    correlation: float
-    reduced: float
-    variance: float
-    variance_error: float
+    overlap: float  # abs(Uhat w . Sv)/abs(Sv), of whitened directions
+    correlation: float  # of the output with that of the best projection, in the population
+    reduced: float  # (1 + (d - 1) V/n)^-1/2, with the feature of the reduced model
+    variance: float  # V, infinite if no spike stands out
+    variance_error: float  # from quadrature
 
 
 def principal(
@@ -253,23 +221,12 @@ def principal(
     size: int,
     in_sample: bool = True,
 ) -> Prediction:
-    """FastICA on scores of ``size`` estimated principal components of ``count`` samples.
+    """FastICA on scores of ``size`` = d estimated principal components of ``count`` = n samples.
 
     Overlap m vt_c . diag(phi) vt, that is m phi for equal spikes, and correlation
-    m (gamma_c/gamma)^1/2, with m = (1 + (d - 1) V(gamma_c)/n)^-1/2.
-
-    Parameters
-    ----------
-    contrast, source
-        G, and the law of h.
-    reduction
-        The reduced model at c = D/n.
-    count
-        n, ``math.inf`` for infinitely many.
-    size
-        Dimension d in which FastICA runs.
-    in_sample
-        Whether the samples whiten themselves.
+    m (gamma_c/gamma)^1/2, with m = (1 + (d - 1) V(gamma_c)/n)^-1/2. ``reduction`` is the reduced
+    model at c = D/n; infinitely many samples are ``math.inf``; ``in_sample`` says whether the
+    samples whiten themselves.
     """
     gamma = reduction.gamma_c
     if gamma <= 0:

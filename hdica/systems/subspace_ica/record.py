@@ -69,7 +69,7 @@ SYSTEM = System(
         "a0": Symbol("<i>a</i><sub>0</sub>", "$a_0$", "a₀"),
     },
     methods=(*fastica.METHODS, *gradient.METHODS, *limits.METHODS),
-    functions={"SubspaceModel": f"{HOME}.model", **dict.fromkeys(_FUNCTIONS, f"{HOME}.api")},
+    functions={"SubspaceModel": f"{HOME}.system", **dict.fromkeys(_FUNCTIONS, f"{HOME}.api")},
     analyses={
         "ensemble": {"simulation": Role.SIMULATION},
         "dependence": {"simulation": Role.SIMULATION},

@@ -35,29 +35,17 @@ from hdica.systems.subspace_ica.samples import (
 )
 
 Array = NDArray[np.float64]
-DENSE = 400
-"""Up to so many rows or columns all singular vectors are computed."""
-_ITERATIONS = 100_000
+DENSE = 400  # rows or columns up to which all singular vectors are computed
 
 
 @dataclass(frozen=True, eq=False)
 class Middle:
-    """The matrix [[R, E], [0, B]], of shape (r + k, r + D - r).
+    """The matrix [[R, E], [0, B]], of shape (r + k, r + D - r)."""
 
-    Parameters
-    ----------
-    triangle
-        R, shape (r, r).
-    edge
-        E, shape (r, D - r).
-    diagonal, above
-        Entries of B, shape (k, D - r): on its diagonal, shape (k,), and to the right of it.
-    """
-
-    triangle: Array
-    edge: Array
-    diagonal: Array
-    above: Array
+    triangle: Array  # R, shape (r, r)
+    edge: Array  # E, shape (r, D - r)
+    diagonal: Array  # of B, whose shape is (k, D - r), shape (k,)
+    above: Array  # to the right of it
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -116,10 +104,7 @@ def leading(matrix: Middle, d: int, start: Array) -> tuple[Array, Array, Array]:
     Lanczos iterations (ARPACK) to machine precision, from a given vector of length ``columns``;
     dense where the matrix is small.
 
-    Raises
-    ------
-    HdicaError
-        If the iterations do not converge.
+    Refused if the iterations do not converge.
     """
     size = min(matrix.shape)
     with one_thread():
@@ -139,14 +124,8 @@ def _lanczos(matrix: Middle, d: int, start: Array) -> tuple[Array, Array, Array]
     size = min(matrix.shape)
     operator = LinearOperator((size, size), matvec=lambda x: outer(inner(x.ravel())), dtype=float)
     try:
-        squares, near = eigsh(
-            operator,
-            k=d,
-            which="LA",
-            v0=start,
-            ncv=min(size, max(4 * d + 1, 40)),
-            maxiter=_ITERATIONS,
-        )
+        ncv = min(size, max(4 * d + 1, 40))
+        squares, near = eigsh(operator, k=d, which="LA", v0=start, ncv=ncv, maxiter=100_000)
     except ArpackNoConvergence as exc:
         raise HdicaError(
             f"the {d} leading principal components were not found ({exc}); fewer of them may be"
@@ -173,10 +152,7 @@ def rotated(spiked: Spiked, d: int, count: int, stream: Stream, *, sample: bool)
 
     As :func:`hdica.systems.subspace_ica.samples.principal` makes them of the samples.
 
-    Raises
-    ------
-    HdicaError
-        If there are not more samples than spikes and one.
+    Refused if there are not more samples than spikes and one.
     """
     r = spiked.rank
     if count < r + 2 or count <= d:
@@ -195,18 +171,13 @@ def rotated(spiked: Spiked, d: int, count: int, stream: Stream, *, sample: bool)
         turn = np.linalg.qr(left[r:])[1]
         y = np.sqrt(count) * (q @ left[:r] + frame_of(count, q, turn.shape[0], stream) @ turn)
     rows, variances = np.ascontiguousarray(right[:r]), values**2 / count
-    shift = _shift(rows, mean, count, stream)
+    # U'm of the sample mean m: noise has one that depends on nothing else.
+    root = symmetric_root(np.eye(d) - product(rows.T, rows))
+    noise = product(stream("mean").standard_normal((1, d)), root)[0] / np.sqrt(count)
+    shift = product(mean[None], rows)[0] + noise
     if sample:
         frame = Frame(spiked, rows, variances**-0.5, sample=True)
     else:
         frame = Frame(spiked, rows, of_population(spiked, rows), sample=False)
         y, shift = frame.scaled(y * np.sqrt(variances) + shift), np.zeros(d)
     return Prepared(np.ascontiguousarray(y), frame, variances, renewal(frame, shift))
-
-
-def _shift(rows: Array, mean: Array, count: int, stream: Stream) -> Array:
-    """U'm of the sample mean m, shape (d,): noise has one that depends on nothing else."""
-    d = rows.shape[1]
-    root = symmetric_root(np.eye(d) - product(rows.T, rows))
-    noise = product(stream("mean").standard_normal((1, d)), root)[0] / np.sqrt(count)
-    return np.asarray(product(mean[None], rows)[0] + noise)

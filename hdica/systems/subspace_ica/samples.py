@@ -24,32 +24,25 @@ from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
-Take = Callable[[int], Array]
-"""``take(count)``: the next ``count`` samples, one a row."""
-ROWS = 4096
-"""Rows of a block of spikes."""
-_NUMBERS = 2**20
-"""Numbers of a block of noise, if it has more than one row."""
+Take = Callable[[int], Array]  # ``take(count)``: the next ``count`` samples, one a row
+ROWS, _NUMBERS = 4096, 2**20  # of a block of spikes; of one of noise, if it has several rows
 
 
-class Portions:
+def portions(block: Callable[[], Array]) -> Take:
     """Blocks of rows, handed out in any portions."""
+    left: Array | None = None
 
-    def __init__(self, block: Callable[[], Array]) -> None:
-        self.block = block
-        self.left: Array | None = None
-
-    def take(self, count: int) -> Array:
-        """The next ``count`` rows."""
+    def take(count: int) -> Array:
+        nonlocal left
         parts: list[Array] = []
         while not parts or count > 0:
             check_deadline()
-            if self.left is None or not len(self.left):
-                self.left = self.block()
-            parts.append(self.left[:count])
-            self.left = self.left[count:]
-            count -= len(parts[-1])
+            rows = block() if left is None or not len(left) else left
+            parts.append(rows[:count])
+            left, count = rows[count:], count - len(parts[-1])
         return np.concatenate(parts)
+
+    return take
 
 
 def rows_of(dimension: int) -> int:
@@ -59,22 +52,12 @@ def rows_of(dimension: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Spiked:
-    """The subspace model in the basis in which its spikes are the first axes.
+    """The subspace model in the basis in which its spikes are the first axes."""
 
-    Parameters
-    ----------
-    dimension
-        D.
-    beta, alpha
-        Strengths of the spikes and coefficients of v, shape (r,); alpha has length one.
-    source
-        Law of the latent variable h.
-    """
-
-    dimension: int
-    beta: Array
-    alpha: Array
-    source: Source
+    dimension: int  # D
+    beta: Array  # strengths of the spikes, shape (r,)
+    alpha: Array  # coefficients of v, of length one, shape (r,)
+    source: Source  # law of the latent variable h
 
     @property
     def rank(self) -> int:
@@ -95,19 +78,19 @@ class Spiked:
             z -= np.sum(z * self.alpha, axis=1, keepdims=True) * self.alpha
             return np.asarray(root * g + h * self.alpha + z)
 
-        return Portions(block).take
+        return portions(block)
 
     def samples(self, stream: Stream) -> Take:
         """Samples (3) in D dimensions, (count, D); their first r entries are :meth:`signal`."""
         signal, normal = self.signal(stream), normal_numbers(stream("noise"))
         rest = self.dimension - self.rank
         rows = rows_of(rest)
-        noise = Portions(lambda: normal(rows * rest).reshape(rows, rest))
+        noise = portions(lambda: normal(rows * rest).reshape(rows, rest))
 
         def take(count: int) -> Array:
             samples = np.empty((count, self.dimension))
             samples[:, : self.rank] = signal(count)
-            samples[:, self.rank :] = noise.take(count)
+            samples[:, self.rank :] = noise(count)
             return samples
 
         return take
@@ -125,24 +108,12 @@ def product(one: Array, other: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Whitened coordinates of the subspace model.
-
-    Parameters
-    ----------
-    spiked
-        The model.
-    rows
-        First r rows of U, shape (r, d).
-    unmixing
-        K, shape (d,) if it is diagonal, else symmetric of shape (d, d).
-    sample
-        Whether K is made of the covariance of the sample, or of that of the population.
-    """
+    """Whitened coordinates of the subspace model."""
 
     spiked: Spiked
-    rows: Array
-    unmixing: Array
-    sample: bool
+    rows: Array  # first r rows of U, shape (r, d)
+    unmixing: Array  # K, shape (d,) if it is diagonal, else symmetric of shape (d, d)
+    sample: bool  # whether K is that of the sample, or of the population
 
     @property
     def size(self) -> int:
@@ -224,31 +195,17 @@ def of_population(spiked: Spiked, rows: Array) -> Array:
     return inverse_root(np.eye(rows.shape[1]) + product(rows.T * spiked.beta, rows))
 
 
-IN_MEMORY = 20_000_000
-"""Most numbers of samples, n times D, that are kept; more are drawn anew in every pass."""
+IN_MEMORY = 20_000_000  # numbers of samples, n D, of which more are drawn anew in every pass
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Whitened samples.
+    """Whitened samples."""
 
-    Parameters
-    ----------
-    y
-        Samples, shape (n, d).
-    frame
-        What directions in these coordinates mean.
-    variances
-        Variances of the samples along U, largest first, shape (d,); of no size in a space that is
-        not estimated.
-    renew
-        Begins a stream of new samples in the same coordinates: ``renew(stream)(count)``.
-    """
-
-    y: Array
-    frame: Frame
-    variances: Array
-    renew: Callable[[Stream], Take]
+    y: Array  # shape (n, d)
+    frame: Frame  # what directions in these coordinates mean
+    variances: Array  # of samples along U, the largest first, shape (d,); () if it is not estimated
+    renew: Callable[[Stream], Take]  # ``renew(stream)(count)``: new samples in these coordinates
 
 
 def known(spiked: Spiked, count: int, stream: Stream, *, sample: bool) -> Prepared:
@@ -257,7 +214,7 @@ def known(spiked: Spiked, count: int, stream: Stream, *, sample: bool) -> Prepar
     They are whitened by their own mean and covariance, or by those of the population.
     """
     x, r = spiked.signal(stream)(count), spiked.rank
-    mean, unmixing, variances = np.zeros(r), 1 / np.sqrt(1 + spiked.beta), np.empty(0)
+    mean, unmixing = np.zeros(r), 1 / np.sqrt(1 + spiked.beta)
     if sample:
         moments = sample_moments(x)
         mean, unmixing = moments.mean, inverse_root(moments.covariance)
@@ -268,7 +225,7 @@ def known(spiked: Spiked, count: int, stream: Stream, *, sample: bool) -> Prepar
         signal = spiked.signal(new)
         return lambda size: frame.scaled(signal(size) - mean)
 
-    return Prepared(y, frame, variances, renew)
+    return Prepared(y, frame, np.empty(0), renew)
 
 
 def ambient(spiked: Spiked, count: int, stream: Stream, *, sample: bool) -> Prepared:
@@ -295,7 +252,7 @@ def _like(spiked: Spiked, stream: Stream, transform: Callable[[Array], Array]) -
         with one_thread():
             return transform(take(rows))
 
-    return Portions(block).take
+    return portions(block)
 
 
 def principal(spiked: Spiked, d: int, count: int, stream: Stream, *, sample: bool) -> Prepared:
@@ -333,7 +290,7 @@ def renewal(frame: Frame, mean: Array) -> Callable[[Stream], Take]:
             noise = product(normal(ROWS * d).reshape(ROWS, d), root)
             return frame.scaled(product(signal(ROWS), rows) + noise - mean)
 
-        return Portions(block).take
+        return portions(block)
 
     return renew
 
@@ -348,5 +305,5 @@ def passes(spiked: Spiked, count: int, stream: Stream) -> Callable[[], Iterator[
 
     if count * spiked.dimension > IN_MEMORY:
         return draw
-    kept = list(draw())
-    return lambda: iter(kept)
+    stored = list(draw())
+    return lambda: iter(stored)

@@ -1,4 +1,4 @@
-"""ICA of the subspace model, in its principal components or without them.
+"""The subspace model, whose non-Gaussian direction lies among its principal components; its ICA.
 
 "Reduce and Conquer: Independent Component Analysis at linear sample complexity", 2025. The
 dimension of the inputs, and the number of samples, are fields.
@@ -7,139 +7,255 @@ dimension of the inputs, and the number of samples, are fields.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+import numpy as np
+from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError, speaking_of, suggestion
+from hdica.finite.random.streams import streams_of
 from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.plain import is_number, plain
-from hdica.systems.fields import CONSTANTS
-from hdica.systems.subspace_ica.model import MOST_SAMPLES, SubspaceModel, whole_number
+from hdica.ingredients.quadrature import dot, numbers
+from hdica.ingredients.sources import Source, make_source
+from hdica.systems.arguments import check_memory, whole
+from hdica.systems.fields import CONSTANTS, LAWS
+from hdica.systems.outputs import Array
+from hdica.systems.parameters import Parameters
+from hdica.systems.subspace_ica.samples import Spiked
+from hdica.systems.trials import content_of
 
-SPACES = "'principal', {principal: d}, 'ambient' or 'known'"
+PAPER = "Reduce and Conquer 2025"
+HOME = "hdica.systems.subspace_ica"
+LARGEST = 1e12  # strength of a spike, and ratio of the entries of a direction
+MOST_SAMPLES = 2**40
 _SPACES = ("principal", "ambient", "known")
-BATCHES = "'all', 'fresh' or a whole number >= 1"
-STARTS = "'uniform' or {overlap: a0} with 0 <= a0 <= 1"
 
 
-def _per_dimension(value: Any) -> Any:
-    if value is None:
-        return None
-    if not is_number(value) or not 0 < value < math.inf:
-        raise HdicaError(
-            f"samples_per_dimension = {value!r} is not allowed (a finite number > 0; none is for "
-            "infinitely many)"
-        )
-    return float(value)
+def _refused(name: str, value: object, allowed: str) -> HdicaError:
+    return HdicaError(f"{name} = {value!r} is not allowed ({allowed})")
 
 
-def _samples(value: Any) -> Any:
-    return None if value is None else whole_number(value, "samples", 2, MOST_SAMPLES)
+def _whole(name: str, least: int, most: int) -> Callable[[object], int]:
+    """What reads a whole number in a range; 100.0 is the number 100."""
+
+    def read(value: object) -> int:
+        if not is_number(value) or not least <= value <= most or int(value) != value:
+            raise _refused(name, value, f"a whole number from {least} to {most}")
+        return int(value)
+
+    return read
 
 
-def _space(value: Any) -> Any:
+def _unless_none(read: Callable[[object], int | float]) -> BeforeValidator:
+    return BeforeValidator(lambda value: None if value is None else read(value))
+
+
+def _positive(name: str, allowed: str) -> BeforeValidator:
+    def read(value: object) -> float:
+        if not is_number(value) or not 0 < value < math.inf:
+            raise _refused(name, value, allowed)
+        return float(value)
+
+    return _unless_none(read)
+
+
+def _beta(value: object) -> float | list[float]:
+    beta = plain(value)
+    for strength in beta if isinstance(beta, list) and beta else [beta]:
+        if not is_number(strength) or not 0 < strength <= LARGEST:
+            allowed = f"a number > 0 and <= {LARGEST:g}, or a list of them, one a spike"
+            raise _refused("beta", value, allowed)
+    return [float(strength) for strength in beta] if isinstance(beta, list) else float(beta)
+
+
+def _alpha(value: object) -> object:
+    alpha = plain(value)
+    if alpha == "equal":
+        return alpha
+    entries = numbers(alpha) if isinstance(alpha, list) and alpha else None
+    if entries is None or not np.all(np.isfinite(entries)) or not np.any(entries):
+        allowed = "'equal', or a list of finite numbers, one a spike and not all 0"
+        raise _refused("alpha", value, suggestion(value, ("equal",), allowed))
+    return entries.tolist()
+
+
+def _latent(value: Any) -> Any:
+    try:
+        make_source(value)
+    except HdicaError as exc:
+        raise HdicaError(str(exc).replace("source:", "latent:", 1)) from None
+    return value
+
+
+def _space(value: object) -> object:
     if value in _SPACES:
         return value
-    given = plain(value)
-    if isinstance(given, Mapping) and set(given) == {"principal"}:
-        return {"principal": whole_number(given["principal"], "space.principal", 1, 2**31)}
-    raise HdicaError(f"space = {value!r} is not allowed ({suggestion(value, _SPACES, SPACES)})")
+    space = plain(value)
+    if isinstance(space, Mapping) and set(space) == {"principal"}:
+        return {"principal": _whole("space.principal", 1, 2**31)(space["principal"])}
+    allowed = "'principal', {principal: d}, 'ambient' or 'known'"
+    raise _refused("space", value, suggestion(value, _SPACES, allowed))
 
 
-def _batch(value: Any) -> Any:
+def _batch(value: object) -> str | int:
     if value in ("all", "fresh"):
-        return value
+        return str(value)
     if not is_number(value) or not 1 <= value <= MOST_SAMPLES or int(value) != value:
-        raise HdicaError(
-            f"batch = {value!r} is not allowed ({suggestion(value, ('all', 'fresh'), BATCHES)})"
-        )
+        allowed = "'all', 'fresh' or a whole number >= 1"
+        raise _refused("batch", value, suggestion(value, ("all", "fresh"), allowed))
     return int(value)
 
 
-def _eta(value: Any) -> Any:
-    if value is None:
-        return None
-    if not is_number(value) or not 0 < value < math.inf:
-        raise HdicaError(f"eta = {value!r} is not allowed (a finite number > 0)")
-    return float(value)
-
-
-def _start(value: Any) -> Any:
+def _start(value: object) -> object:
     if isinstance(value, str) and value == "uniform":
         return value
-    given = plain(value)
-    if isinstance(given, Mapping) and set(given) == {"overlap"}:
-        overlap = given["overlap"]
+    start = plain(value)
+    if isinstance(start, Mapping) and set(start) == {"overlap"}:
+        overlap = start["overlap"]
         if is_number(overlap) and 0 <= overlap <= 1:
             return {"overlap": float(overlap)}
-    raise HdicaError(
-        f"start = {value!r} is not allowed ({suggestion(value, ('uniform', 'overlap'), STARTS)})"
+    allowed = "'uniform' or {overlap: a0} with 0 <= a0 <= 1"
+    raise _refused("start", value, suggestion(value, ("uniform", "overlap"), allowed))
+
+
+class SubspaceModel(Parameters):
+    """Inputs x = sum_rho sqrt(beta_rho) g_rho u^rho + h v + z in D dimensions: (3) of the paper.
+
+    The g_rho are standard normal, h is the latent variable, with mean 0 and variance 1, and z is
+    normal with covariance I - v v'. The direction v = sum_rho alpha_rho u^rho, of length one, does
+    not show in the covariance C = I + sum_rho beta_rho u^rho u^rho' ("Reduce and Conquer:
+    Independent Component Analysis at linear sample complexity", 2025, (3)). The spikes u^rho are
+    the first r canonical basis vectors: whatever does not prefer a basis has the same law for all.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not allowed; the sentence names it and what is allowed.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> model = hdica.SubspaceModel(dimension=100, rank=2, beta=[3, 1], alpha=[0.6, 0.8])
+    >>> round(model.gamma, 6), model.sample(5, seed=0).shape
+    (0.41, (5, 100))
+    """
+
+    dimension: Annotated[int, BeforeValidator(_whole("dimension", 2, 10**9))] = Field(
+        description="dimension D of the inputs, a whole number >= 2"
+    )
+    rank: Annotated[int, BeforeValidator(_whole("rank", 1, 10**4))] = Field(
+        description="number r of spikes, from 1 to `dimension`"
+    )
+    beta: Annotated[float | list[float], BeforeValidator(_beta)] = Field(
+        description="strength > 0 of the spikes: one number, or a list, one a spike"
+    )
+    alpha: Annotated[str | list[float], BeforeValidator(_alpha)] = Field(
+        "equal",
+        description="coefficients of v: `equal`, or a list of `rank` numbers, scaled to length one",
+    )
+    latent: Annotated[str | dict[str, Any], BeforeValidator(_latent)] = Field(
+        "rademacher", description=f"law of the latent variable h: {LAWS}"
     )
 
+    @model_validator(mode="after")
+    def _one_a_spike(self) -> SubspaceModel:
+        if self.rank > self.dimension:
+            raise HdicaError(
+                f"rank = {self.rank} is not allowed (at most dimension = {self.dimension})",
+                ["rank", "dimension"],
+            )
+        for name in ("beta", "alpha"):
+            values = getattr(self, name)
+            if isinstance(values, list) and len(values) != self.rank:
+                raise HdicaError(
+                    f"{name} with {len(values)} numbers is not allowed (one a spike: rank = "
+                    f"{self.rank})",
+                    [name, "rank"],
+                )
+        return self
 
-PerDimension = Annotated[float | None, BeforeValidator(_per_dimension)]
-Samples = Annotated[int | None, BeforeValidator(_samples)]
-Space = Annotated[str | dict[str, int], BeforeValidator(_space)]
-Batch = Annotated[str | int, BeforeValidator(_batch)]
-StepSize = Annotated[float | None, BeforeValidator(_eta)]
-Beginning = Annotated[str | dict[str, float], BeforeValidator(_start)]
-Whitening = Literal["sample", "population"]
-Algorithm = Literal["fastica", "sgd", "flow"]
-Direction = Literal["auto", "ascent", "descent"]
+    @property
+    def a(self) -> Array:
+        """Coefficients alpha_rho (1 + beta_rho)^-1/2 of the whitened direction Sv, shape (r,)."""
+        return np.asarray(weights(self) / np.sqrt(1 + strengths(self)))
+
+    @property
+    def gamma(self) -> float:
+        """Signal-to-noise ratio |Sv|^2 = v'C^-1 v of the reduced model (4), from 0 to 1."""
+        return dot(self.a, self.a)
+
+    @property
+    def spike(self) -> Array:
+        """The direction Sv/|Sv| of the reduced model in the basis of the u^rho, shape (r,)."""
+        a = self.a
+        return np.asarray(a / np.sqrt(dot(a, a)))
+
+    @property
+    def spiked(self) -> Spiked:
+        """The same for what draws samples."""
+        return Spiked(self.dimension, strengths(self), weights(self), latent(self))
+
+    def covariance(self) -> Array:
+        """C = I + sum_rho beta_rho u^rho u^rho', shape (D, D).
+
+        Raises
+        ------
+        HdicaError
+            If it is larger than the memory.
+        """
+        check_memory(8.0 * self.dimension**2, f"dimension = {self.dimension}", "fewer dimensions")
+        diagonal = np.ones(self.dimension)
+        diagonal[: self.rank] += strengths(self)
+        return np.diag(diagonal)
+
+    def sample(self, n: int, seed: int = 0) -> Array:
+        """The first n samples of a seed, shape (n, D).
+
+        Raises
+        ------
+        HdicaError
+            If n or the seed is no whole number, or the samples need more than the memory.
+        """
+        count = whole(n, "n", "a whole number >= 1", 1)
+        check_memory(8.0 * count * self.dimension, f"n = {n}", "fewer samples, or blocks of them")
+        return np.concatenate(list(self.blocks(count, seed, count)))
+
+    def blocks(self, n: int, seed: int = 0, rows: int = 4096) -> Iterator[Array]:
+        """The same samples, at most ``rows`` at a time: blocks of shape (rows, D).
+
+        The samples do not depend on the size of the blocks.
+        """
+        count = whole(n, "n", f"a whole number from 1 to {MOST_SAMPLES}", 1)
+        most = whole(rows, "rows", "a whole number >= 1", 1)
+        number = whole(seed, "seed", "a whole number >= 0", 0)
+        others = frozenset(type(self).model_fields) - frozenset(SubspaceModel.model_fields)
+        content = {**content_of(self, others), "system": SubspaceModel.__name__}
+        take = self.spiked.samples(streams_of(content, "sample")(number))
+        return (take(min(most, count - first)) for first in range(0, count, most))
 
 
-def contrast(system: Any) -> Contrast:
-    """The contrast G."""
-    used = constants_used(system.contrast, "s")
-    with speaking_of("contrast", *(f"constants.{name}" for name in sorted(used))):
-        return make_contrast(system.contrast, system.constants)
+def strengths(system: SubspaceModel) -> Array:
+    """Beta of every spike, shape (r,)."""
+    beta = system.beta
+    return np.array(beta if isinstance(beta, list) else [beta] * system.rank, dtype=float)
 
 
-def samples_of(system: Any) -> int | None:
-    """n, the number of samples; None for infinitely many."""
-    if system.samples is not None:
-        return int(system.samples)
-    if system.samples_per_dimension is None:
-        return None
-    return round(min(system.samples_per_dimension * system.dimension, 2.0 * MOST_SAMPLES))
+def weights(system: SubspaceModel) -> Array:
+    """alpha, the coefficients of v in the basis of the spikes, shape (r,), of length one."""
+    if system.alpha == "equal":
+        return np.full(system.rank, 1 / math.sqrt(system.rank))
+    alpha = np.array(system.alpha, dtype=float)
+    # Scaled first, so that no square overflows.
+    alpha /= np.abs(alpha).max()
+    return np.asarray(alpha / math.sqrt(dot(alpha, alpha)))
 
 
-def needed_samples(system: Any) -> int:
-    """n, for what needs finitely many samples."""
-    count = samples_of(system)
-    if count is None:
-        raise HdicaError(
-            "samples_per_dimension or samples is needed (without them there are infinitely many, "
-            "which is for limits and for sgd on fresh samples)",
-            ["samples_per_dimension", "samples"],
-        )
-    return count
-
-
-def kind_of_space(system: Any) -> str:
-    """``"principal"``, ``"ambient"`` or ``"known"``."""
-    return system.space if isinstance(system.space, str) else "principal"
-
-
-def size_of_space(system: Any) -> int:
-    """Dimension d of the space in which ICA is run."""
-    if isinstance(system.space, Mapping):
-        return int(system.space["principal"])
-    return int(system.dimension if system.space == "ambient" else system.rank)
-
-
-def first_overlap(system: Any) -> float | None:
-    """Overlap at the start; None for a start that is uniform on the sphere."""
-    return None if system.start == "uniform" else float(system.start["overlap"])
-
-
-CONTRASTS = "`exp`, `logcosh`, `kurtosis`, `he4`, or a formula in `s`"
-MOST_ITERATIONS, MOST_RESTARTS = 10**6, 10**5
-PAPER = "Reduce and Conquer 2025"
-HOME = "hdica.systems.subspace_ica"
+def latent(system: SubspaceModel) -> Source:
+    """Law of the non-Gaussian latent variable h."""
+    return make_source(system.latent)
 
 
 class SubspaceICA(SubspaceModel):
@@ -155,36 +271,49 @@ class SubspaceICA(SubspaceModel):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    contrast: str = Field("exp", description=f"contrast G: {CONTRASTS}")
-    samples_per_dimension: PerDimension = Field(
-        None, description="n/D, this or `samples`; neither for infinitely many samples"
+    contrast: str = Field(
+        "exp", description="contrast G: `exp`, `logcosh`, `kurtosis`, `he4`, or a formula in `s`"
     )
-    samples: Samples = Field(None, description="number n of samples, a whole number >= 2")
-    space: Space = Field(
+    samples_per_dimension: Annotated[
+        float | None,
+        _positive("samples_per_dimension", "a finite number > 0; none is for infinitely many"),
+    ] = Field(None, description="n/D, this or `samples`; neither for infinitely many samples")
+    samples: Annotated[int | None, _unless_none(_whole("samples", 2, MOST_SAMPLES))] = Field(
+        None, description="number n of samples, a whole number >= 2"
+    )
+    space: Annotated[str | dict[str, int], BeforeValidator(_space)] = Field(
         "principal",
         description=(
             "`principal` (the `rank` leading components), `{principal: d}`, `ambient`, or `known` "
             "(the true spikes)"
         ),
     )
-    whitening: Whitening = Field(
+    whitening: Literal["sample", "population"] = Field(
         "sample", description="by the covariance of the `sample` or of the `population`"
     )
-    algorithm: Algorithm = Field(
+    algorithm: Literal["fastica", "sgd", "flow"] = Field(
         "fastica",
         description="`fastica` (2), `sgd` (B.5), or `flow`, its limit",
     )
-    batch: Batch = Field(
+    batch: Annotated[str | int, BeforeValidator(_batch)] = Field(
         "all", description="`all` n samples, `fresh` ones for every iteration, or B samples (`sgd`)"
     )
-    eta: StepSize = Field(None, description="step size > 0 of `sgd`; time is η times the step")
-    iterations: int = Field(200, description="most iterations of FastICA")
+    eta: Annotated[float | None, _positive("eta", "a finite number > 0")] = Field(
+        None, description="step size > 0 of `sgd`; time is η times the step"
+    )
+    iterations: Annotated[int, BeforeValidator(_whole("iterations", 1, 10**6))] = Field(
+        200, description="most iterations of FastICA"
+    )
     tolerance: float = Field(
         1e-10, gt=0, lt=1, description="FastICA has converged once 1 − |w′·w| is below it"
     )
-    restarts: int = Field(10, description="starts of FastICA, the least Gaussian result is taken")
-    start: Beginning = Field("uniform", description="`uniform` or `{overlap: a0}`")
-    direction: Direction = Field(
+    restarts: Annotated[int, BeforeValidator(_whole("restarts", 1, 10**5))] = Field(
+        10, description="starts of FastICA, the least Gaussian result is taken"
+    )
+    start: Annotated[str | dict[str, float], BeforeValidator(_start)] = Field(
+        "uniform", description="`uniform` or `{overlap: a0}`"
+    )
+    direction: Literal["auto", "ascent", "descent"] = Field(
         "auto", description="`ascent` or `descent` of `sgd` and `flow`; `auto` for what finds v"
     )
     constants: dict[str, float] = Field({}, description=CONSTANTS)
@@ -196,26 +325,74 @@ class SubspaceICA(SubspaceModel):
     formulas: ClassVar[Mapping[str, str]] = {"contrast": "s"}
     sized_by: ClassVar[Mapping[str, str]] = {"component": "rank", "restart": "restarts"}
 
-    @field_validator("iterations", mode="before")
-    @classmethod
-    def _iterations(cls, value: Any) -> int:
-        return whole_number(value, "iterations", 1, MOST_ITERATIONS)
-
-    @field_validator("restarts", mode="before")
-    @classmethod
-    def _restarts(cls, value: Any) -> int:
-        return whole_number(value, "restarts", 1, MOST_RESTARTS)
-
     @model_validator(mode="after")
     def _consistent(self) -> SubspaceICA:
         contrast(self)
-        for check in _CHECKS:
+        for check in (_check_count, _check_space, _check_batch, _check_algorithm):
             check(self)
         return self
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the numbers of the spikes and of the starts."""
         return {"component": tuple(range(self.rank)), "restart": tuple(range(self.restarts))}
+
+
+def contrast(system: SubspaceICA) -> Contrast:
+    """The contrast G."""
+    used = constants_used(system.contrast, "s")
+    with speaking_of("contrast", *(f"constants.{name}" for name in sorted(used))):
+        return make_contrast(system.contrast, system.constants)
+
+
+def samples_of(system: SubspaceICA) -> int | None:
+    """n, the number of samples; None for infinitely many."""
+    if system.samples is not None or system.samples_per_dimension is None:
+        return system.samples
+    return round(min(system.samples_per_dimension * system.dimension, 2.0 * MOST_SAMPLES))
+
+
+def needed_samples(system: SubspaceICA) -> int:
+    """n, for what needs finitely many samples."""
+    count = samples_of(system)
+    if count is None:
+        raise HdicaError(
+            "samples_per_dimension or samples is needed (without them there are infinitely many, "
+            "which is for limits and for sgd on fresh samples)",
+            ["samples_per_dimension", "samples"],
+        )
+    return count
+
+
+def kind_of_space(system: SubspaceICA) -> str:
+    """``"principal"``, ``"ambient"`` or ``"known"``."""
+    return system.space if isinstance(system.space, str) else "principal"
+
+
+def size_of_space(system: SubspaceICA) -> int:
+    """Dimension d of the space in which ICA is run."""
+    if not isinstance(system.space, str):
+        return system.space["principal"]
+    return system.dimension if system.space == "ambient" else system.rank
+
+
+def first_overlap(system: SubspaceICA) -> float | None:
+    """Overlap at the start; None for a start that is uniform on the sphere."""
+    return None if isinstance(system.start, str) else system.start["overlap"]
+
+
+def only(system: SubspaceICA, what: str, *algorithms: str) -> None:
+    """Refuse other algorithms for something."""
+    if system.algorithm not in algorithms:
+        allowed = " or ".join(map(repr, algorithms))
+        raise HdicaError(
+            f"algorithm = {system.algorithm!r} is not allowed for {what} (allowed: {allowed})",
+            ["algorithm"],
+        )
+
+
+def name_of_samples(system: SubspaceICA) -> str:
+    """The field that says how many samples there are."""
+    return "samples_per_dimension" if system.samples is None else "samples"
 
 
 def _check_count(system: SubspaceICA) -> None:
@@ -247,35 +424,26 @@ def _check_space(system: SubspaceICA) -> None:
         raise HdicaError(
             f"samples = {count} is not allowed with space = {system.space!r} (more than its "
             f"dimension {d}, else the covariance has no inverse)",
-            ["samples_per_dimension" if system.samples is None else "samples", "space"],
+            [name_of_samples(system), "space"],
         )
 
 
 def _check_batch(system: SubspaceICA) -> None:
-    batch = system.batch
-    allowed = {"fastica": ("all", "fresh"), "sgd": ("all",), "flow": ("all",)}[system.algorithm]
-    if batch in allowed or (system.algorithm == "sgd" and isinstance(batch, int)):
-        count = samples_of(system)
-        if isinstance(batch, int) and count is not None and batch > count:
-            raise HdicaError(
-                f"batch = {batch} is not allowed (at most the number of samples, {count})",
-                ["batch"],
-            )
-        return
-    listed = " or ".join(repr(one) for one in allowed)
-    more = " or a number of samples" if system.algorithm == "sgd" else ""
-    raise HdicaError(
-        f"batch = {batch!r} is not allowed with algorithm = {system.algorithm!r} (allowed: "
-        f"{listed}{more})",
-        ["batch", "algorithm"],
-    )
-
-
-def _check_infinite(system: SubspaceICA) -> None:
-    """Infinitely many samples are those of the reduced model."""
-    if samples_of(system) is not None or system.algorithm != "sgd":
-        return
-    if system.batch == "all":
+    batch, count = system.batch, samples_of(system)
+    allowed = ("all", "fresh") if system.algorithm == "fastica" else ("all",)
+    if batch not in allowed and not (system.algorithm == "sgd" and isinstance(batch, int)):
+        more = " or a number of samples" if system.algorithm == "sgd" else ""
+        raise HdicaError(
+            f"batch = {batch!r} is not allowed with algorithm = {system.algorithm!r} (allowed: "
+            f"{' or '.join(map(repr, allowed))}{more})",
+            ["batch", "algorithm"],
+        )
+    if isinstance(batch, int) and count is not None and batch > count:
+        raise HdicaError(
+            f"batch = {batch} is not allowed (at most the number of samples, {count})", ["batch"]
+        )
+    # Infinitely many samples are those of the reduced model.
+    if batch == "all" and count is None and system.algorithm == "sgd":
         raise HdicaError(
             "batch = 'all' is not allowed with algorithm = 'sgd' and infinitely many samples "
             "(a number of samples a step, or samples_per_dimension or samples)",
@@ -287,8 +455,7 @@ _USERS = {
     **dict.fromkeys(("iterations", "tolerance", "restarts"), ("fastica",)),
     "eta": ("sgd",),
     "direction": ("sgd", "flow"),
-}
-"""Algorithms that use a field, if not all do."""
+}  # algorithms that use a field, if not all do
 OF_FASTICA = frozenset(name for name, users in _USERS.items() if "fastica" in users)
 OF_GRADIENTS = frozenset(_USERS) - OF_FASTICA
 
@@ -306,12 +473,3 @@ def _check_algorithm(system: SubspaceICA) -> None:
                 f"{' and '.join(users)})",
                 [name, "algorithm"],
             )
-
-
-_CHECKS: tuple[Callable[[SubspaceICA], None], ...] = (
-    _check_count,
-    _check_space,
-    _check_batch,
-    _check_infinite,
-    _check_algorithm,
-)

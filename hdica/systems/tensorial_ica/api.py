@@ -78,8 +78,8 @@ def stationary_error(
     0.0109386
     """
     candidates(system, "auto", "stationary_error", _own, _own)
-    found = fluctuation.stationary(source(system), system.dimension, constant_eta(system))
-    data = {name: ((), getattr(found, name), {"long_name": _LEVELS[name]}) for name in _LEVELS}
+    levels = fluctuation.stationary(source(system), system.dimension, constant_eta(system))
+    data = {name: ((), getattr(levels, name), {"long_name": _LEVELS[name]}) for name in _LEVELS}
     return described(xr.Dataset(data), system)
 
 

@@ -8,19 +8,24 @@ With every bound comes what the fluctuations of the rule predict at the same ste
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
+from hdica.ingredients.laws import Part, part_edges
+from hdica.ingredients.quadrature import panel_nodes
+from hdica.ingredients.sources import Source
 from hdica.systems.fields import source
-from hdica.systems.method import About, Cost, Outputs, Role, Scope, refusal
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
 from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.tensorial_ica.fluctuation import first_order_level, second_moments_beside
-from hdica.systems.tensorial_ica.moments import Moments, moments_of, orlicz_bound
+from hdica.systems.tensorial_ica.fluctuation import diagonal_and_row, first_order_level
+from hdica.systems.tensorial_ica.rule import Moments, moments_of
 from hdica.systems.tensorial_ica.system import (
-    HERE,
+    AT_LIMIT,
     ONES,
     PAPER,
     Constants,
@@ -29,26 +34,11 @@ from hdica.systems.tensorial_ica.system import (
     first_vector,
     step_sizes,
 )
-from hdica.systems.tensorial_ica.transient import ODE, tan2_of
+from hdica.systems.tensorial_ica.transient import tan2_of
 
-TAN_WARM = 1 / math.sqrt(3)
-"""Largest tangent of a warm start (the region D_warm)."""
+TAN_WARM = 1 / math.sqrt(3)  # largest tangent of a warm start (the region D_warm)
 TAN_WARM_AUXILIARY = 1 / math.sqrt(2)
 """Largest tangent on the way from there (D_warm-aux), on which v_1^2 - v_k^2 >= 1/3."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A scaling condition ``left`` >= ``right``: what it asks for, and whether it holds."""
-
-    text: str
-    left: float
-    right: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether it is met."""
-        return self.left >= self.right
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +51,12 @@ class Bound:
     value: Array
     predicted: Array
     eta: float
-    conditions: tuple[Condition, ...]
+    conditions: tuple[tuple[float, float], ...]  # both sides of left >= right
 
     @property
     def applies(self) -> bool:
-        """Whether all conditions are met."""
-        return all(condition.holds for condition in self.conditions)
+        """Whether all scaling conditions are met."""
+        return all(left >= right for left, right in self.conditions)
 
 
 def theorem_4(
@@ -80,10 +70,7 @@ def theorem_4(
     log = math.log(steps)
     eta = constants.step_two * log / (moments.beta * steps)
     value = constants.rate * b**4 / moments.beta * math.sqrt(d * log**2 / steps)
-    conditions = (
-        Condition("T >= d", steps, constants.scaling * d),
-        Condition("1/sqrt 3 >= tan of the start", TAN_WARM, tan0),
-    )
+    conditions = (steps, constants.scaling * d), (TAN_WARM, tan0)
     return Bound(np.array(value), _predicted(moments, d, eta), eta, conditions)
 
 
@@ -104,22 +91,16 @@ def corollary_8(
 ) -> Bound:
     """Corollary 8: two phases from a uniform start, B^4/beta sqrt(d ln^2 T/T); eta is eta2."""
     _checked(d, steps, epsilon)
-    log = math.log(steps)
-    eta = constants.step_two * log / (moments.beta * steps)
-    value = constants.rate * b**4 / moments.beta * math.sqrt(d * log**2 / steps)
-    conditions = _uniform_conditions(d, steps, epsilon, 4, constants)
-    return Bound(np.array(value), _predicted(moments, d, eta), eta, conditions)
+    end = theorem_4(moments, b, d, steps, 0.0, constants)
+    return replace(end, conditions=_uniform_conditions(d, steps, epsilon, 4, constants))
 
 
 def _uniform_conditions(
     d: int, steps: float, epsilon: float, power: int, constants: Constants
-) -> tuple[Condition, ...]:
-    return (
-        Condition("d >= ln(1/epsilon)", float(d), constants.dimension * math.log(1 / epsilon)),
-        Condition(
-            f"T >= d^{power}/epsilon^2", steps, constants.scaling * float(d) ** power / epsilon**2
-        ),
-    )
+) -> tuple[tuple[float, float], ...]:
+    """D >= ln(1/epsilon), T >= d^power/epsilon^2."""
+    least = constants.scaling * float(d) ** power / epsilon**2
+    return (float(d), constants.dimension * math.log(1 / epsilon)), (steps, least)
 
 
 def lemma_3(
@@ -134,8 +115,8 @@ def lemma_3(
 ) -> Bound:
     """Lemma 3: tan0 (1 - eta beta/3)^t + B^4/sqrt(beta) sqrt(d eta) from a warm start.
 
-    ``log`` is the logarithm LOG of its condition, which the slide does not define: ln(1/eta) if
-    None.
+    ``log`` is the logarithm LOG of its condition 1/eta >= B^8 d LOG^9/beta, which the slide does
+    not define: ln(1/eta) if None.
     """
     _checked_step(d, eta, moments.beta / 3)
     t = np.asarray(times, dtype=float)
@@ -143,10 +124,7 @@ def lemma_3(
     noise = constants.noise * b**4 / math.sqrt(moments.beta) * math.sqrt(d * eta)
     power = (math.log(1 / eta) if log is None else log) ** 9
     need = constants.scaling * b**8 / moments.beta * d * power
-    conditions = (
-        Condition("1/eta >= B^8 d LOG^9/beta", 1 / eta, need),
-        Condition("1/sqrt 3 >= tan of the start", TAN_WARM, tan0),
-    )
+    conditions = (1 / eta, need), (TAN_WARM, tan0)
     x = moments.beta * eta * t
     square = tan0**2 * np.exp(-2 * x) - first_order_level(moments, d, eta) * np.expm1(-2 * x)
     return Bound(constants.exponential * tan0 * decay + noise, np.sqrt(square), eta, conditions)
@@ -164,15 +142,15 @@ def lemma_5(
     v = np.asarray(v0, dtype=float)
     _checked_step(v.size, eta)
     m = int(np.argmax(np.abs(v)))
-    tan, (squares, cross) = v / v[m], second_moments_beside(moments, v, m)
+    tan, (squares, cross) = v / v[m], diagonal_and_row(moments, v, m)
     square = (squares - 2 * tan * cross + tan**2 * cross[m]) / v[m] ** 2
     mean = moments.beta * (v[m] ** 2 - v**2) * tan
     others = np.delete(square - mean**2, m)
     unit = eta * math.sqrt(steps)
     size = math.sqrt(max(0.0, 1 - v[m] ** 2)) / abs(float(v[m]))
-    conditions = (Condition("1/sqrt 2 >= tan of the start", TAN_WARM_AUXILIARY, size),)
     predicted = np.sqrt(math.pi / 2 * others) * unit
-    return Bound(np.array(constants.vessel * unit), predicted, eta, conditions)
+    value = np.array(constants.vessel * unit)
+    return Bound(value, predicted, eta, ((TAN_WARM_AUXILIARY, size),))
 
 
 def lemma_6(
@@ -192,9 +170,8 @@ def lemma_6(
     decay = np.exp(t * math.log1p(-eta * moments.beta / (2 * d)))
     noise = constants.noise * b**4 / math.sqrt(moments.beta) * math.sqrt(float(d) ** 3 * eta)
     need = constants.scaling * b**8 / moments.beta * float(d) ** 2 / epsilon**2
-    conditions = (Condition("1/eta >= B^8 d^2/(beta epsilon^2)", 1 / eta, need),)
     predicted = np.broadcast_to(_predicted(moments, d, eta), t.shape)
-    return Bound(constants.exponential * first * decay + noise, predicted, eta, conditions)
+    return Bound(constants.exponential * first * decay + noise, predicted, eta, ((1 / eta, need),))
 
 
 def _predicted(moments: Moments, d: int, eta: float) -> Array:
@@ -219,6 +196,103 @@ def _checked_step(d: int, eta: float, rate: float = 1.0) -> None:
         raise HdicaError(f"eta = {eta} is not allowed (between 0 and {most:.3g})")
 
 
+_FAR, _STILL, _NORMAL_POWER, _LARGEST, _NODES = 1e-60, 1e-6, 1.95, 1e6, 24
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Where a part of a law ends: |c| there, the mass per |c| and minus the slope of its log."""
+
+    end: float
+    mass: float
+    slope: float
+    power: float  # p of mass ~ exp(-a |c|^p)
+
+    def beyond(self, norm: float) -> float:
+        """Integral of exp(c^2/norm^2) beyond the end, the mass falling like a normal one."""
+        from scipy.special import erfcx
+
+        excess = self.slope / (2 * self.end) - norm**-2
+        if self.power < _NORMAL_POWER or excess <= 0:
+            return math.inf
+        at_end = math.log(self.mass) + (self.end / norm) ** 2
+        width = math.sqrt(math.pi / excess) / 2 * float(erfcx(self.end * math.sqrt(excess)))
+        return math.exp(at_end) * width if at_end < 700 else math.inf
+
+
+def _tails(part: Part) -> list[_Tail]:
+    """The ends of a part beyond which there is more."""
+    edges = part_edges(part)
+    low, high = float(edges[0]), float(edges[-1])
+    step = (high - low) / 50
+    ends = [
+        _tail(part, np.array([end - 2 * turn, end - turn, end]))
+        for end, turn in ((low, -step), (high, step))
+    ]
+    return [tail for tail in ends if tail is not None]
+
+
+def _tail(part: Part, t: Array) -> _Tail | None:
+    """The tail at the last of three places, None where the law ends there."""
+    c, mass = np.abs(part.point(t)), part.mass(t)
+    gaps = np.diff(c)
+    if mass[-1] > _FAR or mass[-1] == 0.0 or gaps[1] < _STILL * c[-1]:
+        return None
+    slopes = -np.diff(np.log(mass)) / gaps
+    middle = (c[1:] + c[:-1]) / 2
+    power = 1 + math.log(slopes[1] / slopes[0]) / math.log(middle[1] / middle[0])
+    per_c = float(mass[-1]) * abs(float(t[2] - t[1])) / float(gaps[1])
+    return _Tail(float(c[-1]), per_c, float(slopes[1] * c[-1] / middle[1]), power)
+
+
+def _mean_exponential(source: Source, norm: float) -> float:
+    """E exp(Z^2/norm^2), inf where tails are heavier than Gaussian or too close to it."""
+    law, total = source.law, 0.0
+    if law.endless:  # on whole numbers no law of SciPy falls as fast as a normal one
+        return math.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        if law.atoms is not None:
+            total += float(np.sum(law.atoms.weights * np.exp((law.atoms.points / norm) ** 2)))
+        for part in law.parts:
+            edges = part_edges(part)
+            fine = np.interp(np.arange(8 * edges.size - 7) / 8, np.arange(edges.size), edges)
+            t, w = panel_nodes(fine, _NODES)
+            total += float(np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w))
+            if part.width:
+                total += 0.0 if norm**2 > 2 * part.width**2 else math.inf
+            else:
+                total += sum(tail.beyond(norm) for tail in _tails(part))
+    return total if math.isfinite(total) else math.inf
+
+
+@lru_cache(maxsize=64)
+def psi2_norm(source: Source) -> float:
+    """Orlicz norm of psi_2: the c with E exp(Z^2/c^2) = 2, at least 1/sqrt(ln 2).
+
+    Refused if the tails are heavier than Gaussian, where no c will do.
+    """
+    from scipy.optimize import brentq
+
+    def excess(norm: float) -> float:
+        return min(_mean_exponential(source, norm), 1e3) - 2
+
+    low = math.log(2) ** -0.5 * (1 - 1e-12)  # by Jensen's inequality, of unit variance
+    high = 1.5
+    while high < _LARGEST and excess(high) > 0:
+        high *= 1.5
+    if excess(high) > 0:
+        raise HdicaError(
+            f"source: {source.label} has no finite psi_2 norm (its tails are heavier than "
+            "Gaussian), which the bounds of the paper need; the predictions hold nevertheless"
+        )
+    return float(brentq(excess, low, high, xtol=1e-14))
+
+
+def orlicz_bound(source: Source) -> float:
+    """The least B with psi_2 norm of Z <= sqrt(3/8) B, of which that of u.X then is at most B."""
+    return math.sqrt(8 / 3) * psi2_norm(source)
+
+
 _AT = ("time",)
 ABOUT = {
     "lemma_3": "bound on the tangent from a warm start",
@@ -228,62 +302,39 @@ ABOUT = {
     "theorem_7": "bound on the tangent after T = t samples from a uniform start",
     "corollary_8": "bound on the tangent after T = t samples in two phases",
 }
-_HOLDS = "1 where its scaling conditions hold"
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """What the bounds of one system are made of; no step size or start where they need none."""
+def _bounds_of(system: TensorialICA) -> Callable[[float], dict[str, Bound]]:
+    """All bounds after so many steps, of a training of as many samples too, as far as they exist.
 
-    moments: Moments
-    b: float
-    d: int
-    eta: float | None
-    v0: Array | None
-    epsilon: float
-    constants: Constants
+    Refused where B is infinite.
+    """
+    (constants, epsilon), law = bound_constants(system), source(system)
+    moments, b, d = moments_of(law, 6), orlicz_bound(law), system.dimension
+    v0, eta = first_vector(system), step_sizes(system).constant
+    tan0 = math.nan if v0 is None else math.sqrt(float(tan2_of(v0)))
 
-    @property
-    def tan0(self) -> float:
-        """Tangent of the start."""
-        return math.nan if self.v0 is None else math.sqrt(float(tan2_of(self.v0)))
-
-    def lemmas(self, step: float) -> dict[str, Bound]:
-        """The bounds at a step size after so many steps."""
-        if self.eta is None:
-            return {}
-        law, at, c = (self.moments, self.b, self.d, self.eta), np.array(step), self.constants
-        bounds = {"lemma_6": lemma_6(*law, at, self.epsilon, c)}
-        if self.v0 is not None:
-            bounds["lemma_3"] = lemma_3(*law, at, self.tan0, constants=c)
-            bounds["lemma_5"] = lemma_5(self.moments, self.v0, self.eta, step, c)
+    def after(step: float) -> dict[str, Bound]:
+        bounds, at = {}, np.array(step)
+        if eta is not None:
+            bounds["lemma_6"] = lemma_6(moments, b, d, eta, at, epsilon, constants)
+            if v0 is not None:
+                bounds["lemma_3"] = lemma_3(moments, b, d, eta, at, tan0, constants=constants)
+                bounds["lemma_5"] = lemma_5(moments, v0, eta, step, constants)
+        if step >= 2:
+            bounds["theorem_7"] = theorem_7(moments, b, d, step, epsilon, constants)
+            bounds["corollary_8"] = corollary_8(moments, b, d, step, epsilon, constants)
+            bounds["theorem_4"] = theorem_4(moments, b, d, step, tan0, constants)
         return bounds
 
-    def theorems(self, total: float) -> dict[str, Bound]:
-        """The bounds of trainings of so many samples."""
-        if total < 2:
-            return {}
-        law, c = (self.moments, self.b, self.d, total), self.constants
-        return {
-            "theorem_7": theorem_7(*law, self.epsilon, c),
-            "corollary_8": corollary_8(*law, self.epsilon, c),
-            "theorem_4": theorem_4(*law, self.tan0, c),
-        }
-
-
-def _problem(system: TensorialICA) -> _Problem:
-    """Everything but the time; refused where B is infinite."""
-    (constants, epsilon), law = bound_constants(system), source(system)
-    moments, b = moments_of(law, 6), orlicz_bound(law)
-    v0, eta = first_vector(system), step_sizes(system).constant
-    return _Problem(moments, b, system.dimension, eta, v0, epsilon, constants)
+    return after
 
 
 def _bounds(system: TensorialICA, times: Array, *_: object) -> PointResult:
-    problem = _problem(system)
+    bounds = _bounds_of(system)
     values = {output.name: np.full(times.shape, math.nan) for output in OUTPUTS}
     for place, step in enumerate(steps_of(times, 1).astype(float).tolist()):
-        for name, bound in (problem.lemmas(step) | problem.theorems(step)).items():
+        for name, bound in bounds(step).items():
             values[name][place] = float(bound.value)
             values[f"{name}_holds"][place] = float(bound.applies)
             values[f"{name}_predicted"][place] = float(np.mean(bound.predicted))
@@ -295,30 +346,27 @@ OUTPUTS = tuple(
     for name, words in ABOUT.items()
     for output in (
         Output(name, _AT, words),
-        Output(f"{name}_holds", _AT, f"{words}: {_HOLDS}"),
+        Output(f"{name}_holds", _AT, f"{words}: 1 where its scaling conditions hold"),
         Output(f"{name}_predicted", _AT, f"{words}: the value that the noise leads to instead"),
     )
 )
-BOUNDS = replace(
-    ODE,
+BOUNDS = Limit[TensorialICA](
     name="bounds",
     role=Role.OTHER,
-    rank=None,
     about=About(
         text=(
             "Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6 with your constants, and predictions"
         ),
         accuracy="exact",
         equations=f"{PAPER}, Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6",
-        engines=("hdica.finite", *HERE),
+        engines=("hdica.finite", *AT_LIMIT),
     ),
     outputs=Outputs(OUTPUTS),
     cost=Cost(seconds=lambda system, n, last: 0.1 + 2e-5 * system.dimension),
     scope=Scope(
-        refuses=refusal(lambda system: _problem(system).lemmas(1.0)),
+        refuses=refusal(lambda system: _bounds_of(system)(1.0)),
         ignores=frozenset({"mixing", "sign"}),
     ),
     run=_bounds,
-    closed=False,
 )
 METHODS = (BOUNDS,)

@@ -19,9 +19,9 @@ from hdica.limits.averages.expectations import averaged
 from hdica.systems.fields import source
 from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
 from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.tensorial_ica.moments import Moments, moments_of
+from hdica.systems.tensorial_ica.rule import Moments, moments_of
 from hdica.systems.tensorial_ica.system import (
-    HERE,
+    AT_LIMIT,
     PAPER,
     TAN2,
     TensorialICA,
@@ -31,7 +31,6 @@ from hdica.systems.tensorial_ica.system import (
 )
 from hdica.systems.tensorial_ica.transient import (
     ANY_SIGN,
-    ODE,
     elapsed_of,
     solve,
     start_of,
@@ -40,8 +39,7 @@ from hdica.systems.tensorial_ica.transient import (
 )
 
 _WORST, _NONE = 1e-9, 1e-12
-_STRETCHES = 2001
-"""Places between stretches of a schedule; the more of them the closer to either end."""
+_STRETCHES = 2001  # of a schedule; the more of them the closer to either end
 
 
 def _checked_support(k: int, d: int | None = None) -> None:
@@ -61,7 +59,7 @@ def second_moments(moments: Moments, v: Array) -> Array:
     return np.asarray(math.factorial(6) * joint)
 
 
-def second_moments_beside(moments: Moments, v: Array, m: int) -> tuple[Array, Array]:
+def diagonal_and_row(moments: Moments, v: Array, m: int) -> tuple[Array, Array]:
     """Diagonal and row ``m`` of :func:`second_moments`, both of shape (d,), without the rest."""
     first, pairs, alone = _pair_series(moments, v)
     half = first @ pairs
@@ -99,7 +97,8 @@ def noise_off_support(moments: Moments, k: int, positive: int | None = None) -> 
     """
     _checked_support(k)
     total = k if positive is None else 2 * positive - k
-    even = 15 + 15 * moments.k4 / k + moments.k6 / k**2
+    k4, k6, _ = moments.cumulants[4::2]
+    even = 15 + 15 * k4 / k + k6 / k**2
     return even + 10 * moments.mu3**2 * total**2 / k**3
 
 
@@ -119,8 +118,9 @@ def noise_on_support(moments: Moments, k: int, positive: int | None = None) -> f
             "within the support of a critical point needs"
         )
     if moments.symmetric:
-        ratio = moments.k4 / k
-        rest = 15 * ratio * (3 + ratio) + 15 * moments.k6 / k**2 + moments.k8 / k**3
+        k4, k6, k8 = moments.cumulants[4::2]
+        ratio = k4 / k
+        rest = 15 * ratio * (3 + ratio) + 15 * k6 / k**2 + k8 / k**3
         total = noise_off_support(moments, k) + rest
         # Signs on two axes: y Z is no noise at all there, and rounding is none either.
         return total if total > _NONE * abs(rest) else 0.0
@@ -132,16 +132,12 @@ def noise_on_support(moments: Moments, k: int, positive: int | None = None) -> f
 
 @dataclass(frozen=True, eq=False)
 class Departure:
-    """Variances of deviations from a critical point, one per direction, shape (T,).
+    """Variances of deviations from a critical point, one per direction, shape (T,)."""
 
-    ``inside`` of each of the k - 1 tangent directions of the support (zero if k = 1), ``outside``
-    of each of the d - k others; ``total`` is E |delta|^2. Rates per x = beta eta t.
-    """
-
-    inside: Array
-    outside: Array
-    total: Array
-    rate_inside: float
+    inside: Array  # of each of the k - 1 tangent directions of the support, 0 if k = 1
+    outside: Array  # of each of the d - k others
+    total: Array  # E |delta|^2
+    rate_inside: float  # per x = beta eta t
     rate_outside: float
 
 
@@ -212,17 +208,13 @@ def _level_after(
 
 @dataclass(frozen=True)
 class Stationary:
-    """Mean of tan^2 around a component at a constant step size.
+    """Mean of tan^2 around a component at a constant step size."""
 
-    ``S0`` as eta -> 0, ``S_lin`` with the exact moments of one step to first order in S, ``S2`` to
-    second; ``error`` is that of S2 from quadrature, ``median`` S2 times :func:`median_factor`.
-    """
-
-    S0: float
-    S_lin: float
-    S2: float
-    error: float
-    median: float
+    S0: float  # as eta -> 0
+    S_lin: float  # with the exact moments of one step, to first order in S
+    S2: float  # to second order
+    error: float  # of S2, from quadrature
+    median: float  # S2 times :func:`median_factor`
 
 
 def stationary(source: Source, d: int, eta: float) -> Stationary:
@@ -231,10 +223,7 @@ def stationary(source: Source, d: int, eta: float) -> Stationary:
     a and b are averages over the recovered source alone, by quadrature (exact sums over atoms). For
     a skewed source S2 misses terms of relative order eta.
 
-    Raises
-    ------
-    HdicaError
-        If the dimension is below 2, or eta so large that there is no such level.
+    Refused if the dimension is below 2, or eta so large that there is no such level.
     """
     moments = moments_of(source, order=6)
     if d < 2:
@@ -246,7 +235,11 @@ def stationary(source: Source, d: int, eta: float) -> Stationary:
     bend = 2 * eta * moments.beta * (1 + 5 / (d - 1))
     inside = loss * loss - 4 * bend * b
     if not (loss > 0 and inside > 0):
-        raise _no_level(eta, d, moments)
+        raise HdicaError(
+            f"eta = {eta:g} is not allowed (in dimension {d} the fluctuations around a component "
+            f"of {source.label} have no stationary level: about eta * d < "
+            f"{moments.beta / (2 * moments.mu6):.2g} is needed)"
+        )
     root = math.sqrt(inside)
     level = 2 * b / (loss + root)
     error = (b_error + loss_error * level) / root
@@ -257,14 +250,6 @@ def stationary(source: Source, d: int, eta: float) -> Stationary:
         )
     s0 = first_order_level(moments, d, eta)
     return Stationary(s0, b / loss, level, error, level * median_factor(d))
-
-
-def _no_level(eta: float, d: int, moments: Moments) -> HdicaError:
-    return HdicaError(
-        f"eta = {eta:g} is not allowed (in dimension {d} the fluctuations around a component of "
-        f"{moments.label} have no stationary level: about eta * d < "
-        f"{moments.beta / (2 * moments.mu6):.2g} is needed)"
-    )
 
 
 def _check_reach(source: Source, moments: Moments, eta: float) -> None:
@@ -296,9 +281,9 @@ def _balance(
         first = h0 / over
         second = slope / over**2
         third = 6 * eta * sign * z / over**2 - 2 * z * slope**2 / over**3
-        kept = q * (2 + q) / over**2 - 2 * slope * (1 - q) / over**3
+        lost = q * (2 + q) / over**2 - 2 * slope * (1 - q) / over**3
         spread = others * (2 * second**2 + 2 * first * third)
-        return (d - 1) * first**2, kept - spread + 2 * (d - 1) * first * h0 / over**2
+        return (d - 1) * first**2, lost - spread + 2 * (d - 1) * first * h0 / over**2
 
     average = averaged(integrand, parse_formula("x**3"), source, 1.0)
     (b, loss), (b_error, loss_error) = average.value, average.error
@@ -322,24 +307,12 @@ def support_of(system: TensorialICA) -> int:
     return int(sizes.size)
 
 
-def _departing(system: TensorialICA) -> None:
-    moments_for_noise(system, support_of(system))
-    constant_eta(system)
-
-
 def _departure(system: TensorialICA, times: Array, *_: object) -> PointResult:
     k, eta = support_of(system), constant_eta(system)
     noise = moments_for_noise(system, k)
     result = departure(noise, system.dimension, k, eta, elapsed_of(system, times))
-    return PointResult(
-        {
-            "inside": result.inside,
-            "outside": result.outside,
-            "deviation": result.total / (system.dimension - 1),
-            "rate_inside": np.asarray(result.rate_inside),
-            "rate_outside": np.asarray(result.rate_outside),
-        }
-    )
+    values = vars(result) | {"deviation": result.total / (system.dimension - 1)}
+    return PointResult({o.name: np.asarray(values[o.name]) for o in DEPARTURE.outputs.always})
 
 
 def moments_for_noise(system: TensorialICA, k: int) -> Moments:
@@ -355,7 +328,7 @@ DEPARTURE = Limit[TensorialICA](
         "support): the unstable Ornstein–Uhlenbeck process of the first stage",
         accuracy="approximate",
         equations=f"{PAPER}, initial stage: Ornstein-Uhlenbeck processes at a critical point",
-        engines=HERE,
+        engines=AT_LIMIT,
     ),
     outputs=Outputs(
         (
@@ -367,12 +340,10 @@ DEPARTURE = Limit[TensorialICA](
         )
     ),
     cost=Cost(seconds=lambda system, n, last: 1e-3),
-    scope=Scope(refuses=refusal(_departing), ignores=ANY_SIGN),
+    scope=Scope(refuses=refusal(lambda system: _departure(system, np.zeros(1))), ignores=ANY_SIGN),
     run=_departure,
 )
-NODES = 25
-"""Step sizes at which levels are solved where there are more."""
-LEVELS = ("S0", "S_lin", "S2", "median", "error")
+NODES = 25  # step sizes at which levels are solved where there are more
 
 
 def _levels(system: TensorialICA, eta: Array) -> dict[str, Array]:
@@ -395,8 +366,8 @@ def _levels(system: TensorialICA, eta: Array) -> dict[str, Array]:
 
 
 def _solved(system: TensorialICA, sizes: Array) -> dict[str, Array]:
-    levels = [stationary(source(system), system.dimension, float(eta)) for eta in sizes]
-    return {name: np.array([getattr(level, name) for level in levels]) for name in LEVELS}
+    levels = [vars(stationary(source(system), system.dimension, float(eta))) for eta in sizes]
+    return {name: np.array([level[name] for level in levels]) for name in levels[0]}
 
 
 def _stationary(system: TensorialICA, times: Array, *_: object) -> PointResult:
@@ -404,9 +375,11 @@ def _stationary(system: TensorialICA, times: Array, *_: object) -> PointResult:
     return PointResult({"tan2": levels["S2"], "tan2_error": levels.pop("error"), **levels})
 
 
-def _level_exists(system: TensorialICA) -> None:
+def _first_levels(system: TensorialICA) -> dict[str, Array]:
+    """The levels at the step sizes between jumps, refused where there are none."""
     eta = step_sizes(system)
-    _levels(system, eta.value(np.array([0.0, *eta.breaks] if eta.constant is None else [0.0])))
+    times = [0.0, *eta.breaks] if eta.constant is None else [0.0]
+    return _levels(system, eta.value(np.array(times)))
 
 
 def _levels_seconds(system: TensorialICA, n: int | None, last: float) -> float:
@@ -416,15 +389,14 @@ def _levels_seconds(system: TensorialICA, n: int | None, last: float) -> float:
     return 2e-2 * (100 if changing else 1 + len(eta.breaks))
 
 
-STATIONARY = replace(
-    ODE,
+STATIONARY = Limit[TensorialICA](
     name="stationary",
-    rank=None,
-    about=replace(
-        ODE.about,
+    role=Role.LIMIT,
+    about=About(
         text="the level of tan² about a component that belongs to the step size at a time: S₀, S₂",
         accuracy="approximate",
         equations=f"{PAPER}, fluctuation stage: E tan^2 to second order at a finite step size",
+        engines=AT_LIMIT,
     ),
     outputs=Outputs(
         (
@@ -437,9 +409,8 @@ STATIONARY = replace(
         )
     ),
     cost=Cost(seconds=_levels_seconds),
-    scope=Scope(refuses=refusal(_level_exists), ignores=ANY_SIGN | {"start"}),
+    scope=Scope(refuses=refusal(_first_levels), ignores=ANY_SIGN | {"start"}),
     run=_stationary,
-    closed=False,
 )
 
 
@@ -452,11 +423,6 @@ def _approach(system: TensorialICA, times: Array, *_: object) -> PointResult:
     return PointResult({"tan2": path + built * level["S2"] / level["S0"]})
 
 
-def _both(system: TensorialICA) -> None:
-    start_of(system)
-    _level_exists(system)
-
-
 APPROACH = replace(
     STATIONARY,
     name="approach",
@@ -466,7 +432,9 @@ APPROACH = replace(
         equations=f"{PAPER}, transient and fluctuation stages, one added to the other",
     ),
     outputs=Outputs((Output("tan2", _AT, "mean of tan2 near a component"),)),
-    scope=Scope(refuses=refusal(_both), ignores=ANY_SIGN),
+    scope=Scope(
+        refuses=refusal(lambda system: (start_of(system), _first_levels(system))), ignores=ANY_SIGN
+    ),
     run=_approach,
 )
 

@@ -40,15 +40,14 @@ from hdica.finite.random.lanes import (
     where,
     with_sign,
 )
+from hdica.finite.random.lanes import total as over_lanes
 
-GIVEN, RADEMACHER, UNIFORM, LAPLACE = range(4)
+FROM_ARRAY, RADEMACHER, UNIFORM, LAPLACE = range(4)
 """Where the samples come from: an array, or words of the generator of each lane."""
-RENEW = 1024
-"""Steps after which x is made of length one."""
+RENEW = 1024  # steps after which x is made of length one
 NORM, TOTAL, SIGN, ADAPTIVE = range(4)
 """Rows of the state of the lanes: N; the sum of y^4 - 3; s; whether s follows that sum."""
-BITS = 64
-"""Coordinates that a word of signs serves, from its highest bit to its lowest."""
+BITS = 64  # coordinates that a word of signs serves, from its highest bit to its lowest
 _MOST, _LEAST = 16.0, 1.0 / 16.0
 _TOP = WORD(1 << 63)
 _ONE, _FRACTION = WORD(0x3FF0000000000000), WORD(0x000FFFFFFFFFFFFF)
@@ -169,7 +168,7 @@ def _laplaces(lanes, x, z, size, eta, form, law, learns, step, steps):  # type: 
 
 
 @numba.njit
-def _given(sample, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
+def _from_array(sample, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
     """As :func:`_drawn`, with samples from an array of shape (steps, d, LANES)."""
     norm, total, g = load(law, NORM * LANES), load(law, TOTAL * LANES), every(0.0)
     inverse, fine = every(1.0) / norm, True
@@ -273,9 +272,10 @@ def tensorial_steps(kind, lanes, x, z, words, law, eta, span, made):  # type: ig
 
     ``x`` has shape (d, LANES), ``law`` the rows :data:`NORM` to :data:`ADAPTIVE`, ``eta`` one row
     a step or one for all, of one number or one a lane. ``z`` is room for a sample, of shape (d
-    LANES,), and ``words`` for its signs; for the kind :data:`GIVEN`, z has the samples of all steps
-    behind that room. All generators have drawn equally often. ``made`` are the steps that each lane
-    completed: fewer than all if one was not finite, and the lane stands still from then on.
+    LANES,), and ``words`` for its signs; for the kind :data:`FROM_ARRAY`, z has the samples of all
+    steps behind that room. All generators have drawn equally often. ``made`` are the steps that
+    each lane completed: fewer than all if one was not finite, and the lane stands still from then
+    on.
     """
     size, (first, steps) = x.size, span
     form = (1 if eta.shape[0] > 1 else 0, eta.shape[1] > 1)
@@ -294,7 +294,7 @@ def tensorial_steps(kind, lanes, x, z, words, law, eta, span, made):  # type: ig
             step = _laplaces(generators, room, sample, size, sizes, form, rows, learns, step, stop)
         else:
             many = beyond(sample, size)
-            step = _given(many, room, sample, size, sizes, form, rows, learns, step, stop)
+            step = _from_array(many, room, sample, size, sizes, form, rows, learns, step, stop)
         _renew(room, rows, size, (first + step) % RENEW == 0)
         _stop(x, law, step, made)
 
@@ -322,3 +322,152 @@ def nearest(x, tangent, component):  # type: ignore[no-untyped-def]
                 others += x[k, lane] * x[k, lane]
         tangent[lane] = others / (x[best, lane] * x[best, lane])
         component[lane] = best
+
+
+_SUM, _RULE_SIGN, _LEARNS = range(3)
+"""Numbers of a law: the sum of y^4 - 3; the sign; 1.0 if the sign follows that sum."""
+
+
+@numba.njit(inline="always")
+def _push(v, sample, eta, law):  # type: ignore[no-untyped-def]
+    """Move to v + eta s y^3 X, of length one; whether that is finite, and v is NaN if not."""
+    y = 0.0
+    for k in range(v.size):
+        y += v[k] * sample[k]
+    if law[_LEARNS] > 0.0:
+        law[_SUM] += y * y * y * y - 3.0
+        law[_RULE_SIGN] = math.copysign(1.0, law[_SUM])
+    h, square = eta * law[_RULE_SIGN] * y * y * y, 0.0
+    for k in range(v.size):
+        v[k] += h * sample[k]
+        square += v[k] * v[k]
+    if not 0.0 < square < math.inf:
+        v[:] = math.nan
+        return False
+    for k in range(v.size):
+        v[k] /= math.sqrt(square)
+    return True
+
+
+@numba.njit(
+    types.int64(_FLOATS, _MATRIX, _MATRIX, _FLOATS, _FLOATS),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def observed_steps(u, transposed, samples, eta, law):  # type: ignore[no-untyped-def]
+    """Steps of u with data X = A Z, one a row of ``samples``; returns how many were finite.
+
+    ``transposed`` is A', shape (d, d), or of no size for A = I.
+    """
+    d = u.size
+    x = np.empty(d)
+    for step in range(samples.shape[0]):
+        if transposed.size == 0:
+            x[:] = samples[step]
+        else:
+            x[:] = 0.0
+            for k in range(d):
+                for i in range(d):
+                    x[i] += samples[step, k] * transposed[k, i]
+        if not _push(u, x, eta[step], law):
+            return step
+    return samples.shape[0]
+
+
+@numba.njit(
+    types.int64(_FLOATS, types.int64, _FLOATS, _FLOATS, _MATRIX, _FLOATS, types.float64, _FLOATS),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def vessel_steps(v, m, expected, most, samples, eta, beta, law):  # type: ignore[no-untyped-def]
+    """Steps of v in the vessel of axis m; returns how many were finite and stayed inside.
+
+    ``expected`` holds U_k(0) prod_s (1 - eta beta (v_m^2 - v_k^2)) and ``most`` the largest
+    abs(U_k - expected_k) so far, for U_k = v_k/v_m; both have shape (d,). A step that leaves
+    abs(tan) <= 1/sqrt 2 changes ``v`` alone.
+    """
+    d = v.size
+    factor = np.empty(d)
+    for step in range(samples.shape[0]):
+        for k in range(d):
+            factor[k] = 1.0 - eta[step] * beta * (v[m] * v[m] - v[k] * v[k])
+        fine = _push(v, samples[step], eta[step], law)
+        others = 0.0
+        for k in range(d):
+            if k != m:
+                others += v[k] * v[k]
+        if not (fine and others <= 0.5 * v[m] * v[m]):
+            return step
+        for k in range(d):
+            if k != m:
+                expected[k] *= factor[k]
+                most[k] = max(most[k], abs(v[k] / v[m] - expected[k]))
+    return samples.shape[0]
+
+
+@numba.njit(inline="always")
+def _dot(one, other, size):  # type: ignore[no-untyped-def]
+    """Inner product."""
+    sums = every(0.0)
+    for i in range(0, size, LANES):
+        sums = fma(load(one, i), load(other, i), sums)
+    return over_lanes(sums)
+
+
+@numba.njit(inline="always")
+def _add(x, factor, other, size):  # type: ignore[no-untyped-def]
+    """X + factor other, in the place of x."""
+    weight = every(factor)
+    for i in range(0, size, LANES):
+        store(x, i, fma(weight, load(other, i), load(x, i)))
+
+
+@numba.njit(inline="always")
+def _largest(v, size):  # type: ignore[no-untyped-def]
+    """Largest square of an entry."""
+    best = 0.0
+    for i in range(size):
+        best = max(best, v[i] * v[i])
+    return best
+
+
+@numba.njit(
+    types.int64(_FLOATS, _MATRIX, _FLOATS, _MATRIX, _FLOATS, types.float64, types.float64, _COUNTS),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def deflated_steps(v, basis, learnt, samples, eta, sign, level, reached):  # type: ignore[no-untyped-def]
+    """Steps of one path in place; returns how many succeeded.
+
+    ``v`` has shape (m,) and ``basis``, Q, shape (j, m), with m a multiple of LANES and zeros beyond
+    d. ``samples``, shape (steps, m), and ``eta``, shape (steps,), are those of the steps. ``sign``
+    is s, or 0 for the sign of ``learnt[0]``, the sum of y^4 - 3 over all steps, the present one
+    included. ``reached`` holds the steps made, and the first step after which the squared tangent
+    to the nearest axis was at most ``level``, -1 before.
+    """
+    size = v.shape[0]
+    x, rows, first = pointer(v), pointer(basis), pointer(samples)
+    for step in range(samples.shape[0]):
+        z = beyond(first, step * size)
+        y = _dot(x, z, size)
+        s = sign
+        if s == 0.0:
+            learnt[0] += y * y * y * y - 3.0
+            s = math.copysign(1.0, learnt[0])
+        _add(x, eta[step] * s * (y * y * y), z, size)
+        for j in range(basis.shape[0]):
+            row = beyond(rows, j * size)
+            _add(x, -_dot(row, x, size), row, size)
+        square = _dot(x, x, size)
+        if not 0.0 < square < math.inf:
+            return step
+        scale = 1.0 / math.sqrt(square)
+        for i in range(0, size, LANES):
+            store(x, i, every(scale) * load(x, i))
+        reached[0] += 1
+        if reached[1] < 0 and _largest(v, size) * (1.0 + level) >= 1.0:
+            reached[1] = reached[0]
+    return samples.shape[0]

@@ -1,11 +1,10 @@
-"""Samples for offline baselines: drawn, whitened and averaged over, a block at a time."""
+"""Offline baselines: samples drawn, whitened and averaged over, a block at a time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from hdica.systems.method import (
     COMMON,
     About,
     Cost,
+    Limit,
     Outputs,
     Role,
     Scope,
@@ -40,20 +40,12 @@ from hdica.systems.tensorial_ica.system import (
     moments,
     rule,
 )
-from hdica.systems.tensorial_ica.transient import ANY_SIGN, ODE
+from hdica.systems.tensorial_ica.transient import ANY_SIGN
 
 Blocks = Callable[[], Iterable[Array]]
 """``blocks()`` begins a pass over the samples: blocks of shape (block, d), always the same ones."""
 IN_MEMORY = 20_000_000
 """Most numbers of samples, count times d, that are kept; more are drawn anew in every pass."""
-
-
-@dataclass(frozen=True, eq=False)
-class Whitening:
-    """x -> K (x - c) with the sample mean c, shape (d,), and K = C^-1/2, shape (d, d)."""
-
-    centre: Array
-    matrix: Array
 
 
 def passes(
@@ -62,21 +54,10 @@ def passes(
     count: int,
     mixing: Array | None = None,
 ) -> Blocks:
-    """Passes over the first ``count`` samples of a stream.
+    """Passes over the first ``count`` samples of a stream, X = A Z with orthonormal ``mixing`` A.
 
-    Parameters
-    ----------
-    begin
-        Begins the stream: ``begin()(size)`` are its first samples Z, shape (size, d).
-    dimension, count
-        d and the number of samples.
-    mixing
-        Orthonormal A of the observed samples X = A Z, shape (d, d); None for the identity.
-
-    Raises
-    ------
-    HdicaError
-        If there are fewer samples than dimensions.
+    ``begin()(size)`` are the first samples Z of the stream, shape (size, d); A is the identity if
+    None. Refused if there are fewer samples than dimensions.
     """
     if count <= dimension:
         raise HdicaError(
@@ -94,17 +75,14 @@ def passes(
     if count * dimension > IN_MEMORY:
         return draw
     with one_thread():
-        kept = list(draw())
-    return lambda: kept
+        stored = list(draw())
+    return lambda: stored
 
 
-def whitening_of(blocks: Blocks) -> Whitening:
-    """Mean and symmetric inverse root of the covariance of the samples, in one pass.
+def whitening_of(blocks: Blocks) -> tuple[Array, Array]:
+    """Mean c and symmetric K = C^-1/2 of samples with covariance C, in one pass.
 
-    Raises
-    ------
-    HdicaError
-        If the sample covariance has no inverse.
+    Refused if the sample covariance has no inverse.
     """
     count, first, second = 0, np.zeros(()), np.zeros(())
     with one_thread():
@@ -120,28 +98,25 @@ def whitening_of(blocks: Blocks) -> Whitening:
                 f"samples = {count} is not allowed with whitening (their covariance in "
                 f"{centre.size} dimensions has no inverse)"
             )
-        return Whitening(centre, (vectors / np.sqrt(values)) @ vectors.T)
+        return centre, (vectors / np.sqrt(values)) @ vectors.T
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Whitened samples x, as averages over them: they are never stored.
-
-    Without whitening x = X.
-    """
+    """Samples x = K (X - c), as averages over them: they are never stored; x = X if None."""
 
     blocks: Blocks
-    white: Whitening | None
+    white: tuple[Array, Array] | None  # c and K
 
     def unmixing(self, w: Array) -> Array:
         """B with w.x = b.(X - c)."""
-        return w if self.white is None else self.white.matrix @ w
+        return w if self.white is None else self.white[1] @ w
 
     def projections(self, *directions: Array) -> Iterator[tuple[Array, list[Array]]]:
         """Blocks of X - c, with w.x for every direction w."""
         ways = [self.unmixing(w) for w in directions]
         for block in self.blocks():
-            centred = block if self.white is None else block - self.white.centre
+            centred = block if self.white is None else block - self.white[0]
             yield centred, [centred @ b for b in ways]
 
     def cubic(self, w: Array) -> tuple[Array, float, float]:
@@ -172,16 +147,11 @@ TOLERANCE = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """One component found offline.
+    """One component of offline ICA."""
 
-    ``vector`` u is the unit vector, shape (d,), whose projection u.X of the observed samples is the
-    estimate of a source, up to scale; ``tan2`` is the squared tangent of the angle between u and
-    the nearest column of the mixing matrix, of index ``component``.
-    """
-
-    vector: Array
-    tan2: float
-    component: int
+    vector: Array  # unit u, whose u.X is the estimate of a source up to scale, shape (d,)
+    tan2: float  # squared tangent of the angle between u and the nearest column of A
+    component: int  # index of that column
     iterations: int
     converged: bool
 
@@ -204,7 +174,7 @@ def batch_fastica(
     Parameters
     ----------
     blocks
-        Passes over the observed samples X, as ``passes`` of the module ``samples`` makes them.
+        Passes over the observed samples X: see :func:`passes`.
     start
         First w, shape (d,), not zero.
     mixing
@@ -245,18 +215,8 @@ def batch_gradient(
     part along w. Along a great circle the objective is a quartic form in cosine and sine, whose
     highest point is found exactly, from a second pass: there is no step size to choose.
 
-    Parameters
-    ----------
-    blocks, start, mixing, whiten, tolerance, most
-        As in :func:`batch_fastica`.
-    sign
-        sgn = sign(mu4 - 3), 1 or -1; None for that of the empirical kurtosis of the first
-        projection, mean(y^4) - 3 mean(y^2)^2.
-
-    Raises
-    ------
-    HdicaError
-        If the start is no direction, the sign is neither, or the covariance has no inverse.
+    Parameters and errors are those of :func:`batch_fastica`, and ``sign``, sgn = sign(mu4 - 3), 1
+    or -1; None for that of mean(y^4) - 3 mean(y^2)^2 of the first projection.
     """
     if sign not in (None, 1, -1):
         raise HdicaError(f"sign = {sign} is not allowed (1, -1, or None to estimate it)")
@@ -320,7 +280,7 @@ def _iterate(
 
 
 def batch_level(source: Source, dimension: int, count: int, *, whiten: bool) -> float:
-    """Mean tan^2 of both estimators, (d - 1) V/T to first order in 1/T.
+    """Mean tan^2 of both estimators over ``count`` = T samples, (d - 1) V/T to first order in 1/T.
 
     Let w = e_1 + omega with omega orthogonal to e_1 in the coordinates of the sources, and D the
     error of the sample covariance. Critical points of mean(y^4) on the sphere satisfy
@@ -343,20 +303,7 @@ def batch_level(source: Source, dimension: int, count: int, *, whiten: bool) -> 
     Z_1^3 Z_k over the same samples and loses nothing; with a last step size eta = c ln T/(beta T)
     the error of the online rule is c ln(T)/2 times as large.
 
-    Means of simulations over this are, for whitened and other samples, 0.988(16) and 1.021(16) for
-    uniform sources, d = 10, T = 40000, and 1.031(24) and 1.037(24) for Laplace, T = 80000.
-
-    Parameters
-    ----------
-    source, dimension, count
-        The law of the sources, d and the number of samples T.
-    whiten
-        As in :func:`batch_fastica`.
-
-    Raises
-    ------
-    HdicaError
-        If the source has no sixth moment, or a fourth moment of 3.
+    Refused if the source has no sixth moment, or a fourth moment of 3.
     """
     mu3, mu4, mu6 = (source.moment(k) for k in (3, 4, 6))
     if not (math.isfinite(mu6) and abs(mu4 - 3) > 1e-12):
@@ -369,12 +316,9 @@ def batch_level(source: Source, dimension: int, count: int, *, whiten: bool) -> 
 
 
 _AT = ("time",)
-OUTPUTS = (
-    TAN2,
-    Output("nearest", _AT, "number of the nearest component"),
-    Output("iterations", _AT, "iterations over all samples"),
-    Output("converged", _AT, "1 if they converged, else 0"),
-)
+
+
+_NAMES = ("tan2", "nearest", "iterations", "converged")
 
 
 def _estimates(
@@ -385,37 +329,25 @@ def _estimates(
     def run(
         system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
     ) -> PointResult:
-        stream, d = streams(system)(seed or 0), system.dimension
+        stream, d, law = streams(system)(seed or 0), system.dimension, source(system)
         sign = {"sign": moments(system).sign} if signed and system.sign == "known" else {}
         a, v0, rows = mixing(system, stream), first(rule(system), stream), []
         with one_thread():
             start = v0 if a is None else a @ v0
         for count in steps_of(times, 1).tolist():
             try:
-                blocks = passes(partial(_begin, system, seed or 0), d, count, a)
-                estimate = algorithm(blocks, start, a, **sign)
+                # The samples that the rule sees, from the first on.
+                blocks = passes(lambda: draws(law, d, stream("source")), d, count, a)
+                fit = algorithm(blocks, start, a, **sign)
             except HdicaError:
                 # Too few, or in one of the directions all alike, as those of discrete sources may
                 # be: they cannot be whitened.
-                estimate = Estimate(start, *nearest_axis(v0), 0, False)
-            rows.append(
-                (estimate.tan2, estimate.component, estimate.iterations, estimate.converged)
-            )
+                fit = Estimate(start, *nearest_axis(v0), 0, False)
+            rows.append((fit.tan2, fit.component, fit.iterations, fit.converged))
         columns = np.array(rows, dtype=float).reshape(-1, 4).T.copy()
-        names = ("tan2", "nearest", "iterations", "converged")
-        return PointResult(dict(zip(names, columns, strict=True)))
+        return PointResult(dict(zip(_NAMES, columns, strict=True)))
 
     return run
-
-
-def _begin(system: TensorialICA, seed: int) -> Callable[[int], Array]:
-    """The samples that the rule sees, from the first on."""
-    return draws(source(system), system.dimension, streams(system)(seed)("source"))
-
-
-def _seconds(system: TensorialICA, n: int | None, last: float) -> float:
-    """Some dozen passes over the samples, the first of which draws them, at a few output times."""
-    return 1e-3 + last * system.dimension * (1.5e-7 + 5e-10 * system.dimension)
 
 
 FASTICA = Simulation[TensorialICA](
@@ -429,8 +361,21 @@ FASTICA = Simulation[TensorialICA](
         ),
         engines=AT_FINITE,
     ),
-    outputs=Outputs(OUTPUTS),
-    cost=Cost(seconds=_seconds, memory=lambda system, n: system.dimension**2),
+    outputs=Outputs(
+        (
+            TAN2,
+            Output("nearest", _AT, "number of the nearest component"),
+            Output("iterations", _AT, "iterations over all samples"),
+            Output("converged", _AT, "1 if they converged, else 0"),
+        )
+    ),
+    cost=Cost(
+        # Some dozen passes over the samples, the first of which draws them, at a few output times.
+        seconds=lambda system, n, last: (
+            1e-3 + last * system.dimension * (1.5e-7 + 5e-10 * system.dimension)
+        ),
+        memory=lambda system, n: system.dimension**2,
+    ),
     scope=Scope(
         # Of all other fields, the step size too, the samples are drawn.
         ignores=frozenset({"bounds"}),
@@ -452,23 +397,21 @@ GRADIENT = replace(
 
 def _level(system: TensorialICA, times: Array, *_: object) -> PointResult:
     counts = np.maximum(steps_of(times, 1), 1)
-    levels = [
-        batch_level(source(system), system.dimension, 1, whiten=white) for white in (True, False)
-    ]
-    return PointResult({"tan2": levels[0] / counts, "unwhitened": levels[1] / counts})
+    law, d = source(system), system.dimension
+    whitened, plain = (batch_level(law, d, 1, whiten=white) for white in (True, False))
+    return PointResult({"tan2": whitened / counts, "unwhitened": plain / counts})
 
 
-LEVEL = replace(
-    ODE,
+LEVEL = Limit[TensorialICA](
     name="batch_level",
     role=Role.OTHER,
-    rank=None,
     about=About(
         text="what both lead to for many samples, with and without whitening",
         accuracy="approximate",
         equations="Ollila 2010, deflation FastICA: law of the estimator for many samples",
         engines=("hdica.finite", *COMMON, HOME),
     ),
+    cost=Cost(seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension),
     outputs=Outputs(
         (
             Output("tan2", _AT, "mean of tan2 as the number of samples grows, to first order"),
@@ -480,6 +423,5 @@ LEVEL = replace(
         ignores=ANY_SIGN | {"start", "eta", "schedule"},
     ),
     run=_level,
-    closed=False,
 )
 METHODS = (FASTICA, GRADIENT, LEVEL)

@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
-from hdica.finite.record import Values, steps_of
+from hdica.finite.record import Values, contiguous, steps_of
 from hdica.ingredients.quadrature import dot
 from hdica.process.progress import check_deadline
 from hdica.systems.tensorial_ica.rule import (
     TensorialRule,
+    blank,
     block_of,
     draws,
     first,
     nearest_axis,
     run_together,
     sentence,
-    sizes,
     unit,
 )
 
@@ -42,7 +42,7 @@ Advance = Callable[[Array, Array], int]
 
 
 def _law(rule: TensorialRule) -> Array:
-    """What the kernels know of the sign."""
+    """The state of the sign for the kernels."""
     return np.array([0.0, rule.sign or 0.0, float(rule.sign is None)])
 
 
@@ -56,7 +56,7 @@ def _walk(
         while done < target:
             check_deadline()
             stop = min(target, done + most)
-            eta = sizes(rule.schedule, np.arange(done, stop, dtype=float))
+            eta = contiguous(rule.schedule.value(np.arange(done, stop, dtype=float)))
             made = advance(draw(stop - done), eta)
             if made < stop - done:
                 return done + made
@@ -74,22 +74,11 @@ def run_observed(
 ) -> Values:
     """One trajectory in the coordinates of the data, u = A v, with X = A Z.
 
-    Parameters
-    ----------
-    rule
-        The rule, whose start is v(0); u(0) = A v(0).
-    mixing
-        Orthonormal A, shape (d, d); None for the identity.
-    times, stream, keep
-        As :func:`run_together`; ``keep`` may also have ``"u"``, shape (T, d).
-
-    Returns
-    -------
-    tuple
-        As an entry of :func:`run_together`, of v = A'u: the same numbers up to rounding.
+    Its start is u(0) = A v(0), with the orthonormal ``mixing`` A, shape (d, d), None for the
+    identity. The same numbers as an entry of :func:`run_together`, up to rounding, and on request
+    ``u``, shape (T, d).
     """
-    from hdica.systems.tensorial_ica.kernels import nearest
-    from hdica.systems.tensorial_ica.path_kernels import observed_steps
+    from hdica.systems.tensorial_ica.kernels import nearest, observed_steps
 
     d, law = rule.dimension, _law(rule)
     if mixing is None:
@@ -99,14 +88,11 @@ def run_observed(
     else:
         transposed = np.ascontiguousarray(mixing.T, dtype=float)
         u = np.sum(transposed * first(rule, stream)[:, None], axis=0)
-    shapes = {"tan2": (), "nearest": (), "update_sign": ()} | {
-        n: (d,) for n in ("v", "u") if n in keep
-    }
-    path = {name: np.full((times.size, *shape), np.nan) for name, shape in shapes.items()}
+    path = blank(rule, times, keep)
+    tangent, component = np.empty(1), np.empty(1)
 
     def see(index: int) -> None:
         v = u if mixing is None else np.array([dot(row, u) for row in transposed])
-        tangent, component = np.empty(1), np.empty(1)
         nearest(v[:, None].copy(), tangent, component)
         now = {"tan2": tangent[0], "nearest": component[0], "update_sign": law[1], "v": v, "u": u}
         for name, values in path.items():
@@ -119,32 +105,21 @@ def run_observed(
     return path, "" if stopped < 0 else sentence(stopped)
 
 
-def run_vessel(
-    rules: Sequence[TensorialRule], times: Array, streams: Sequence[Stream]
-) -> list[Values]:
-    """How far paths stray from the product of their mean factors: Li and Jordan 2021, Lemma 5.
+def run_vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
+    """How far a path strays from the product of its mean factors: Li and Jordan 2021, Lemma 5.
 
     The lemma bounds sup_t abs(U_k(t) - U_k(0) prod_s (1 - eta beta (v_m^2 - v_k^2))), U_k =
     v_k/v_m, along a path with abs(tan) <= 1/sqrt 2 to the axis m, which is the one nearest to
     v(0). The sup stops growing where the path leaves that vessel.
 
-    Parameters
-    ----------
-    rules, times, streams
-        As :func:`run_together`; the number of points is not limited.
-
     Returns
     -------
-    list
-        Of each point a dictionary of arrays of shape (T,): ``sup``, the mean over k != m of the
-        running sup, ``sup_max``, the largest of them, and ``inside``, 1 until the path has left,
-        then 0; and why it diverged, or "".
+    tuple
+        A dictionary of arrays of shape (T,): ``sup``, the mean over k != m of the running sup,
+        ``sup_max``, the largest of them, and ``inside``, 1 until the path has left, then 0; and why
+        it diverged, or "".
     """
-    return [_vessel(*point, times) for point in zip(rules, streams, strict=True)]
-
-
-def _vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
-    from hdica.systems.tensorial_ica.path_kernels import vessel_steps
+    from hdica.systems.tensorial_ica.kernels import vessel_steps
 
     v, law = first(rule, stream).copy(), _law(rule)
     m, beta = int(np.argmax(np.abs(v))), abs(rule.source.moment(4) - 3.0)
@@ -175,8 +150,6 @@ def _vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
 Counts = NDArray[np.int64]
 Run = Callable[[Sequence[Stream]], Sequence[Values]]
 """Runs side by side, one a stream; of each, ``tan2`` and ``nearest`` at its end come last."""
-WINDOW = 1024
-"""Steps whose samples are drawn at once."""
 WARM = 1 / 3
 """Squared tangent below which an iterate stays with its axis: v_m^2 > 3/4 (Li and Jordan 2021)."""
 
@@ -208,23 +181,17 @@ def part_of(stream: Stream, number: int) -> Stream:
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """What independent runs found, in their order.
-
-    ``count`` runs were made; ``components`` and ``tan2``, shape (count,), are the axis that a run
-    ended at, -1 if its squared tangent was above the level, and that tangent, NaN after a
-    divergence. ``first_runs``, shape (d,), is the number of the run that found an axis first, 0 if
-    none did, and ``errors`` its squared tangent, NaN if none did.
-    """
+    """What independent runs end at, in their order."""
 
     count: int
-    components: Counts
-    tan2: Array
-    first_runs: Counts
-    errors: Array
+    components: Counts  # the axis that a run ends at, -1 if it is too far from it, shape (count,)
+    tan2: Array  # its squared tangent, NaN after a divergence
+    first_runs: Counts  # the number of the run that reaches an axis first, 0 if none, shape (d,)
+    errors: Array  # its squared tangent, NaN if none
 
     @property
     def complete(self) -> bool:
-        """Whether every axis was found."""
+        """Whether every axis was reached."""
         return bool(np.all(self.first_runs > 0))
 
     @property
@@ -245,20 +212,9 @@ def repeats(
     """Independent runs on fresh samples, until every axis was found.
 
     Whether runs share a call changes nothing: those behind the one that completes the axes are
-    dropped.
-
-    Parameters
-    ----------
-    run
-        The online rule from a start to its end, such as :func:`runs_of` gives it.
-    dimension
-        d.
-    stream
-        Random numbers of the point.
-    level
-        A run has found an axis if its squared tangent to it is at most this.
-    most
-        Runs after which to give up; None for 20 standard deviations more than expected.
+    dropped. A run, from a start to its end as :func:`runs_of` makes it, has found an axis if its
+    squared tangent to it is at most ``level``; after ``most`` runs, None for 20 standard deviations
+    more than expected, it is given up.
     """
     if most is None:
         most = math.ceil(coupon_mean(dimension) + 20 * coupon_sd(dimension))
@@ -274,27 +230,20 @@ def repeats(
                 first_runs[components[-1]], errors[components[-1]] = len(tan2), tan2[-1]
             if np.all(first_runs):
                 break
-    return Repeats(
-        len(tan2), np.array(components, dtype=np.int64), np.array(tan2), first_runs, errors
-    )
+    axes = np.array(components, dtype=np.int64)
+    return Repeats(len(tan2), axes, np.array(tan2), first_runs, errors)
 
 
 @dataclass(frozen=True, eq=False)
 class Deflation:
-    """Components in the order in which they were found; NaN and -1 behind a divergence.
+    """Components in the order in which they are extracted; NaN and -1 behind a divergence."""
 
-    ``vectors``, shape (d, d), are orthonormal rows v = A'u; ``components`` and ``tan2``, shape
-    (d,), the nearest axis of each and its squared tangent; ``steps``, shape (d,), the first step
-    after which that was at most the level, -1 if never. ``diverged`` is empty or says which
-    component stopped, and at which step.
-    """
-
-    vectors: Array
-    components: Counts
-    tan2: Array
-    steps: Counts
+    vectors: Array  # orthonormal rows v = A'u, shape (d, d)
+    components: Counts  # the nearest axis of each, shape (d,)
+    tan2: Array  # its squared tangent
+    steps: Counts  # the first step after which that was at most the level, -1 if never
     level: float
-    diverged: str
+    diverged: str  # empty, or which component stopped, and at which step
 
     @property
     def complete(self) -> bool:
@@ -314,28 +263,14 @@ def deflation(rule: TensorialRule, steps: int, stream: Stream, *, level: float =
     Component r starts uniformly on the unit sphere of the complement of components 1 to r - 1 and
     makes ``steps`` steps v' = Pi P {v + eta s y^3 Z} on samples of its own, with P the projector
     onto that complement, the schedule from t = 0 and, if it is estimated, the sign from nothing. Of
-    the last one only the sign is free, and it makes no steps.
+    the last one only the sign is free, and it makes no steps. The start of the rule is not used.
 
     All components are about equally far from their axes: with a constant step size, component r has
     the variance eta mu6/(2 beta) along every axis that is found later, as the rule itself does, and
     minus the error of that one along itself on every axis that was found before; so E tan^2 =
     (d - 1) eta mu6/(2 beta) for each, and errors do not add up.
 
-    Parameters
-    ----------
-    rule
-        The online rule; its own start is not used.
-    steps
-        Steps for each component but the last.
-    stream
-        Random numbers of the point.
-    level
-        Squared tangent whose first passage is noted, and that a component found stays below.
-
-    Raises
-    ------
-    HdicaError
-        If the number of steps is negative.
+    Refused if the number of steps is negative.
     """
     if steps < 0:
         raise HdicaError(f"steps = {steps} is not allowed (0 or more)")
@@ -371,21 +306,16 @@ def _descend(
     rule: TensorialRule, steps: int, stream: Stream, basis: Array, r: int, level: float
 ) -> tuple[int, int]:
     """Run row r of the basis in the complement of those above; its first passage, steps made."""
-    from hdica.systems.tensorial_ica.path_kernels import deflated_steps
+    from hdica.systems.tensorial_ica.kernels import deflated_steps
 
     d, v = rule.dimension, basis[r]
-    warm = nearest_axis(v[:d])[0] <= level
-    reached, learnt = np.array([0, 0 if warm else -1]), np.zeros(1)
-    draw = draws(rule.source, d, stream("source"))
-    samples = np.zeros((min(WINDOW, steps), v.size))
-    for low in range(0, steps, WINDOW):
-        check_deadline()
-        size = min(WINDOW, steps - low)
-        samples[:size, :d] = draw(size)
-        eta = sizes(rule.schedule, np.arange(low, low + size, dtype=float))
-        made = deflated_steps(
-            v, basis[:r], learnt, samples[:size], eta, rule.sign or 0.0, level, reached
-        )
-        if made < size:
-            break
+    reached = np.array([0, 0 if nearest_axis(v[:d])[0] <= level else -1])
+    learnt = np.zeros(1)
+
+    def advance(z: Array, eta: Array) -> int:
+        samples = np.pad(z, ((0, 0), (0, v.size - d)))
+        rest = learnt, samples, eta, rule.sign or 0.0, level, reached
+        return int(deflated_steps(v, basis[:r], *rest))
+
+    _walk(rule, np.array([float(steps)]), stream, advance, lambda index: None)
     return int(reached[1]), int(reached[0])

@@ -1,4 +1,4 @@
-"""The rule of Li and Jordan 2021 on many seeds side by side, its start and its samples.
+"""The rule of Li and Jordan 2021 on many seeds side by side: its source, start and samples.
 
 Samples Z are d independent numbers a step, the same for every kernel. Signs take one bit each of
 the raw words of the generator, from the highest to the lowest, and a step begins with a new word;
@@ -22,7 +22,6 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import (
     Values,
     aligned_zeros,
-    contiguous,
     fill_step_sizes,
     not_finite,
     steps_of,
@@ -30,9 +29,67 @@ from hdica.finite.record import (
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
+from hdica.limits.averages.trap import cumulants
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
+HIGHEST = 8  # order of the highest moment: E y^6 Z^2 of the noise
+_NEEDED = {
+    4: "the drift, of rate |mu4 - 3|",
+    6: "the fluctuations E y^6 of a step",
+    8: "the noise E y^6 Z^2 within the support of a critical point",
+}
+_GAUSSIAN = 1e-9
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What drift and noise need of a standardised source Z; infinite where it is not finite."""
+
+    label: str
+    mu3: float  # E Z^3
+    mu4: float
+    mu6: float
+    mu8: float
+    cumulants: tuple[float, ...]  # kappa_0 = 0 to kappa_8, nan where a moment is infinite
+    symmetric: bool  # whether -Z has the same law
+
+    @property
+    def beta(self) -> float:
+        """|mu4 - 3|, the rate of the drift per step size."""
+        return abs(self.mu4 - 3.0)
+
+    @property
+    def sign(self) -> float:
+        """sign(mu4 - 3), with which the rule multiplies its step."""
+        return math.copysign(1.0, self.mu4 - 3.0)
+
+
+def moments_of(source: Source, order: int = HIGHEST) -> Moments:
+    """Moments of a source, refused if one up to ``order`` (4, 6 or 8) is not finite.
+
+    Refused if mu4 = 3, where the drift vanishes, or if a moment is not finite, with what needs it.
+    """
+    moments = [source.moment(k) for k in range(HIGHEST + 1)]
+    for k in range(order + 1):
+        if not math.isfinite(moments[k]):
+            need = min(one for one in _NEEDED if one >= k)
+            raise HdicaError(
+                f"source: {source.label} has no finite moment of order {k}, which {_NEEDED[need]} "
+                "of the tensorial rule needs"
+            )
+    if abs(moments[4] - 3.0) < _GAUSSIAN:
+        raise HdicaError(
+            f"source: {source.label} with a fourth moment of 3 is not allowed (as of a Gaussian: "
+            "the drift |mu4 - 3| of the tensorial rule vanishes)"
+        )
+    finite = next((k for k, m in enumerate(moments) if not math.isfinite(m)), HIGHEST + 1) - 1
+    kappa = np.full(HIGHEST + 1, math.nan)
+    kappa[: finite + 1] = cumulants(source, finite)
+    table = tuple(float(k) for k in kappa)
+    return Moments(
+        source.label, moments[3], moments[4], moments[6], moments[8], table, source.symmetric
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +123,6 @@ def first(rule: TensorialRule, stream: Stream) -> Array:
     return v
 
 
-def sizes(schedule: Schedule, when: Array) -> Array:
-    """Step sizes of steps that begin at these times."""
-    if schedule.constant is not None:
-        return np.full(when.shape, schedule.constant)
-    return contiguous(schedule.value(when))
-
-
 def sentence(step: int) -> str:
     """Why a path stopped."""
     return f"{not_finite()} at step {step} (t = {step:.6g})"
@@ -93,10 +143,7 @@ def nearest_axis(v: Array) -> tuple[float, int]:
 def unit(w: Array) -> Array:
     """A vector over its length.
 
-    Raises
-    ------
-    HdicaError
-        If it is zero or not finite.
+    Refused if it is zero or not finite.
     """
     size = math.sqrt(float(np.sum(w * w)))
     if not 0 < size < math.inf:
@@ -105,10 +152,7 @@ def unit(w: Array) -> Array:
 
 
 Draw = Callable[[int], Array]
-_STEPS = 1024
-"""Most steps of a block."""
-_NUMBERS = 2**14
-"""Numbers of a block, if it has more than one step."""
+_STEPS, _NUMBERS = 1024, 2**14  # most steps of a block, and numbers, if it has more than one step
 _WORDS_AT_ONCE = 2**16
 
 
@@ -121,43 +165,39 @@ def kind_of(source: Source) -> int:
     """How the kernels draw from a source: see :mod:`.kernels`."""
     from hdica.systems.tensorial_ica import kernels
 
-    compiled = {
-        "rademacher": kernels.RADEMACHER,
-        "uniform": kernels.UNIFORM,
-        "laplace": kernels.LAPLACE,
-    }
     # A source of the same label that is another object may have another sampler.
-    if source.label in compiled and make_source(source.label) is source:
-        return compiled[source.label]
-    return kernels.GIVEN
+    compiled = source.label in ("rademacher", "uniform", "laplace")
+    if compiled and make_source(source.label) is source:
+        return int(getattr(kernels, source.label.upper()))
+    return kernels.FROM_ARRAY
 
 
 def draws(source: Source, dimension: int, generator: np.random.Generator) -> Draw:
     """The samples that the kernels draw from a generator, which is used up by it.
 
-    Parameters
-    ----------
-    source
-        Law of the d components of a sample.
-    dimension
-        d.
-    generator
-        The stream ``"source"`` of a point; it must have drawn nothing yet.
-
-    Returns
-    -------
-    Callable
-        ``next(count)``: the next ``count`` samples, shape (count, d), bit for bit those of
-        the kernels.
+    ``next(count)``: the next ``count`` samples, shape (count, d), bit for bit those of the kernels,
+    if the generator, the stream ``"source"`` of a point, has drawn nothing yet.
     """
     from hdica.systems.tensorial_ica import kernels
 
     kind = kind_of(source)
     if kind == kernels.RADEMACHER:
         return lambda count: _signs(generator, count, dimension)
-    if kind != kernels.GIVEN:
+    if kind != kernels.FROM_ARRAY:
         return lambda count: _numbers(kind, generator, count, dimension)
-    return _Blocks(source, dimension, generator).take
+    steps, left = block_of(dimension), np.zeros((0, dimension))
+
+    def take(count: int) -> Array:
+        nonlocal left
+        parts, missing = [left], count - len(left)
+        for _ in range(-(-missing // steps)):
+            numbers = np.asarray(source.sample(generator, steps * dimension), dtype=float)
+            parts.append(numbers.reshape(steps, dimension))
+        whole = np.concatenate(parts)
+        left = whole[count:]
+        return whole[:count]
+
+    return take
 
 
 def _signs(generator: np.random.Generator, count: int, dimension: int) -> Array:
@@ -184,33 +224,7 @@ def _numbers(kind: int, generator: np.random.Generator, count: int, dimension: i
     return drawn.reshape(count, dimension)
 
 
-class _Blocks:
-    """Samples of a source in blocks of steps, handed out in any portions."""
-
-    def __init__(self, source: Source, dimension: int, generator: np.random.Generator) -> None:
-        self.source, self.dimension, self.generator = source, dimension, generator
-        self.left = np.zeros((0, dimension))
-
-    def block(self) -> Array:
-        """The next block, shape (steps, d)."""
-        steps = block_of(self.dimension)
-        numbers = self.source.sample(self.generator, steps * self.dimension)
-        return np.asarray(numbers, dtype=float).reshape(steps, self.dimension)
-
-    def take(self, count: int) -> Array:
-        """The next ``count`` samples, shape (count, d)."""
-        parts, missing = [self.left[:count]], count - len(self.left)
-        self.left = self.left[count:]
-        while missing > 0:
-            block = self.block()
-            parts.append(block[:missing])
-            self.left = block[missing:]
-            missing -= len(block)
-        return np.concatenate(parts)
-
-
-WINDOW = 4096
-"""Steps for which a schedule is evaluated at once."""
+WINDOW = 4096  # steps for which a schedule is evaluated at once
 _COORDINATES = 2**22
 """Coordinates of a lane that are moved in one call of the kernel: some hundredths of a second."""
 
@@ -241,7 +255,7 @@ class Lanes:
             law[kernels.NORM, lane] = dot(x[:, lane], x[:, lane])
             law[kernels.SIGN, lane] = rule.sign or 0.0
             law[kernels.ADAPTIVE, lane] = rule.sign is None
-        behind = block_of(d) * d * LANES if kind == kernels.GIVEN else 0
+        behind = block_of(d) * d * LANES if kind == kernels.FROM_ARRAY else 0
         words = aligned_zeros(-(-d // kernels.BITS) * LANES).view(np.uint64)
         generators = side_by_side([stream("source") for stream in streams])
         assert np.all(generators[3 * LANES :] == generators[-1])
@@ -256,18 +270,9 @@ class Lanes:
 
         made = np.empty(LANES, dtype=np.int64)
         # The sample before is no longer needed when a call begins: its place is the room.
-        given = self.z[at * self.x.size :]
-        tensorial_steps(
-            self.kind,
-            self.generators,
-            self.x,
-            given,
-            self.words,
-            self.law,
-            eta,
-            (done, steps),
-            made,
-        )
+        z = self.z[at * self.x.size :]
+        arrays = (self.generators, self.x, z, self.words, self.law, eta)
+        tensorial_steps(self.kind, *arrays, (done, steps), made)
         return made
 
 
@@ -275,18 +280,16 @@ class Window:
     """Step sizes, and samples if the kernel draws none, of a window of steps aligned to t = 0."""
 
     def __init__(self, rules: Sequence[TensorialRule], streams: Sequence[Stream]) -> None:
-        from hdica.systems.tensorial_ica.kernels import GIVEN
+        from hdica.systems.tensorial_ica.kernels import FROM_ARRAY
 
         rule, self.low, self.high = rules[0], 0, 0
-        self.schedules = [rule.schedule for rule in rules]
-        if len({id(schedule) for schedule in self.schedules}) == 1:
-            self.schedules = self.schedules[:1]
+        own = {id(rule.schedule): rule.schedule for rule in rules}
+        self.schedules = list(own.values()) if len(own) == 1 else [r.schedule for r in rules]
         self.fixed = all(schedule.constant is not None for schedule in self.schedules)
         self.draws: list[Draw] = []
-        if kind_of(rule.source) == GIVEN:
-            self.draws = [draws(rule.source, rule.dimension, s("source")) for s in streams]
         self.length = max(1, _COORDINATES // rule.dimension)
-        if self.draws:
+        if kind_of(rule.source) == FROM_ARRAY:
+            self.draws = [draws(rule.source, rule.dimension, s("source")) for s in streams]
             self.length = block_of(rule.dimension)
         elif not self.fixed:
             self.length = min(self.length, WINDOW)
@@ -301,9 +304,8 @@ class Window:
             when = step + np.arange(len(self.eta), dtype=float)
             fill_step_sizes(self.eta, self.schedules, when)
         self.low, self.high = step, step + self.length
-        d = lanes.x.shape[0]
         for lane, draw in enumerate(self.draws):
-            behind = lanes.z[lanes.x.size :].reshape(self.length, d, LANES)
+            behind = lanes.z[lanes.x.size :].reshape(self.length, -1, LANES)
             behind[:, :, lane] = draw(self.length)
 
     def part(self, step: int, stop: int) -> Array:
@@ -319,28 +321,24 @@ def run_together(
 ) -> list[Values]:
     """Trajectories of at most eight points with equal :attr:`TensorialRule.alike`.
 
-    A point's numbers do not depend on the points beside it, nor on the output times.
-
-    Parameters
-    ----------
-    rules, streams
-        One of each a point; the streams ``"start"`` and ``"source"`` are used.
-    times
-        Output times in steps, shape (T,), increasing.
-    keep
-        ``{"v"}`` for the vectors.
+    A point's numbers do not depend on the points beside it, nor on the output times, in steps and
+    increasing, shape (T,). Rules and streams, of which ``"start"`` and ``"source"`` are used, are
+    one a point.
 
     Returns
     -------
     list
         Of each point a dictionary of arrays of shape (T,), NaN after a divergence, and the sentence
         that says at which step it diverged, or "": ``tan2`` = (1 - v_m^2)/v_m^2, ``nearest`` =
-        m = argmax abs(v_k), ``sign``, 0 where none was estimated yet, and on request ``v``, shape
-        (T, d).
+        m = argmax abs(v_k), ``update_sign``, 0 where none was estimated yet, and if ``keep`` has
+        it ``v``, shape (T, d).
     """
+    from hdica.systems.tensorial_ica.kernels import TOTAL, nearest
+
     lanes, window = Lanes.begin(rules, streams), Window(rules, streams)
-    paths = [_room(rule, times, keep) for rule in rules]
+    paths = [blank(rule, times, keep) for rule in rules]
     why, done = [""] * len(rules), 0
+    tangent, component = np.empty(LANES), np.empty(LANES)
     for index, target in enumerate(steps_of(times, 1).tolist()):
         while done < target and not all(why):
             check_deadline()
@@ -351,38 +349,22 @@ def run_together(
                 if made[lane] < stop - done and not why[lane]:
                     why[lane] = sentence(done + int(made[lane]))
             done = stop
-        _see(lanes, rules, why, paths, index, target)
+        nearest(lanes.x, tangent, component)
+        for lane, (rule, path) in enumerate(zip(rules, paths, strict=True)):
+            if why[lane]:
+                continue
+            sign, x = rule.sign, lanes.x[:, lane]
+            if sign is None:
+                sign = float(np.copysign(1.0, lanes.law[TOTAL, lane])) if target else 0.0
+            path["tan2"][index], path["nearest"][index] = tangent[lane], component[lane]
+            path["update_sign"][index] = sign
+            if "v" in path:
+                path["v"][index] = x / np.sqrt(dot(x, x))
     return list(zip(paths, why, strict=True))
 
 
-def _room(rule: TensorialRule, times: Array, keep: frozenset[str]) -> dict[str, Array]:
-    shapes = {"tan2": (), "nearest": (), "update_sign": (), "v": (rule.dimension,)}
-    names = [name for name in shapes if name != "v" or name in keep]
-    return {name: np.full((times.size, *shapes[name]), np.nan) for name in names}
-
-
-def _see(
-    lanes: Lanes,
-    rules: Sequence[TensorialRule],
-    why: Sequence[str],
-    paths: Sequence[dict[str, Array]],
-    index: int,
-    step: int,
-) -> None:
-    """Record the present state of the points that go on."""
-    from hdica.systems.tensorial_ica.kernels import TOTAL, nearest
-
-    tangent, component = np.empty(LANES), np.empty(LANES)
-    nearest(lanes.x, tangent, component)
-    for lane, rule in enumerate(rules):
-        if why[lane]:
-            continue
-        values = paths[lane]
-        values["tan2"][index], values["nearest"][index] = tangent[lane], component[lane]
-        sign = rule.sign
-        if sign is None:
-            sign = float(np.copysign(1.0, lanes.law[TOTAL, lane])) if step else 0.0
-        values["update_sign"][index] = sign
-        if "v" in values:
-            x = lanes.x[:, lane]
-            values["v"][index] = x / np.sqrt(dot(x, x))
+def blank(rule: TensorialRule, times: Array, keep: frozenset[str]) -> dict[str, Array]:
+    """Room for a trajectory, and for the vectors that are kept of it: v, or u of the data."""
+    vectors = {name: (rule.dimension,) for name in ("v", "u") if name in keep}
+    shapes = {"tan2": (), "nearest": (), "update_sign": ()} | vectors
+    return {name: np.full((times.size, *shape), np.nan) for name, shape in shapes.items()}

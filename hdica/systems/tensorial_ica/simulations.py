@@ -11,12 +11,13 @@ import numpy as np
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values, steps_of
-from hdica.ingredients.save import Save
+from hdica.ingredients.save import NOTHING, Save
 from hdica.process.machine import one_thread
 from hdica.systems.method import (
     About,
     Bits,
     Cost,
+    Limit,
     Outputs,
     Role,
     Scope,
@@ -43,7 +44,6 @@ from hdica.systems.tensorial_ica.system import (
     HOME,
     PAPER,
     PATH,
-    Phases,
     TensorialICA,
     U,
     V,
@@ -53,11 +53,10 @@ from hdica.systems.tensorial_ica.system import (
     rule,
     trained,
 )
-from hdica.systems.tensorial_ica.transient import ANY_SIGN, ODE
+from hdica.systems.tensorial_ica.transient import ANY_SIGN
 from hdica.systems.trials import alone, content_of, each, in_groups
 
-IGNORED = frozenset({"mixing", "bounds"})
-"""Fields that the law of v does not depend on: they choose no random numbers."""
+IGNORED = frozenset({"mixing", "bounds"})  # fields that choose no random numbers
 
 
 def streams(system: TensorialICA) -> Callable[[int], Stream]:
@@ -67,7 +66,6 @@ def streams(system: TensorialICA) -> Callable[[int], Stream]:
 
 Trials = Sequence[Trial[TensorialICA]]
 Compute = Callable[[list[TensorialRule], list[TensorialICA], list[Stream]], list[Values]]
-"""Runs of some points side by side, from their rules, systems and random numbers."""
 
 
 def _in_lanes(
@@ -144,11 +142,6 @@ VECTOR = Simulation[TensorialICA](
 )
 
 
-def _dense_seconds(system: TensorialICA, n: int | None, last: float) -> float:
-    work = system.dimension**2 * 1e-9 if system.mixing == "random" else 0.0
-    return 1e-4 + last * (work + 2e-8 * system.dimension)
-
-
 OBSERVED = Simulation[TensorialICA](
     name="observed",
     role=Role.SIMULATION,
@@ -160,36 +153,34 @@ OBSERVED = Simulation[TensorialICA](
     ),
     outputs=Outputs(PATH, extras=(V, U)),
     cost=Cost(
-        seconds=_dense_seconds,
+        seconds=lambda system, n, last: (
+            1e-4
+            + last
+            * system.dimension
+            * (2e-8 + 1e-9 * system.dimension * (system.mixing != "identity"))
+        ),
         memory=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
     ),
     scope=Scope(ignores=frozenset({"bounds"}), n=Size.NONE),
     run=_observed,
 )
-PATHS = (VECTOR, OBSERVED)
-ENDS = (
-    Output("tan2", (), "squared tangent of the angle to the nearest axis at the end"),
-    Output("half", (), "the same at the end of the first phase; NaN without one"),
-    Output("nearest", (), "number of the nearest component at the end"),
-)
+
+
+_OTHER = replace(VECTOR, role=Role.OTHER, rank=None)
 
 
 def _trainings(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
     def compute(
         rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
     ) -> list[Values]:
-        training = trained(systems[0])
-        paths = run_together(rules, np.array([training.half, training.end]), own)
-        return [(_at_ends(path, training), why) for path, why in paths]
+        training, results = trained(systems[0]), []
+        for path, why in run_together(rules, np.array([training.half, training.end]), own):
+            half, end = path["tan2"] if training.first is not None else (math.nan, path["tan2"][-1])
+            results.append((_numbers(tan2=end, half=half, nearest=path["nearest"][-1]), why))
+        return results
 
     ends = [(training.half, training.end) for training in each(trained, trials)]
     return _in_lanes(trials, compute, ends)
-
-
-def _at_ends(path: dict[str, Array], training: Phases) -> dict[str, Array]:
-    """The ends of both phases among two times of a path."""
-    half = path["tan2"][0] if training.first is not None else math.nan
-    return _numbers(tan2=path["tan2"][-1], half=half, nearest=path["nearest"][-1])
 
 
 def _numbers(**values: float) -> dict[str, Array]:
@@ -197,16 +188,20 @@ def _numbers(**values: float) -> dict[str, Array]:
 
 
 TRAINING = replace(
-    VECTOR,
+    _OTHER,
     name="training",
-    role=Role.OTHER,
-    rank=None,
     about=replace(
         VECTOR.about,
         text="the end of a training in phases of T/2 samples, and of its first phase",
         equations=f"{PAPER}, (ICA) with the step sizes of Theorems 4 and 7 and of Corollary 8",
     ),
-    outputs=Outputs(ENDS),
+    outputs=Outputs(
+        (
+            Output("tan2", (), "squared tangent of the angle to the nearest axis at the end"),
+            Output("half", (), "the same at the end of the first phase; NaN without one"),
+            Output("nearest", (), "number of the nearest component at the end"),
+        )
+    ),
     cost=replace(
         VECTOR.cost, seconds=lambda system, n, last: steps_seconds(system, trained(system).end)
     ),
@@ -217,20 +212,16 @@ TRAINING = replace(
 
 
 def _averages(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
-    late = times >= times[-1] / 2
-
-    def compute(rules: list[TensorialRule], _: object, own: list[Stream]) -> list[Values]:
-        paths = run_together(rules, times, own)
-        return [({"tan2": np.asarray(np.mean(path["tan2"][late]))}, why) for path, why in paths]
-
-    return _in_lanes(trials, compute)
+    late, results = times >= times[-1] / 2, _vectors(trials, times, n, NOTHING)
+    return [
+        replace(path, values={"tan2": np.asarray(np.mean(path.values["tan2"][late]))})
+        for path in results
+    ]
 
 
 SETTLED = replace(
-    VECTOR,
+    _OTHER,
     name="settled",
-    role=Role.OTHER,
-    rank=None,
     about=replace(
         VECTOR.about, text="the mean of tan² over the output times in the second half of a run"
     ),
@@ -240,27 +231,19 @@ SETTLED = replace(
 )
 
 
-def _vessels(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
+def _vessel(
+    system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     """The deviation too over eta t^1/2, the order that Lemma 5 gives; 0 at t = 0."""
-    root = np.sqrt(np.maximum(steps_of(times, 1), 1))
-
-    def compute(
-        rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
-    ) -> list[Values]:
-        return [
-            (values | {"ratio": values["sup"] / (constant_eta(system) * root)}, why)
-            for system, (values, why) in zip(systems, run_vessel(rules, times, own), strict=True)
-        ]
-
-    return _in_lanes(trials, compute)
+    values, why = run_vessel(rule(system), streams(system)(seed or 0), times)
+    unit = constant_eta(system) * np.sqrt(np.maximum(steps_of(times, 1), 1))
+    return PointResult(values | {"ratio": values["sup"] / unit}, why)
 
 
 _AT = ("time",)
 VESSEL = replace(
-    VECTOR,
+    _OTHER,
     name="vessel",
-    role=Role.OTHER,
-    rank=None,
     about=replace(
         VECTOR.about,
         text="how far U = v_k/v_1 strays from the centre of the vessel of Lemma 5",
@@ -276,10 +259,9 @@ VESSEL = replace(
     ),
     cost=replace(VECTOR.cost, seconds=lambda system, n, last: 8 * steps_seconds(system, last)),
     scope=replace(VECTOR.scope, refuses=refusal(constant_eta)),
-    run=alone(_vessels),
-    together=Together(_vessels),
+    run=_vessel,
+    together=None,
 )
-TRAININGS = (TRAINING, SETTLED, VESSEL)
 
 
 def length(system: TensorialICA, last: float) -> int:
@@ -291,14 +273,11 @@ def length(system: TensorialICA, last: float) -> int:
 def _repeats(
     system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    d, steps = system.dimension, length(system, float(times[-1]))
-    runs = repeats(runs_of(rule(system), steps), d, streams(system)(seed or 0))
-    values = _numbers(
-        repeats=runs.count if runs.complete else math.nan,
-        made=runs.count,
-        success=float(np.mean(runs.components >= 0)) if runs.count else math.nan,
-        tan2=runs.largest,
-    )
+    run = runs_of(rule(system), length(system, float(times[-1])))
+    runs = repeats(run, system.dimension, streams(system)(seed or 0))
+    success = float(np.mean(runs.components >= 0)) if runs.count else math.nan
+    count = runs.count if runs.complete else math.nan
+    values = _numbers(repeats=count, made=runs.count, success=success, tan2=runs.largest)
     return PointResult(values)
 
 
@@ -314,10 +293,8 @@ def _one_sided(system: TensorialICA) -> str:
 
 
 REPEATS = replace(
-    VECTOR,
+    _OTHER,
     name="repeats",
-    role=Role.OTHER,
-    rank=None,
     about=replace(
         VECTOR.about,
         text=(
@@ -354,11 +331,9 @@ def _deflation(
     values = _numbers(
         tan2=result.largest,
         median=float(np.median(result.tan2)),
-        complete=result.complete,
-        slowest=float(reached.max()) if np.all(reached >= 0) else math.nan,
+        complete=math.nan if result.diverged else result.complete,
+        slowest=float(reached.max()) if not result.diverged and np.all(reached >= 0) else math.nan,
     )
-    if result.diverged:
-        values = {name: np.asarray(math.nan) for name in values}
     return PointResult(values, result.diverged)
 
 
@@ -389,16 +364,9 @@ DEFLATION = replace(
 )
 
 
-def _coupons(system: TensorialICA, *_: object) -> PointResult:
-    d = system.dimension
-    return PointResult(_numbers(repeats=coupon_mean(d), repeats_sd=coupon_sd(d)))
-
-
-COUPONS = replace(
-    ODE,
+COUPONS = Limit[TensorialICA](
     name="coupons",
     role=Role.OTHER,
-    rank=None,
     about=About(
         text="how many repeats that takes if each finds one component, any of them equally often",
         accuracy="exact",
@@ -412,10 +380,12 @@ COUPONS = replace(
         )
     ),
     cost=Cost(seconds=lambda system, n, last: 1e-4),
-    scope=Scope(
-        refuses=lambda system: "", ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}
+    scope=Scope(ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}),
+    run=lambda system, *_: PointResult(
+        _numbers(repeats=coupon_mean(system.dimension), repeats_sd=coupon_sd(system.dimension))
     ),
-    run=_coupons,
-    closed=False,
 )
+
+
+PATHS = (VECTOR, OBSERVED, TRAINING, SETTLED, VESSEL)
 RECOVERY = (REPEATS, DEFLATION, COUPONS)

@@ -7,7 +7,7 @@ analysis", COLT 2021 (arXiv:2012.14415). Its time is the step, and its dimension
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,14 +22,12 @@ from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, Rate, SourceSpec, sc
 from hdica.systems.method import AVERAGES, COMMON, FINITE
 from hdica.systems.outputs import Array, Output
 from hdica.systems.parameters import Parameters
-from hdica.systems.tensorial_ica.moments import Moments, moments_of
-from hdica.systems.tensorial_ica.rule import TensorialRule
+from hdica.systems.tensorial_ica.rule import Moments, TensorialRule, moments_of
 
 PAPER = "Li and Jordan 2021"
 HOME = "hdica.systems.tensorial_ica"
-HERE = (*COMMON, AVERAGES, HOME)
-AT_FINITE = (*FINITE, *HERE)
-"""Folders behind limits and simulations."""
+AT_LIMIT = (*COMMON, AVERAGES, HOME)
+AT_FINITE = (*FINITE, *AT_LIMIT)
 TAN2 = Output("tan2", ("time",), "squared tangent of the angle to the nearest axis")
 PATH = (
     TAN2,
@@ -42,32 +40,16 @@ U = Output("u", ("time", "component"), "entry of the estimate u")
 
 @dataclass(frozen=True)
 class Constants:
-    """Constants of the bounds, which the paper leaves unnamed, all 1 if not given.
+    """Constants of the bounds, which the paper leaves unnamed, all 1 if not given."""
 
-    Attributes
-    ----------
-    exponential, noise
-        Factors of the two terms of Lemmas 3 and 6.
-    vessel
-        Factor of eta sqrt T in Lemma 5.
-    rate
-        Factor of the bounds of Theorems 4 and 7 and Corollary 8.
-    step_one, step_two
-        Factors of eta1 = d ln T/(beta T) and eta2 = ln T/(beta T).
-    scaling
-        Factor of the right side of every scaling condition.
-    dimension
-        Factor of ln(1/epsilon) in d >= ln(1/epsilon).
-    """
-
-    exponential: float = 1.0
-    noise: float = 1.0
-    vessel: float = 1.0
-    rate: float = 1.0
-    step_one: float = 1.0
-    step_two: float = 1.0
-    scaling: float = 1.0
-    dimension: float = 1.0
+    exponential: float = 1.0  # factor of the first term of Lemmas 3 and 6
+    noise: float = 1.0  # of the second
+    vessel: float = 1.0  # of eta sqrt T in Lemma 5
+    rate: float = 1.0  # of the bounds of Theorems 4 and 7 and Corollary 8
+    step_one: float = 1.0  # of eta1 = d ln T/(beta T)
+    step_two: float = 1.0  # of eta2 = ln T/(beta T)
+    scaling: float = 1.0  # of the right side of every scaling condition
+    dimension: float = 1.0  # of ln(1/epsilon) in d >= ln(1/epsilon)
 
     def __post_init__(self) -> None:
         """Refuse constants that are not positive."""
@@ -87,10 +69,8 @@ PHASES = (
 )
 _KEYS = frozenset({"T", "kappa", "c1", "c2", "anneal", "t0"})
 LEAST_T = 3
-EPSILON = 0.1
-"""Probability with which a bound may fail, where none is given."""
+EPSILON = 0.1  # with which a bound may fail, where none is given
 BOUNDS = (*(field.name for field in fields(Constants)), "epsilon")
-"""Names of the constants of the bounds."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +79,11 @@ class Phases:
 
     Step sizes are eta_1 = c1 d ln(T)/(beta T) and eta_2 = c2 ln(T)/(beta T) with beta =
     abs(mu_4 - 3): Theorem 7, Theorem 4 and, both together, Corollary 8 of Li and Jordan 2021.
-
-    Parameters
-    ----------
-    total
-        T, in steps.
-    first, second
-        eta_1 and eta_2, None for a phase that is not made.
     """
 
-    total: float
-    first: float | None
-    second: float | None
+    total: float  # T, in steps
+    first: float | None  # eta_1, None for a phase that is not made
+    second: float | None  # eta_2
 
     @property
     def half(self) -> float:
@@ -123,14 +96,14 @@ class Phases:
         return self.half + (0.0 if self.second is None else self.total / 2)
 
 
-def _schedule(value: Any) -> Any:
+def _schedule(value: object) -> dict[str, float] | None:
     """Numbers of a schedule, each finite and > 0: t0 = 0 would be an infinite first step."""
     if value is None:
         return None
     keys = set(value) if isinstance(value, Mapping) else {""}
     length = {"T", "kappa"} & keys
     phases = len(length) == 1 and keys - length and keys - length <= {"c1", "c2"}
-    if not phases and keys != {"anneal", "t0"}:
+    if not isinstance(value, Mapping) or not (phases or keys == {"anneal", "t0"}):
         near = suggestion(value, sorted(_KEYS), PHASES)
         raise HdicaError(f"schedule = {value!r} is not allowed ({near})")
     for key, number in value.items():
@@ -141,7 +114,7 @@ def _schedule(value: Any) -> Any:
     return {key: float(number) for key, number in value.items()}
 
 
-def _bounds(value: Any) -> Any:
+def _bounds(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     for name, number in value.items():
@@ -154,7 +127,7 @@ def _bounds(value: Any) -> Any:
     return dict(value)
 
 
-def _start(value: Any) -> Any:
+def _start(value: object) -> object:
     if isinstance(value, str) and value in ("uniform", "axis", "maximiser"):
         return value
     if isinstance(value, Mapping) and len(value) == 1:
@@ -170,13 +143,6 @@ def _start(value: Any) -> Any:
     raise HdicaError(
         f"start = {value!r} is not allowed ({near}; angles in [0, pi/2), supports >= 1)"
     )
-
-
-Plan = Annotated[dict[str, float] | None, BeforeValidator(_schedule)]
-Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
-BoundConstants = Annotated[dict[str, float], BeforeValidator(_bounds)]
-Mixing = Literal["identity", "random"]
-Sign = Literal["known", "estimated"]
 
 
 def moments(system: TensorialICA) -> Moments:
@@ -201,16 +167,17 @@ def phases(system: TensorialICA) -> Phases | None:
     unit = math.log(total) / (moments(system).beta * total)
     first = plan["c1"] * system.dimension * unit if "c1" in plan else None
     second = plan["c2"] * unit if "c2" in plan else None
-    _check_sizes(system, [eta for eta in (first, second) if eta is not None])
+    check_finite(system, *[eta for eta in (first, second) if eta is not None])
     return Phases(total, first, second)
 
 
-def _check_sizes(system: TensorialICA, sizes: list[float]) -> None:
+def check_finite(system: TensorialICA, *sizes: float) -> None:
     """Refuse a schedule whose step sizes overflow, or vanish by underflow."""
     if not all(0 < eta < math.inf for eta in sizes):
+        shown = ", ".join(f"{eta:g}" for eta in sizes)
         raise HdicaError(
-            f"schedule = {system.schedule!r} is not allowed (its step sizes are "
-            f"{', '.join(f'{eta:g}' for eta in sizes)}: finite numbers > 0 are needed)",
+            f"schedule = {system.schedule!r} is not allowed (its step sizes are {shown}: finite "
+            "numbers > 0 are needed)",
             ["schedule"],
         )
 
@@ -223,7 +190,7 @@ def step_sizes(system: TensorialICA) -> Schedule:
     if training is None:
         plan = system.schedule or {}
         numerator, later = plan["anneal"] / moments(system).beta, plan["t0"]
-        _check_sizes(system, [numerator / later])
+        check_finite(system, numerator / later)
         return Schedule(lambda t: numerator / (np.asarray(t, dtype=float) + later), None)
     if training.first is None or training.second is None:
         return make_schedule(training.first or training.second, name="eta")
@@ -274,45 +241,11 @@ def fixed_vector(system: TensorialICA, what: str) -> Array:
     return v
 
 
-def starter(system: TensorialICA) -> Callable[[np.random.Generator], Array]:
-    """What draws v(0) from the stream of the start."""
-    fixed, d = first_vector(system), system.dimension
-
-    def start(rng: np.random.Generator) -> Array:
-        if fixed is not None:
-            return fixed.copy()
-        v = rng.standard_normal(d)
-        return np.asarray(v / math.sqrt(dot(v, v)))
-
-    return start
-
-
 def bound_constants(system: TensorialICA) -> tuple[Constants, float]:
     """Constants of the bounds, and the probability with which they may fail."""
     constants = dict(system.bounds)
     epsilon = constants.pop("epsilon", EPSILON)
     return Constants(**constants), epsilon
-
-
-def check_start(system: TensorialICA) -> None:
-    """Refuse a start that has another number of components than the system."""
-    start, d = system.start, system.dimension
-    if not isinstance(start, Mapping):
-        return
-    if len(start.get("v", range(d))) != d:
-        raise HdicaError(
-            f"start.v with {len(start['v'])} numbers is not allowed (one a component: {d})",
-            ["start", "dimension"],
-        )
-    if start.get("support", 1) > d:
-        raise HdicaError(
-            f"start.support = {start['support']} is not allowed (at most dimension = {d})",
-            ["start", "dimension"],
-        )
-
-
-MOST = 10**6
-"""Largest dimension: a point holds some vectors of it."""
 
 
 class TensorialICA(Parameters):
@@ -328,13 +261,13 @@ class TensorialICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    dimension: int = Field(ge=2, le=MOST, description="number of sources d")
+    dimension: int = Field(ge=2, le=10**6, description="number of sources d")
     source: SourceSpec = Field("uniform", description=f"law of the sources, with μ₄ ≠ 3: {LAWS}")
     eta: Rate = Field(
         None,
         description=f"step size, this or `schedule` is required: {SCHEDULE}, where `t` is the step",
     )
-    schedule: Plan = Field(
+    schedule: Annotated[dict[str, float] | None, BeforeValidator(_schedule)] = Field(
         None,
         description=(
             "`{T, c1, c2}`: c1 d ln(T)/(βT) for T/2 steps, then c2 ln(T)/(βT) (Corollary 8); "
@@ -342,21 +275,21 @@ class TensorialICA(Parameters):
             "T = κd³; or `{anneal: c, t0}` for c/(β(t + t0))"
         ),
     )
-    mixing: Mixing = Field(
+    mixing: Literal["identity", "random"] = Field(
         "identity",
         description="`identity` or `random` (from the Haar measure), for `observed` alone",
     )
-    start: Beginning = Field(
+    start: Annotated[str | dict[str, Any], BeforeValidator(_start)] = Field(
         "uniform",
         description=(
             "`uniform` on the sphere, `axis` (a component), `maximiser` (all entries d^-1/2), "
             "`{angle: radians}` from the first axis, `{support: k}` (k entries k^-1/2) or `{v}`"
         ),
     )
-    sign: Sign = Field(
+    sign: Literal["known", "estimated"] = Field(
         "known", description="sign of μ₄ − 3, `known` or `estimated` from the samples so far"
     )
-    bounds: BoundConstants = Field(
+    bounds: Annotated[dict[str, float], BeforeValidator(_bounds)] = Field(
         {},
         description=(
             f"constants of the bounds ({', '.join(BOUNDS)}): 1 if not given, ε {EPSILON:g}"
@@ -373,7 +306,7 @@ class TensorialICA(Parameters):
 
     @field_validator("dimension", mode="before")
     @classmethod
-    def _whole(cls, value: Any) -> Any:
+    def _whole(cls, value: object) -> object:
         if isinstance(value, bool):
             raise HdicaError(f"dimension = {value} is not allowed (a whole number >= 2)")
         return value
@@ -387,7 +320,19 @@ class TensorialICA(Parameters):
             )
         with speaking_of("source"):
             moments(self)
-        check_start(self)
+        start = self.start if isinstance(self.start, Mapping) else {}
+        if len(start.get("v", range(self.dimension))) != self.dimension:
+            raise HdicaError(
+                f"start.v with {len(start['v'])} numbers is not allowed (one a component: "
+                f"{self.dimension})",
+                ["start", "dimension"],
+            )
+        if start.get("support", 1) > self.dimension:
+            raise HdicaError(
+                f"start.support = {start['support']} is not allowed (at most dimension = "
+                f"{self.dimension})",
+                ["start", "dimension"],
+            )
         step_sizes(self)
         return self
 
@@ -402,13 +347,16 @@ class TensorialICA(Parameters):
 
 def rule(system: TensorialICA) -> TensorialRule:
     """The update (ICA), as the finite-d kernels take it."""
-    return TensorialRule(
-        dimension=system.dimension,
-        source=source(system),
-        sign=moments(system).sign if system.sign == "known" else None,
-        schedule=step_sizes(system),
-        start=starter(system),
-    )
+    fixed, d = first_vector(system), system.dimension
+
+    def start(rng: np.random.Generator) -> Array:
+        if fixed is not None:
+            return fixed.copy()
+        v = rng.standard_normal(d)
+        return np.asarray(v / math.sqrt(dot(v, v)))
+
+    sign = moments(system).sign if system.sign == "known" else None
+    return TensorialRule(d, source(system), sign, step_sizes(system), start)
 
 
 def trained(system: TensorialICA) -> Phases:

@@ -1,4 +1,4 @@
-"""The limit of small steps, dv_k/dx = v_k^3 - v_k sum_i v_i^4, x = beta sum eta, in closed form.
+"""The limit of small steps, dv_k/dx = v_k^3 - v_k sum_i v_i^4, x = beta sum eta, and its landscape.
 
 With p_k = v_k(0)^2, of which p_m is the largest, r_k = p_k/p_m and g_k = 1 - r_k,
 
@@ -7,12 +7,18 @@ With p_k = v_k(0)^2, of which p_m is the largest, r_k = p_k/p_m and g_k = 1 - r_
 No term changes its sign and nothing is subtracted but g_k, from the factors of p_m - p_k, so that
 components that are tiny, tied or nearly so keep their relative accuracy. x(L) is increasing and
 concave, and Newton's method from below converges without a safeguard.
+
+The landscape is -sum_i v_i^4 on the sphere, since E (u.X)^4 = 3 + (mu4 - 3) sum_i v_i^4 with
+v = A' u: the rule descends -sign(mu4 - 3) E y^4 = -3 sign - beta sum_i v_i^4, whatever the source.
+Critical points have |v_i| = 1/sqrt k on k axes.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,10 +26,11 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
 from hdica.process.progress import check_deadline
-from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, States, refusal
+from hdica.systems.outputs import Array, Output, PointResult, padded
 from hdica.systems.tensorial_ica.system import (
-    HERE,
+    AT_LIMIT,
+    HOME,
     PAPER,
     TAN2,
     TensorialICA,
@@ -34,8 +41,7 @@ from hdica.systems.tensorial_ica.system import (
 )
 
 _EPS = float(np.finfo(float).eps)
-_MOST_ITERATIONS = 500
-_UNIT = 1e-6
+_MOST_ITERATIONS, _UNIT = 500, 1e-6
 _FOREVER, _ROUNDING = 1e300, 16 * _EPS
 _BLOCK, _DIRECT = 1 << 18, 1 << 22
 
@@ -57,18 +63,6 @@ def tan2_of(v: Array) -> Array:
     """Squared tangent of the angle to the nearest axis: the other squares over the largest."""
     p = np.sort(np.asarray(v, dtype=float) ** 2, axis=-1)
     return np.asarray(np.sum(p[..., :-1], axis=-1) / p[..., -1])
-
-
-def checked_start(v0: Array) -> Array:
-    """A start as an array of unit norm, shape (d,); refused if it is none."""
-    v = np.asarray(v0, dtype=float)
-    norm = float(np.linalg.norm(v)) if v.ndim == 1 and v.size else 0.0
-    if not abs(norm - 1.0) < _UNIT:
-        raise HdicaError(
-            f"v = {np.array2string(v, threshold=8)} is not allowed (one list of finite numbers of "
-            "norm 1)"
-        )
-    return v / norm
 
 
 def _ratios(v: Array) -> tuple[Array, Array]:
@@ -119,12 +113,16 @@ def solve(v0: Array, elapsed: Array) -> Transient:
     Critical points stay where they are, and components that are equal stay so. The error is what
     the root of x(L) = elapsed is missed by, times the drift there, and rounding.
 
-    Raises
-    ------
-    HdicaError
-        If the start is no unit vector or a time is negative.
+    Refused if the start is no unit vector or a time is negative.
     """
-    v, x = checked_start(v0), np.atleast_1d(np.asarray(elapsed, dtype=float))
+    v, x = np.asarray(v0, dtype=float), np.atleast_1d(np.asarray(elapsed, dtype=float))
+    norm = float(np.linalg.norm(v)) if v.ndim == 1 and v.size else 0.0
+    if not abs(norm - 1.0) < _UNIT:
+        raise HdicaError(
+            f"v = {np.array2string(v, threshold=8)} is not allowed (one list of finite numbers of "
+            "norm 1)"
+        )
+    v = v / norm
     if not np.all(x >= 0):
         raise HdicaError(f"elapsed = {x[~(x >= 0)][0]} is not allowed (numbers >= 0)")
     x = np.minimum(x, _FOREVER)
@@ -136,28 +134,10 @@ def solve(v0: Array, elapsed: Array) -> Transient:
     return Transient(path, np.asarray(moved + 8 * _EPS))
 
 
-def transient(v0: Array, elapsed: Array) -> Array:
-    """:func:`solve` without its error: v, shape (T, d)."""
-    return solve(v0, elapsed).v
-
-
 def time_to(v0: Array, tan2: float) -> Array:
-    """The x at which tan^2 first is ``tan2``: 0 if it is no larger, inf if it never is.
+    """The x at which tan^2 first is ``tan2`` > 0: 0 if it is no larger, inf if it never is.
 
-    Parameters
-    ----------
-    v0
-        Starts along the last axis, shape (..., d), of any norm but zero.
-    tan2
-        Level > 0.
-
-    Returns
-    -------
-    Array
-        Shape (...).
-
-    Notes
-    -----
+    Starts v0 lie along the last axis, shape (..., d), of any norm but zero; the result is (...).
     q(E) = sum over the components that are not the largest of r/(1 + E g): its inverse is concave
     in E, a parallel sum of lines, so that Newton's method from E = 0 converges from below.
     """
@@ -169,7 +149,7 @@ def time_to(v0: Array, tan2: float) -> Array:
         raise HdicaError("v is not allowed (finite numbers, not all zero, for every start)")
     block = max(1, 500_000 // rows.shape[1])
     parts = [_times(rows[i : i + block], tan2) for i in range(0, rows.shape[0], block)]
-    return (np.concatenate(parts) if parts else np.empty(0)).reshape(v.shape[:-1])
+    return np.concatenate([np.empty(0), *parts]).reshape(v.shape[:-1])
 
 
 def _times(v: Array, tan2: float) -> Array:
@@ -216,10 +196,7 @@ def elapsed(schedule: Schedule, beta: float, times: Array) -> Array:
     half a step, which an annealed schedule starts with its largest. Between two steps it goes on
     evenly, so that x = beta eta t for any t at a constant step size.
 
-    Raises
-    ------
-    HdicaError
-        If a time is negative or not finite.
+    Refused if a time is negative or not finite.
     """
     whole = steps_sum(schedule, times)
     at = np.asarray(times, dtype=float)
@@ -280,8 +257,7 @@ def _piece(schedule: Schedule, first: int, last: int, power: int) -> float:
 
 _AT = ("time",)
 ANY_SIGN = frozenset({"mixing", "bounds", "sign"})
-WRONG = 1.02
-"""Rate of the negative control."""
+WRONG = 1.02  # rate of the negative control
 
 
 def start_of(system: TensorialICA) -> Array:
@@ -313,7 +289,7 @@ ODE = Limit[TensorialICA](
         text="v as η → 0 at fixed βηt, from any start that is not random, in closed form",
         accuracy="converged",
         equations=f"{PAPER}, transient stage: dv_k/d(eta t) = beta (v_k^3 - v_k sum v_i^4)",
-        engines=HERE,
+        engines=AT_LIMIT,
     ),
     outputs=Outputs(
         (
@@ -328,3 +304,198 @@ ODE = Limit[TensorialICA](
     run=_ode,
     closed=True,
 )
+
+
+ENGINES = ("hdica.systems", HOME)  # the landscape needs nothing of the source
+MOST = 1000  # largest dimension whose critical points a result holds
+_FLOATS = 600  # 3^d overflows no floating-point number up to this dimension
+_OF = ("fixed_point",)
+
+
+def objective(v: Array) -> Array:
+    """-sum_i v_i^4 along the last axis: from -1 at a component to -1/d at a maximiser."""
+    return np.asarray(-np.sum(np.asarray(v, dtype=float) ** 4, axis=-1))
+
+
+def counts(d: int) -> list[int]:
+    """2^k C(d, k) for k = 1 ... d: 3^d - 1 in all, of which 3^d - 2^d - 2 d - 1 are saddles."""
+    out, now = [], 1
+    for k in range(1, d + 1):
+        now = now * 2 * (d - k + 1) // k
+        out.append(now)
+    return out
+
+
+def landscape(d: int) -> dict[str, Array]:
+    """Critical points of dimension d by the size k = 1 ... d of their support, shape (d,) each.
+
+    Minimisers have k = 1, maximisers k = d, and the eigenvalues of the tangent Hessian are -8/k in
+    the k - 1 directions of the support, +4/k in the d - k others: -4 times the rates of the drift.
+    """
+    support, number = np.arange(1.0, d + 1), counts(d)
+    logarithm = np.array([math.log10(count) for count in number])
+    with np.errstate(over="ignore"):
+        multiplicity = np.array(number, dtype=float) if d <= _FLOATS else np.rint(10.0**logarithm)
+    return {
+        "tan2": support - 1,
+        "support": support,
+        "value": -1.0 / support,
+        "stable": (support == 1).astype(float),
+        "kind": (support > 1).astype(float),
+        "unstable": support - 1,
+        "rate_inside": np.where(support > 1, 2 / support, np.nan),
+        "rate_outside": np.where(support < d, -1 / support, np.nan),
+        "log10_multiplicity": logarithm,
+        "multiplicity": multiplicity,
+    }
+
+
+def _within(low: int, high: int, what: str) -> Callable[[TensorialICA], str]:
+    """What refuses other dimensions, with the words for what they are not allowed for."""
+    return lambda system: (
+        ""
+        if low <= system.dimension <= high
+        else f"dimension = {system.dimension} is not allowed for {what}"
+    )
+
+
+def _fixed_points(system: TensorialICA, *_: object) -> PointResult:
+    d = system.dimension
+    v = np.full((MOST, d), np.nan)
+    for k in range(1, d + 1):
+        v[k - 1] = np.where(np.arange(d) < k, k**-0.5, 0.0)
+    return PointResult(padded(landscape(d), MOST, "fixed points") | {"v": v})
+
+
+FIXED_POINTS = States[TensorialICA](
+    name="fixed_points",
+    role=Role.STEADY_STATES,
+    rank=1,
+    about=About(
+        text=(
+            "critical points of the landscape, one a support size, with their number and stability"
+        ),
+        accuracy="exact",
+        equations=f"{PAPER}, stationary points of the tensorial objective",
+        engines=ENGINES,
+    ),
+    outputs=Outputs(
+        (
+            Output("tan2", _OF, "squared tangent of the angle to the nearest axis, k - 1"),
+            Output("v", (*_OF, "component"), "v at the fixed point, one of its images"),
+            Output("support", _OF, "number k of entries that are not 0"),
+            Output("value", _OF, "objective -sum_k v_k^4 at the fixed point"),
+            Output("stable", _OF, "1 if stable, 0 if unstable"),
+            Output(
+                "kind",
+                _OF,
+                "0 informative (a component), 1 uninformative (a saddle or maximiser)",
+            ),
+            Output("unstable", _OF, "number of unstable directions"),
+            Output("rate_inside", _OF, "rate within the support, in units of beta eta"),
+            Output("rate_outside", _OF, "rate off the support, in units of beta eta"),
+            Output("multiplicity", _OF, "number of images, 2^k C(d, k); infinite from 1e308 on"),
+            Output("log10_multiplicity", _OF, "its decimal logarithm"),
+        ),
+        coords=lambda times: {"fixed_point": np.arange(MOST)},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 1e-3 + 2e-8 * system.dimension**2),
+    scope=Scope(
+        refuses=_within(2, MOST, f"fixed points (at most {MOST})"),
+        ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
+    ),
+    run=_fixed_points,
+)
+
+ALL = 6  # largest dimension of which a result holds every critical point: 728
+
+
+def _critical_points(system: TensorialICA, *_: object) -> PointResult:
+    d = system.dimension
+    signs = np.array(list(itertools.product((0.0, 1.0, -1.0), repeat=d))[1:])
+    support = np.abs(signs).sum(axis=1)
+    order = np.argsort(support, kind="stable")
+    signs, support = signs[order], support[order]
+    stable = (support == 1).astype(float)
+    columns = {"value": -1 / support, "stable": stable, "unstable": support - 1}
+    values = padded(columns, MOST, "critical points")
+    v = np.full((MOST, d), np.nan)
+    v[: len(signs)] = signs / np.sqrt(support)[:, None]
+    return PointResult(values | {"v": v})
+
+
+_LISTED = ("v", "value", "stable", "unstable")
+CRITICAL_POINTS = Limit[TensorialICA](
+    name="critical_points",
+    role=Role.OTHER,
+    about=replace(
+        FIXED_POINTS.about,
+        text="every critical point of the landscape, 3^d − 1 of them, for d ≤ 6",
+        engines=("hdica.systems", HOME),
+    ),
+    outputs=replace(
+        FIXED_POINTS.outputs,
+        always=tuple(o for o in FIXED_POINTS.outputs.always if o.name in _LISTED),
+    ),
+    cost=FIXED_POINTS.cost,
+    scope=replace(
+        FIXED_POINTS.scope,
+        refuses=_within(
+            2,
+            ALL,
+            f"a list of every critical point (at most {ALL}; fixed_points has one of each support "
+            "size)",
+        ),
+    ),
+    run=_critical_points,
+)
+
+STATES = (FIXED_POINTS, CRITICAL_POINTS)
+
+POLAR = np.linspace(0.0, math.pi, 91)
+AZIMUTH = np.linspace(-math.pi, math.pi, 181)
+"""With the equator and every critical direction among them: multiples of 2 degrees."""
+_POLAR, _AZIMUTH = np.meshgrid(POLAR, AZIMUTH, indexing="ij")
+_SPHERE = np.stack(
+    [np.sin(_POLAR) * np.cos(_AZIMUTH), np.sin(_POLAR) * np.sin(_AZIMUTH), np.cos(_POLAR)], axis=-1
+)
+
+
+LANDSCAPE = Limit[TensorialICA](
+    name="landscape",
+    role=Role.OTHER,
+    about=About(
+        text="−Σ v⁴ over the sphere of v, for d = 3",
+        accuracy="exact",
+        equations=f"{PAPER}, Figure 1: landscape of the tensorial objective",
+        engines=ENGINES,
+    ),
+    outputs=Outputs(
+        (Output("value", ("polar", "azimuth"), "objective -sum_k v_k^4"),),
+        coords=lambda times: {"polar": POLAR, "azimuth": AZIMUTH},
+    ),
+    cost=Cost(seconds=lambda system, n, last: 2e-3),
+    scope=Scope(
+        refuses=_within(3, 3, "this picture (3; see 'landscape_circle' for 2)"),
+        ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
+    ),
+    run=lambda *_: PointResult({"value": objective(_SPHERE)}),
+)
+
+CIRCLE = replace(
+    LANDSCAPE,
+    name="landscape_circle",
+    about=replace(LANDSCAPE.about, text="−Σ v⁴ over the circle of v, for d = 2"),
+    outputs=Outputs(
+        (Output("value", ("azimuth",), "objective -sum_k v_k^4"),),
+        coords=lambda times: {"azimuth": AZIMUTH},
+    ),
+    scope=replace(
+        LANDSCAPE.scope, refuses=_within(2, 2, "this picture (2; see 'landscape' for 3)")
+    ),
+    run=lambda *_: PointResult(
+        {"value": objective(np.stack([np.cos(AZIMUTH), np.sin(AZIMUTH)], axis=-1))}
+    ),
+)
+
+PICTURES = (LANDSCAPE, CIRCLE)

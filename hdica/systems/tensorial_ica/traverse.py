@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -26,9 +27,9 @@ from hdica.systems.tensorial_ica.fluctuation import (
     noise_on_support,
     stationary,
 )
-from hdica.systems.tensorial_ica.moments import Moments, moments_of
+from hdica.systems.tensorial_ica.rule import Moments, moments_of
 from hdica.systems.tensorial_ica.system import (
-    HERE,
+    AT_LIMIT,
     PAPER,
     TensorialICA,
     constant_eta,
@@ -39,7 +40,6 @@ from hdica.systems.tensorial_ica.system import (
 )
 from hdica.systems.tensorial_ica.transient import (
     ANY_SIGN,
-    ODE,
     drift,
     elapsed_of,
     growth_to,
@@ -48,10 +48,8 @@ from hdica.systems.tensorial_ica.transient import (
     time_to,
 )
 
-WARM = 1 / 3
-"""tan^2 of a warm start."""
-REPLICATES = 16
-_MOST, _ENTRIES, _SOBOL = 2048, 1 << 22, 21_201
+WARM = 1 / 3  # tan^2 of a warm start
+REPLICATES, _MOST, _ENTRIES, _SOBOL = 16, 2048, 1 << 22, 21_201
 PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -138,6 +136,12 @@ def escape_width(moments: Moments, k: int, eta: float) -> float:
     return math.sqrt(eta * noise_on_support(moments, k) * k / (4 * moments.beta))
 
 
+def tangents(k: int) -> Array:
+    """Normal vectors orthogonal to (1, ..., 1)."""
+    z = normals(k)
+    return np.asarray(z - z.mean(axis=-1, keepdims=True))
+
+
 def escape_law(moments: Moments, k: int, eta: float, level: float = WARM) -> Law:
     """N1: x to tan^2 = ``level`` from exactly a critical point of support size ``k`` >= 2.
 
@@ -147,13 +151,7 @@ def escape_law(moments: Moments, k: int, eta: float, level: float = WARM) -> Law
     """
     _checked_level(level)
     width = escape_width(moments, k, eta)
-    return Law(time_to(k**-0.5 + width * _within(k), level))
-
-
-def _within(k: int) -> Array:
-    """Normal vectors orthogonal to (1, ..., 1)."""
-    z = normals(k)
-    return np.asarray(z - z.mean(axis=-1, keepdims=True))
+    return Law(time_to(k**-0.5 + width * tangents(k), level))
 
 
 @lru_cache(maxsize=16)
@@ -163,7 +161,7 @@ def _universal(k: int, level: float) -> Law:
     With gamma_j = 2 sqrt(k) (z_m - z_j), z_m the largest, and e the root of sum_(j != m)
     1/(1 + e gamma_j) = level it is 1/2 [ln e + sum_(j != m) ln(e/(1 + e gamma_j))].
     """
-    z = _within(k)
+    z = tangents(k)
     gap = 2 * math.sqrt(k) * (z.max(axis=-1, keepdims=True) - z)
     rows = gap.reshape(-1, k)
     e = growth_to(np.ones_like(rows), rows, np.full(rows.shape[0], level))[:, None]
@@ -205,23 +203,12 @@ class TwoPhase:
     """A prediction of a training from a uniform start, nan for a phase that is not made.
 
     Medians are as of chi-squared variables, of a second phase alone around what its start leaves.
-
-    Attributes
-    ----------
-    warm
-        Share of uniform starts that are warm at T/2 on the path without noise.
-    drag
-        eta1 d^2/beta: what the noise of phase one takes from the drift is small where it is.
-    half, end
-        Mean of tan^2 after each phase; nan where phase one is too noisy to have a level.
-    half_median, end_median
-        Medians of the same.
     """
 
-    warm: float
-    drag: float
-    half: float
-    end: float
+    warm: float  # share of uniform starts that are warm at T/2 on the path without noise
+    drag: float  # eta1 d^2/beta: where it is small, noise takes little from the drift of phase one
+    half: float  # mean of tan^2 after phase one; nan where that is too noisy to have a level
+    end: float  # the same after phase two
     half_median: float
     end_median: float
 
@@ -240,7 +227,7 @@ def two_phase(
     left: float = math.nan,
     level: float = WARM,
 ) -> TwoPhase:
-    """The prediction for phases of ``steps`` = T/2 each.
+    """The prediction for two phases of ``steps`` = T/2 each.
 
     Parameters
     ----------
@@ -264,16 +251,17 @@ def two_phase(
     half = end = end_median = warm = drag = math.nan
     factor = median_factor(d)
     if first is not None:
-        half = _level(source, d, first)
+        with suppress(HdicaError):  # too noisy to have a level
+            half = stationary(source, d, first).S2
         warm = float(uniform_law(d, level).reached(np.array([moments.beta * first * steps]))[0])
         drag = first * d * d / moments.beta
     if second is not None:
-        floor, kept = stationary(source, d, second).S2, math.exp(-2 * moments.beta * second * steps)
-        end = floor + (half - floor) * kept
+        floor, rest = stationary(source, d, second).S2, math.exp(-2 * moments.beta * second * steps)
+        end = floor + (half - floor) * rest
         end_median = end * factor
         if first is None:
-            end = floor * (1 - kept) + left
-            end_median = _shifted_median(d, floor * (1 - kept), left)
+            end = floor * (1 - rest) + left
+            end_median = _shifted_median(d, floor * (1 - rest), left)
     return TwoPhase(warm, drag, half, end, half * factor, end_median)
 
 
@@ -288,34 +276,16 @@ def _shifted_median(d: int, noise: float, left: float) -> float:
     return float(unit * ncx2.median(d - 1, left / unit))
 
 
-def _level(source: Source, d: int, eta: float) -> float:
-    """The stationary level of phase one, nan where it is too noisy to have one."""
-    try:
-        return stationary(source, d, eta).S2
-    except HdicaError:
-        return math.nan
-
-
-def _prediction(system: TensorialICA) -> TwoPhase:
-    training = trained(system)
-    length, left = training.total / 2, math.nan
+def _two_phase(system: TensorialICA, *_: object) -> PointResult:
+    training, left = trained(system), math.nan
     if training.first is None:
         v0 = fixed_vector(system, "the second phase alone")
         last = elapsed_of(system, np.array([training.end]))
         left = float(tan2_of(solve(v0, last).v)[0])
     etas = training.first, training.second
-    return two_phase(source(system), system.dimension, length, *etas, left=left)
-
-
-def _two_phase(system: TensorialICA, *_: object) -> PointResult:
-    ends = _prediction(system)
-    values = {
-        "tan2": ends.end_median,
-        "half": ends.half_median,
-        "mean": ends.end,
-        "warm": ends.warm,
-        "drag": ends.drag,
-    }
+    ends = two_phase(source(system), system.dimension, training.total / 2, *etas, left=left)
+    medians = {"tan2": ends.end_median, "half": ends.half_median}
+    values = medians | {"mean": ends.end, "warm": ends.warm, "drag": ends.drag}
     return PointResult({name: np.asarray(value) for name, value in values.items()})
 
 
@@ -328,15 +298,14 @@ def _predictable(system: TensorialICA) -> None:
         stationary(source(system), system.dimension, training.second)
 
 
-TWO_PHASE = replace(
-    ODE,
+TWO_PHASE = Limit[TensorialICA](
     name="two_phase",
-    rank=None,
-    about=replace(
-        ODE.about,
+    role=Role.LIMIT,
+    about=About(
         text="the median of tan² at the ends of a training, where its first phase succeeds",
         accuracy="approximate",
         equations=f"{PAPER}, Corollary 8, with the stationary level in place of its bound",
+        engines=AT_LIMIT,
     ),
     outputs=Outputs(
         (
@@ -348,38 +317,24 @@ TWO_PHASE = replace(
         )
     ),
     cost=Cost(seconds=lambda system, n, last: 3e-2),
-    scope=replace(ODE.scope, refuses=refusal(_predictable)),
+    scope=Scope(refuses=refusal(_predictable), ignores=ANY_SIGN),
     run=_two_phase,
-    closed=False,
 )
 _ON = ("quantile",)
-_UNIT = "steps"
 OUTPUTS = (
-    Output("N1", (), "mean time from a critical point to tan^2 = 1/3", _UNIT),
-    Output("N1_se", (), "standard error of N1", _UNIT),
-    Output("N1_median", (), "median of the same", _UNIT),
-    Output("N1_quantiles", _ON, "its quantiles", _UNIT),
-    Output("N1_order", (), "its leading terms for small eta", _UNIT),
-    Output("N2", (), "time from any other start to tan^2 = 1/3, mean over uniform ones", _UNIT),
-    Output("N2_se", (), "standard error of N2", _UNIT),
-    Output("N2_median", (), "median of the same", _UNIT),
-    Output("N2_quantiles", _ON, "its quantiles", _UNIT),
-    Output("N2_order", (), "its leading term for large d", _UNIT),
-    Output("N3", (), "time from tan^2 = 1/3, or a nearer start, to the stationary level", _UNIT),
+    Output("N1", (), "mean time from a critical point to tan^2 = 1/3", "steps"),
+    Output("N1_se", (), "standard error of N1", "steps"),
+    Output("N1_median", (), "median of the same", "steps"),
+    Output("N1_quantiles", _ON, "its quantiles", "steps"),
+    Output("N1_order", (), "its leading terms for small eta", "steps"),
+    Output("N2", (), "time from any other start to tan^2 = 1/3, mean over uniform ones", "steps"),
+    Output("N2_se", (), "standard error of N2", "steps"),
+    Output("N2_median", (), "median of the same", "steps"),
+    Output("N2_quantiles", _ON, "its quantiles", "steps"),
+    Output("N2_order", (), "its leading term for large d", "steps"),
+    Output("N3", (), "time from tan^2 = 1/3, or a nearer start, to the stationary level", "steps"),
 )
-STILL = 1e-12
-"""A start whose drift is smaller is a critical point, whose smaller entries are zeros."""
-
-
-def _law(law: Law, name: str, order: float) -> dict[str, Array]:
-    values = {
-        f"{name}_median": law.quantiles([0.5])[0][0],
-        name: law.mean,
-        f"{name}_se": law.error,
-        f"{name}_quantiles": law.quantiles()[0],
-        f"{name}_order": order,
-    }
-    return {key: np.asarray(value) for key, value in values.items()}
+STILL = 1e-12  # A start whose drift is smaller is a critical point, whose smaller entries are zeros
 
 
 def _support(v0: Array) -> int:
@@ -388,17 +343,28 @@ def _support(v0: Array) -> int:
     return int(np.count_nonzero(np.abs(v0) > STILL)) if at_rest else 0
 
 
-def _first_stage(system: TensorialICA, v0: Array | None) -> dict[str, Array]:
+def _first_stage(system: TensorialICA, v0: Array | None) -> dict[str, Array | float]:
     """N1 or N2 in units of beta eta t."""
-    if v0 is None:
-        return _law(uniform_law(system.dimension), "N2", uniform_asymptote(system.dimension))
-    k = _support(v0)
-    if k < 2:
+    k = 0 if v0 is None else _support(v0)
+    if v0 is not None and k < 2:
         x = time_to(v0, WARM)
         every = np.full(len(PROBABILITIES), float(x))
-        return {"N2": x, "N2_median": x, "N2_se": np.asarray(0.0), "N2_quantiles": every}
-    noise, eta = moments_for_noise(system, k), constant_eta(system)
-    return _law(escape_law(noise, k, eta), "N1", escape_asymptote(noise, k, eta))
+        return {"N2": x, "N2_median": x, "N2_se": 0.0, "N2_quantiles": every}
+    if v0 is None:
+        name, law = "N2", uniform_law(system.dimension)
+        order = uniform_asymptote(system.dimension)
+    else:
+        noise, eta = moments_for_noise(system, k), constant_eta(system)
+        name, law = "N1", escape_law(noise, k, eta)
+        order = escape_asymptote(noise, k, eta)
+    quantiles = law.quantiles((0.5, *PROBABILITIES))[0]
+    return {
+        name: law.mean,
+        f"{name}_se": law.error,
+        f"{name}_median": quantiles[0],
+        f"{name}_quantiles": quantiles[1:],
+        f"{name}_order": order,
+    }
 
 
 def _traverse(system: TensorialICA, *_: object) -> PointResult:
@@ -426,7 +392,7 @@ TRAVERSE = Limit[TensorialICA](
         text="steps of the three stages N₁, N₂, N₃: mean and quantiles, over uniform starts too",
         accuracy="approximate",
         equations=f"{PAPER}, traverse times of the three stages, with their constants",
-        engines=HERE,
+        engines=AT_LIMIT,
     ),
     outputs=Outputs(OUTPUTS, coords=lambda times: {"quantile": np.array(PROBABILITIES)}),
     cost=Cost(seconds=lambda system, n, last: 0.5),

@@ -12,7 +12,8 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.inputs.filters import Series
 from hdica.inputs.images import load_images
-from hdica.systems.filter_series.methods import half_rise, patches, principal
+from hdica.systems.filter_series.measures import principal
+from hdica.systems.filter_series.record import half_rise, patches
 from hdica.systems.filter_series.system import rank
 from hdica.systems.registry import methods_of
 from tests.systems.filter_series.series import save_series

@@ -6,7 +6,7 @@ import pytest
 import hdica
 from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.images import random_patches
-from hdica.systems.patch_ica.methods import FILTER_BANK, patches
+from hdica.systems.patch_ica.record import FILTER_BANK, patches
 from hdica.systems.patch_ica.system import count
 
 EXTRA = Save(extra=("filters", "features", "principal"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.systems.patch_ica.gabor import fitted_gabor, residuals
+from hdica.systems.patch_ica.patches import fitted_gabor, residuals
 
 
 def gabor(width, frequency, direction, sizes, middle, phase):

@@ -13,8 +13,8 @@ from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.images import kept_blocks, random_patches
 from hdica.systems.patch_ica import patches as source_of
-from hdica.systems.patch_ica.methods import HELD_OUT, patches, training
-from hdica.systems.patch_ica.patches import directions, standardised
+from hdica.systems.patch_ica.patches import directions, standardised, trained
+from hdica.systems.patch_ica.record import HELD_OUT, patches
 from hdica.systems.patch_ica.system import count, dimension
 
 GOLDEN = json.loads(
@@ -42,7 +42,7 @@ def centred(one, part, many):
 
 def learnt(one):
     """Its training patches, whitened, which are in memory."""
-    with training(one, patches(one, SEED)) as data:
+    with trained(patches(one, SEED), one) as data:
         return data
 
 

@@ -12,7 +12,6 @@ from hdica.systems.subspace_ica.prediction import (
     best_strength,
     known_space,
     principal,
-    threshold,
 )
 from tests.systems.subspace_ica.golden import GOLDEN, law
 
@@ -29,7 +28,7 @@ def test_thresholds(case):
     tolerance = BBP["tol"]
     assert found.eigenvalues == pytest.approx(case["lambda"], abs=tolerance)
     assert found.phi2 == pytest.approx(case["phi2"], abs=tolerance)
-    assert (case["beta"] > threshold(case["c"])) is not case.get("below_threshold", False)
+    assert (case["beta"] > math.sqrt(case["c"])) is not case.get("below_threshold", False)
     if "gamma_c" in case:
         assert found.gamma == pytest.approx(case["gamma"], abs=tolerance)
         assert found.gamma_c == pytest.approx(case["gamma_c"], abs=tolerance)

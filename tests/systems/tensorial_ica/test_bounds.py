@@ -20,11 +20,13 @@ from hdica.systems.tensorial_ica.bounds import (
     lemma_3,
     lemma_5,
     lemma_6,
+    orlicz_bound,
+    psi2_norm,
     theorem_4,
     theorem_7,
 )
 from hdica.systems.tensorial_ica.fluctuation import first_order_level
-from hdica.systems.tensorial_ica.moments import moments_of, orlicz_bound, psi2_norm
+from hdica.systems.tensorial_ica.rule import moments_of
 from hdica.systems.tensorial_ica.system import Constants
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/tensorial_ica.json").read_text())
@@ -99,7 +101,7 @@ def test_scaling_conditions():
     for bound, need in ((theorem_7, three), (corollary_8, four)):
         below, above = (bound(UNIFORM, B, d, f * need, epsilon) for f in (0.99, 1.01))
         assert (below.applies, above.applies) == (False, True)
-        assert above.conditions[1].right == pytest.approx(need)
+        assert above.conditions[1][1] == pytest.approx(need)
     # T between d^3 and d^4 is where the two of them differ.
     assert not theorem_7(UNIFORM, B, 3, 1e9, 1e-3).applies  # d >= ln(1/epsilon) fails
     assert theorem_4(UNIFORM, B, 20, 21, TAN_WARM).applies
@@ -116,7 +118,7 @@ def test_lemma_3():
     assert bound.predicted[0] == pytest.approx(0.5)
     assert bound.predicted[-1] ** 2 == pytest.approx(first_order_level(m, d, eta), rel=1e-6)
     assert np.all(bound.predicted < bound.value)
-    assert bound.conditions[0].right == pytest.approx(
+    assert bound.conditions[0][1] == pytest.approx(
         B**8 / m.beta * d * math.log(1 / eta) ** 9, rel=1e-9
     )
     assert lemma_3(m, B, d, 1e-5, t, 0.5, log=1.0).applies
@@ -130,7 +132,7 @@ def test_lemma_6():
     assert bound.value == pytest.approx(first + B**4 / math.sqrt(m.beta) * math.sqrt(d**3 * eta))
     assert bound.predicted.shape == (3,)
     need = B**8 / m.beta * d**2 / 0.25
-    assert bound.conditions[0].right == pytest.approx(need)
+    assert bound.conditions[0][1] == pytest.approx(need)
     assert lemma_6(m, B, d, 0.99 / need, t, 0.5).applies
     assert not lemma_6(m, B, d, 1.01 / need, t, 0.5).applies
 

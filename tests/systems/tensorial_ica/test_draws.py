@@ -9,7 +9,13 @@ from scipy.stats import ks_2samp, kstest, laplace
 from scipy.stats import uniform as uniform_law
 
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.kernels import GIVEN, LAPLACE, RADEMACHER, UNIFORM, tensorial_steps
+from hdica.systems.tensorial_ica.kernels import (
+    FROM_ARRAY,
+    LAPLACE,
+    RADEMACHER,
+    UNIFORM,
+    tensorial_steps,
+)
 from hdica.systems.tensorial_ica.rule import Lanes, block_of, draws, kind_of
 from tests.systems.tensorial_ica.cases import SOURCES, rule_of, stream_of
 
@@ -119,8 +125,8 @@ def test_a_source_of_a_known_name_that_draws_otherwise_is_asked_itself():
     known = {"rademacher": RADEMACHER, "uniform": UNIFORM, "laplace": LAPLACE}
     for name, kind in known.items():
         assert kind_of(make_source(name)) == kind
-        assert kind_of(replace(make_source(name))) == GIVEN
-    assert kind_of(make_source({"student": 5})) == GIVEN
+        assert kind_of(replace(make_source(name))) == FROM_ARRAY
+    assert kind_of(make_source({"student": 5})) == FROM_ARRAY
 
 
 def test_blocks_depend_on_the_dimension_alone():

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.landscape import counts, landscape, objective
-from hdica.systems.tensorial_ica.moments import moments_of
-from hdica.systems.tensorial_ica.transient import drift
+from hdica.systems.tensorial_ica.rule import moments_of
+from hdica.systems.tensorial_ica.transient import counts, drift, landscape, objective
 from tests.systems.tensorial_ica.reference import representative, tangent_gradient, tangent_hessian
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.systems.tensorial_ica.kernels import GIVEN
-from hdica.systems.tensorial_ica.path_kernels import observed_steps
+from hdica.systems.tensorial_ica.kernels import FROM_ARRAY, observed_steps
 from hdica.systems.tensorial_ica.paths import run_observed
 from hdica.systems.tensorial_ica.rule import Lanes, draws, run_together
 from tests.systems.tensorial_ica.cases import SOURCES, rule_of, somewhere, stream_of
@@ -34,7 +33,7 @@ def test_the_kernels_make_the_step(v, z, eta, sign, after):
     d = len(v)
     rule = rule_of({"student": 9}, d, eta, float(sign), lambda rng: np.array(v))
     lanes = Lanes.begin([rule], [stream_of(0)])
-    assert lanes.kind == GIVEN
+    assert lanes.kind == FROM_ARRAY
     lanes.z[lanes.x.size : 2 * lanes.x.size] = np.repeat(z, 8)
     assert lanes.advance(np.array([[eta]]), 0, 1).tolist() == [1] * 8
     x = lanes.x[:, 0]

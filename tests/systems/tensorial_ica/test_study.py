@@ -6,7 +6,7 @@ import hdica
 from hdica.analysis.aggregate import aggregate
 from hdica.errors import HdicaError
 
-GIVEN = {
+FROM_ARRAY = {
     "study": "small",
     "system": "TensorialICA",
     "parameters": {"source": "rademacher", "eta": 1e-3, "start": "uniform"},
@@ -17,7 +17,7 @@ GIVEN = {
 
 @pytest.mark.deep
 def test_without_an_analysis_the_ensemble_is_shown():
-    study = hdica.Study(**GIVEN, grid={"dimension": [3, 5]})
+    study = hdica.Study(**FROM_ARRAY, grid={"dimension": [3, 5]})
     tree = study.run()
     assert tree["vector"]["tan2"].dims == ("dimension", "seed", "time")
     assert tree["vector"]["step"].values.tolist() == [0, 10, 100]
@@ -29,15 +29,15 @@ def test_without_an_analysis_the_ensemble_is_shown():
 
 
 def test_vectors_are_kept_where_the_dimension_is_one():
-    one = hdica.Study(**GIVEN, grid={"dimension": [4]}, save={"extra": ["v"]})
+    one = hdica.Study(**FROM_ARRAY, grid={"dimension": [4]}, save={"extra": ["v"]})
     v = one.run()["vector"]["v"]
     assert v.dims == ("dimension", "seed", "time", "component")
     with pytest.raises(HdicaError, match="component"):
-        hdica.Study(**GIVEN, grid={"dimension": [3, 5]}, save={"extra": ["v"]}).run()
+        hdica.Study(**FROM_ARRAY, grid={"dimension": [3, 5]}, save={"extra": ["v"]}).run()
 
 
 def test_parts_of_the_schedule_are_swept_by_their_short_names():
-    given = GIVEN | {"parameters": {"dimension": 4, "source": "uniform"}}
+    given = FROM_ARRAY | {"parameters": {"dimension": 4, "source": "uniform"}}
     given["methods"] = {"training": {"seeds": 4}, "two_phase": {}}
     grid = {"T": [2000, 4000], "c1": [0.2, 0.4], "c2": [1.5]}
     tree = hdica.Study(**given, grid=grid).run()

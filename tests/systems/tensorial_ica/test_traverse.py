@@ -15,7 +15,7 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
 from hdica.systems.tensorial_ica.fluctuation import first_order_level
-from hdica.systems.tensorial_ica.moments import moments_of
+from hdica.systems.tensorial_ica.rule import moments_of
 from hdica.systems.tensorial_ica.transient import time_to
 from hdica.systems.tensorial_ica.traverse import (
     escape_asymptote,

@@ -8,7 +8,7 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
-from hdica.systems.tensorial_ica.moments import moments_of
+from hdica.systems.tensorial_ica.rule import moments_of
 from hdica.systems.tensorial_ica.traverse import two_phase
 
 

@@ -39,7 +39,7 @@ def test_the_error_is_that_of_the_lemma(source):
     times, leaves = np.arange(401.0), 0
     for seed, tangent in enumerate((0.0, 0.5, 0.7, 0.705, 0.705, 0.705, 0.9)):
         rule = rule_of(source, 6, 5e-3, start=near_axis(6, tangent))
-        ((values, why),) = run_vessel([rule], times, [stream_of(seed)])
+        values, why = run_vessel(rule, stream_of(seed), times)
         assert why == ""
         for found, exact in zip(
             (values["sup"], values["sup_max"], values["inside"]),
@@ -53,19 +53,10 @@ def test_the_error_is_that_of_the_lemma(source):
     assert leaves >= 1
 
 
-def test_points_do_not_depend_on_each_other():
-    rules = [rule_of("uniform", 5, eta, start=near_axis(5, 0.4)) for eta in (1e-3, 1e-2, 3e-2)]
-    times, streams = np.array([0.0, 10.0, 200.0]), [stream_of(k) for k in range(3)]
-    for rule, stream, one in zip(rules, streams, run_vessel(rules, times, streams), strict=True):
-        ((alone, _),) = run_vessel([rule], times, [stream])
-        for name, values in one[0].items():
-            assert values.tobytes() == alone[name].tobytes()
-
-
 def test_a_divergence_is_no_way_out_of_the_vessel():
     late = {"steps": {"times": [5], "values": [1e-3, 1e200]}}
     rule = rule_of("uniform", 5, late, start=near_axis(5, 0.1))
-    ((values, why),) = run_vessel([rule], np.array([5.0, 6.0]), [stream_of(0)])
+    values, why = run_vessel(rule, stream_of(0), np.array([5.0, 6.0]))
     assert why == "the update was not finite at step 5 (t = 5)"
     assert np.isfinite(values["sup"]).tolist() == [True, False]
 
@@ -76,7 +67,7 @@ def test_the_error_grows_as_known(name):
     eta, tangent = (float(part[3:]) for part in name.split("_")[1:3])
     rule = rule_of("rademacher", D, eta, start=near_axis(D, tangent))
     steps = VESSEL[name]["T"]
-    found = run_vessel([rule] * PATHS, np.array([steps]), [stream_of(k) for k in range(PATHS)])
+    found = [run_vessel(rule, stream_of(k), np.array([steps])) for k in range(PATHS)]
     scale = eta * math.sqrt(steps)
     for output, key in (("sup", "ratio"), ("sup_max", "ratio_max")):
         ratio = np.array([values[output][0] for values, _ in found]) / scale
