@@ -167,6 +167,16 @@ def begin(prior: Prior, start: Start, n: int, stream: Stream) -> tuple[Array, Ar
     return contiguous(xi), contiguous(start.estimate(rng, xi))
 
 
+def orthonormal(rng: np.random.Generator, count: int, n: int) -> Array:
+    """Random orthonormal rows, shape (count, n), by Gram and Schmidt twice: no threads of BLAS."""
+    rows = rng.standard_normal((count, n))
+    for i, row in enumerate(rows):
+        for other in (*rows[:i], *rows[:i]):
+            row -= dot(other, row) * other
+        row /= math.sqrt(dot(row, row))
+    return rows
+
+
 def snapshot_rows(snapshots: tuple[float, ...], times: Array) -> dict[int, list[int]]:
     """Which snapshots are taken at each output time, forgiving the rounding of decimal times."""
     rows: dict[int, list[int]] = {}

@@ -140,6 +140,17 @@ def described(data: xr.Dataset, system: Parameters) -> xr.Dataset:
     return portable_texts(data.assign_attrs(attrs | ({"chosen": chosen} if chosen else {})))
 
 
+def named_method(name: str) -> Methods:
+    """The methods of one name, of a system that has it."""
+    return lambda record: [method for method in record.methods if method.name == name]
+
+
+def by_method(system: Parameters, name: str) -> xr.Dataset:
+    """What a method that draws nothing gives for one system that has it, by its name."""
+    own = named_method(name)
+    return computed(system, first_of(candidates(system, "auto", name, own, own), system))
+
+
 class _Texts(BackendArray):
     """Texts of a variable as Python's strings, of which only what is used is read."""
 

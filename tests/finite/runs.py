@@ -3,7 +3,7 @@
 from hdica.finite.projected.chain import run_together
 from hdica.finite.projected.vector import run_shared
 from hdica.ingredients.save import NOTHING
-from hdica.systems.projected.controls import named
+from hdica.systems.projected.family import named
 
 
 def run_vector(rule, times, n, stream, save=NOTHING):

@@ -15,7 +15,7 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule, make_signal
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
-from hdica.systems.projected.rule import ProjectedRule
+from hdica.systems.projected.family import ProjectedRule
 from hdica.systems.sparse_pca.rule import PCARule
 from tests.finite.batch_reference import online_ica_batch, reduced_step, sparse_pca_batch
 from tests.finite.runs import run_chain, run_vector

@@ -13,7 +13,7 @@ from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
-from hdica.systems.projected.rule import ProjectedRule
+from hdica.systems.projected.family import ProjectedRule
 from tests.finite.runs import run_chain, run_vector
 from tests.reference import ChainNumbers, LaneNormals, online_ica_vector, overlap_start
 

@@ -12,7 +12,7 @@ from hdica.finite.random.streams import point_stream
 from hdica.finite.record import OVERLAP
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
-from hdica.systems.projected.controls import named
+from hdica.systems.projected.family import named
 from tests.finite.runs import run_chain, run_vector
 from tests.finite.test_kernels import KS_LEVEL, make_rule
 from tests.systems.sparse_pca.test_rule import make_pca

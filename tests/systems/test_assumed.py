@@ -13,7 +13,7 @@ from hdica import OnlineICA, SparsePCA
 from hdica.analysis.account.account import choices
 from hdica.analysis.account.account import notes_of_choices as sentences
 from hdica.cli import app
-from hdica.systems.projected import assumed
+from hdica.systems.projected import stream as assumed
 from hdica.systems.registry import systems
 
 N, ROWS = 16, 2000

@@ -20,7 +20,7 @@ from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
 from hdica.limits.overlap.drift import solve
 from hdica.limits.overlap.nonlinear import pushed_averages, pushed_drift
-from hdica.systems.projected.rule import ProjectedRule
+from hdica.systems.projected.family import ProjectedRule
 from tests.finite.runs import run_chain, run_vector
 
 PUSHES = [

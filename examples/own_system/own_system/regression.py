@@ -17,7 +17,7 @@ from pydantic import Field
 from hdica import plug_in as hd
 from hdica.ingredients.contrasts import Push, parse_push
 from hdica.systems import fields
-from hdica.systems.projected import controls
+from hdica.systems.projected import family
 from hdica.systems.projected.pushed import pushed_methods
 
 
@@ -50,10 +50,10 @@ SYSTEM = hd.System(
     parameters=RobustRegression,
     title="Robust regression on the sphere",
     papers=(hd.Paper("this example", "A rule of one's own"),),
-    order_parameters=(controls.OVERLAP, controls.PENALTY),
-    controls=(controls.TAU,),
-    dimensions=(controls.FEATURE,),
-    symbols=controls.SYMBOLS,
+    order_parameters=(family.OVERLAP, family.PENALTY),
+    controls=(family.TAU,),
+    dimensions=(family.FEATURE,),
+    symbols=family.SYMBOLS,
     examples=({"tau": 0.3}, {"tau": 0.3, "regularizer": "0.2*sign(x)", "prior": {"sparse": 0.3}}),
     methods=pushed_methods(push, "robust regression on the sphere", "this example"),
 )

@@ -47,10 +47,8 @@ def _pieces(nodes: Nodes, order: int, cuts: tuple[float, ...]) -> Nodes:
     piece = np.searchsorted(np.array(cuts), nodes.points, side="right")
     parts = [piece == k for k in range(len(cuts) + 1)]
     rules = [gauss(Nodes(nodes.points[p], nodes.weights[p]), order) for p in parts if p.any()]
-    return Nodes(
-        np.concatenate([rule.points for rule in rules]),
-        np.concatenate([rule.weights for rule in rules]),
-    )
+    points, weights = [rule.points for rule in rules], [rule.weights for rule in rules]
+    return Nodes(np.concatenate(points), np.concatenate(weights))
 
 
 def normal_panels(
@@ -67,23 +65,20 @@ def normal_panels(
 
 
 def _tests(phi: Formula, points: Array) -> Array:
-    """Functions whose averages the rules must find, shape (functions, points)."""
+    """Functions that rules must average, phi, x phi and phi^2 at shifts, (functions, points)."""
+    tests = []
     with np.errstate(all="ignore"):
-        if phi.kinks:
-            values = _smoothed(phi, points)
-        else:
-            values = [(v, v * v) for v in (phi.value(points + a) for a in _SHIFTS)]
-        return np.array([g for v, square in values for g in (v, points * v, square)])
-
-
-def _smoothed(phi: Formula, points: Array) -> list[tuple[Array, Array]]:
-    """Averages of phi and phi^2 over the noise of an overlap of 0.9, which rounds their kinks."""
-    pieces = []
-    for a in _SHIFTS:
-        g, w = normal_panels(phi.kinks, points + a, _NOISE)
-        value = phi.value((points + a)[:, None] + _NOISE * g)
-        pieces.append((np.sum(w * value, axis=1), np.sum(w * value * value, axis=1)))
-    return pieces
+        for a in _SHIFTS:
+            if phi.kinks:
+                # Over the noise of an overlap of 0.9, which rounds the kinks.
+                g, w = normal_panels(phi.kinks, points + a, _NOISE)
+                value = phi.value((points + a)[:, None] + _NOISE * g)
+                v, square = np.sum(w * value, axis=1), np.sum(w * value * value, axis=1)
+            else:
+                v = phi.value(points + a)
+                square = v * v
+            tests += [v, points * v, square]
+    return np.array(tests)
 
 
 def _candidates(full: Nodes) -> Iterator[Nodes]:
@@ -110,16 +105,12 @@ def _shortest(full: Nodes, phi: Formula, tolerance: float) -> Nodes:
             with np.errstate(all="ignore"):
                 error = np.abs(rule.mean(_tests(phi, rule.points)) - wanted) / scale
             if bool(np.all(error < tolerance)):
-                return _without_tails(rule, phi, tolerance)
+                # Without points whose weight is far below the tolerance.
+                x = rule.points
+                share = rule.weights * (1 + x * x) * (1 + phi.value(x) ** 2)
+                counted = share > 1e-4 * tolerance * float(share.max())
+                return Nodes(x[counted], rule.weights[counted])
     return full
-
-
-def _without_tails(rule: Nodes, phi: Formula, tolerance: float) -> Nodes:
-    """The rule without points whose weight is far below the tolerance."""
-    x = rule.points
-    share = rule.weights * (1 + x * x) * (1 + phi.value(x) ** 2)
-    counted = share > 1e-4 * tolerance * float(share.max())
-    return Nodes(x[counted], rule.weights[counted])
 
 
 def _resolved(law: Law, phi: Formula, fine: bool) -> Nodes:
@@ -152,6 +143,16 @@ def source_rule(phi: Formula, source: Source, tolerance: float, fine: bool = Tru
 def normal_rule(phi: Formula, tolerance: float, fine: bool = True) -> Nodes:
     """Nodes of the normal law, as few as averages of phi(a + z) to ``tolerance`` need."""
     return _shortest(_resolved(normal_law(1.0), phi, fine), phi, tolerance)
+
+
+def normals(
+    phi: Formula, inside: Array, scale: float, tolerance: float, fine: bool
+) -> tuple[Array, Array]:
+    """Points and weights of a normal variable g, cut where u + c g meets a kink of phi."""
+    if phi.kinks:
+        return normal_panels(phi.kinks, inside, scale, 12 if fine else 9)
+    rule = normal_rule(phi, tolerance, fine)
+    return rule.points[None], rule.weights[None]
 
 
 def product(
@@ -330,16 +331,9 @@ class _Quadrature:
             return most
         return min(most, max(2, math.ceil(math.log(self.tolerance * 1e-6) / math.log(largest))))
 
-    def _normals(self, inside: Array, scale: float) -> tuple[Array, Array]:
-        """Points and weights of the normal variable g, cut where u + c g meets a kink."""
-        if not self.phi.kinks:
-            rule = normal_rule(self.phi, self.tolerance, self.fine)
-            return rule.points[None], rule.weights[None]
-        return normal_panels(self.phi.kinks, inside, scale, 12 if self.fine else 9)
-
     def _hermite(self, inside: Array, scale: float, terms: int) -> tuple[list[Array], Array]:
         """<phi(u + c g) He_n(g)> / sqrt(n!) for n < terms, and <phi(u + c g)^2>, at every u."""
-        g, w = self._normals(inside, scale)
+        g, w = normals(self.phi, inside, scale, self.tolerance, self.fine)
         value = self.phi.value(inside[:, None] + scale * g)
         weighted = value * w
         square = np.sum(weighted * value, axis=1)

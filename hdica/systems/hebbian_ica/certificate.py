@@ -70,10 +70,10 @@ class _Cubes:
 def certify(
     poly: Polynomial, group: Symmetries, zeros: Array, most: int = MOST_BOXES
 ) -> tuple[Array, bool]:
-    """Look for zeros that are not known until it is certain that there are no others.
+    """Look for further zeros until it is certain that there are no others.
 
-    The known ones are of all the cube, shape (N, K, M), one of each orbit: what else was found
-    joins them. It gives up after ``most`` boxes, and tells whether there is no other zero.
+    The zeros are of all the cube, shape (N, K, M), one of each orbit: what else turns up joins
+    them. It gives up after ``most`` boxes, and tells whether there is no other zero.
     """
     size = poly.shape[0] * poly.shape[1]
     centres, radii = np.zeros((size, 1)), np.ones((size, 1))
@@ -86,10 +86,15 @@ def certify(
         open_boxes = needed(group, poly.shape, c, r)
         open_boxes[open_boxes] = ~cubes.hold(c[:, open_boxes], r[:, open_boxes])
         c, r = _pruned(poly, c[:, open_boxes], r[:, open_boxes])
-        more = _new(poly, group, zeros, c[:, r.max(axis=0, initial=0.0) < _SMALL])
-        if len(more):
-            zeros = np.concatenate([zeros, more])
-            cubes = _cubes(poly, group, zeros)
+        small = r.max(axis=0, initial=0.0) < _SMALL
+        if np.any(small):
+            # Zeros near these points that are not among the others, one of each orbit.
+            at, good = polished(poly, c[:, small].reshape(*poly.shape, -1))
+            fresh, _ = representatives(group, np.moveaxis(at[:, :, good], 2, 0))
+            more = unknown(fresh, zeros)
+            if len(more):
+                zeros = np.concatenate([zeros, more])
+                cubes = _cubes(poly, group, zeros)
         left = r.max(axis=0, initial=0.0) > _SMALLEST
         complete &= bool(np.all(left | cubes.hold(c, r)))
         c, r = _halved(c[:, left], r[:, left])
@@ -208,15 +213,6 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
     return _Cubes(every[order], own[order])
 
 
-def _new(poly: Polynomial, group: Symmetries, zeros: Array, c: Array) -> Array:
-    """Zeros near the given points that are not known, one of each orbit, shape (N, K, M)."""
-    if not c.shape[1]:
-        return np.zeros((0, *poly.shape))
-    at, good = polished(poly, c.reshape(*poly.shape, -1))
-    fresh, _ = representatives(group, np.moveaxis(at[:, :, good], 2, 0))
-    return unknown(fresh, zeros)
-
-
 MOST_CERTIFIED = 6
 """Overlaps K M up to which a certificate is tried; every two more take some fifty times as long."""
 MOST_STARTS = 45_000
@@ -240,7 +236,7 @@ class States:
 
 
 def states(field: Field, mu: float) -> States:
-    """Fixed points of (17): all of them with proof where that is possible, else as found."""
+    """Fixed points of (17): all with proof where that is possible, else what a search finds."""
     group = symmetries(field)
     if field.exact:
         result, certified = _of_polynomial(polynomial(field, mu), group)
@@ -250,23 +246,30 @@ def states(field: Field, mu: float) -> States:
     allowed = np.flatnonzero(largest <= 1 + _ROOM)
     r, multiplicity = representatives(group, result.zeros[allowed])
     r = np.where(np.abs(r) < 1e-9, 0.0, r) + 0.0
-    order = sorted(range(len(r)), key=lambda i: _rank(r[i]))
+
+    def rank(i: int) -> tuple[float, ...]:
+        return (-round(float(np.sum(r[i] * r[i])), 9), *np.round(-r[i].ravel(), 6).tolist())
+
+    order = sorted(range(len(r)), key=rank)
     unseen = 0.0 if certified else result.unseen
     hits = result.hits[allowed]
     return States(r[order], multiplicity[order], hits[order], certified, result.starts, unseen)
 
 
-def _rank(r: Array) -> tuple[float, ...]:
-    return (-round(float(np.sum(r * r)), 9), *np.round(-r.ravel(), 6).tolist())
-
-
 def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
-    """What was found, and whether that is all."""
+    """What a search gives, and whether that is proved to be all."""
     size = poly.shape[0] * poly.shape[1]
     # Fewer starts where each takes longer.
     most = int(MOST_STARTS * min(1.0, (9 / size) ** 2))
     result = search(poly, group, 100 * min(size, 9), most)
-    _check_isolated(poly, result.zeros)
+    _, slope = rates_and_slopes(poly, np.moveaxis(result.zeros, 0, 2))
+    values = np.linalg.svd(np.moveaxis(slope.reshape(size, size, -1), 2, 0), compute_uv=False)
+    flat = int(np.sum(values[:, -1] < _SINGULAR * np.maximum(values[:, 0], 1e-300)))
+    if flat > _MOST_SINGULAR:
+        raise HdicaError(
+            f"the fixed points are not isolated: {flat} of those found have a singular Jacobian, "
+            "so that they fill a curve or more"
+        )
     if size > MOST_CERTIFIED:
         return result, False
     # A box takes longer the higher the degree; the fewer the overlaps, the fewer it takes.
@@ -275,15 +278,3 @@ def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
     zeros, complete = certify(poly, group, result.zeros, most)
     hits = np.concatenate([result.hits, np.zeros(len(zeros) - len(result.zeros))])
     return Search(zeros, hits, result.starts), complete
-
-
-def _check_isolated(poly: Polynomial, zeros: Array) -> None:
-    size = poly.shape[0] * poly.shape[1]
-    _, slope = rates_and_slopes(poly, np.moveaxis(zeros, 0, 2))
-    values = np.linalg.svd(np.moveaxis(slope.reshape(size, size, -1), 2, 0), compute_uv=False)
-    flat = int(np.sum(values[:, -1] < _SINGULAR * np.maximum(values[:, 0], 1e-300)))
-    if flat > _MOST_SINGULAR:
-        raise HdicaError(
-            f"the fixed points are not isolated: {flat} of those found have a singular Jacobian, "
-            "so that they fill a curve or more"
-        )

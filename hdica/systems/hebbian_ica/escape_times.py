@@ -88,7 +88,8 @@ class OneStep:
         learn, power, rest, noise = (SHOWN * e for e in self.errors)
         return replace(
             self,
-            learning=_tilted(self.learning, signs[0] * learn),
+            # How errors fall where a zero is known.
+            learning=lambda x: np.asarray(self.learning(x) + signs[0] * learn * np.abs(x)),
             power=_shifted(self.power, -signs[0] * power),
             rest=_shifted(self.rest, -signs[0] * rest),
             noise=_shifted(self.noise, signs[1] * noise),
@@ -134,11 +135,6 @@ def finite_range(
     return Range(diffusion, high, begin(start, n), summit, trap.power * nu**2, 0.0, wrong)
 
 
-def _tilted(function: Function, by: float) -> Function:
-    """The function plus a number times |R|/reach: how errors fall where a zero is known."""
-    return lambda x: np.asarray(function(x) + by * np.abs(x))
-
-
 def _shifted(function: Halves, by: float) -> Halves:
     """The function plus a constant times its own zero."""
     below, above = function.below.copy(), function.above.copy()
@@ -165,10 +161,10 @@ class Race:
     longest: float  # largest mean time of an entry that escapes
 
     @property
-    def kinds(self) -> list[tuple[int, int]]:
-        """Kinds of entries that can escape."""
-        pairs = [(i, j) for i in range(len(self.rows)) for j in range(len(self.columns))]
-        return [(i, j) for i, j in pairs if self.hazards[i][j] is not None]
+    def kinds(self) -> dict[tuple[int, int], Hazard]:
+        """Kinds of entries that can escape, and their hazards."""
+        every = ((i, j, h) for i, row in enumerate(self.hazards) for j, h in enumerate(row))
+        return {(i, j): hazard for i, j, hazard in every if hazard is not None}
 
     def pairs(self, state: State, kind: tuple[int, int]) -> int:
         """Entries of a kind that still race."""
@@ -188,54 +184,41 @@ def first_escape(race: Race) -> float:
     times, weights = _nodes(race)
     whole = (race.rows, race.columns)
     total = np.zeros(times.size)
-    for kind in race.kinds:
-        total += race.pairs(whole, kind) * _hazard(race, kind)(times)
+    for kind, hazard in race.kinds.items():
+        total += race.pairs(whole, kind) * hazard(times)
     return dot(weights, np.exp(-total))
 
 
-def _hazard(race: Race, kind: tuple[int, int]) -> Hazard:
-    hazard = race.hazards[kind[0]][kind[1]]
-    assert hazard is not None
-    return hazard
+def _generators(race: Race) -> tuple[Array, NDArray[np.bool_]]:
+    """Rates for unit hazards, shape (kinds, states, states), and where nothing races any more.
 
-
-def _without(state: State, kind: tuple[int, int]) -> State:
-    (rows, columns), (i, j) = state, kind
-    fewer_rows = tuple(count - (k == i) for k, count in enumerate(rows))
-    return fewer_rows, tuple(count - (k == j) for k, count in enumerate(columns))
-
-
-def _states(race: Race) -> dict[State, int]:
-    """All states that occur, in the order in which they do."""
+    States are in the order in which they occur, the whole race first.
+    """
     places: dict[State, int] = {(race.rows, race.columns): 0}
-    queue = list(places)
+    queue, jumps = list(places), []
     while queue:
         check_deadline()
         state = queue.pop(0)
-        for kind in race.kinds:
-            after = _without(state, kind)
-            if race.pairs(state, kind) and after not in places:
+        for k, (i, j) in enumerate(race.kinds):
+            if not race.pairs(state, (i, j)):
+                continue
+            rows, columns = (list(side) for side in state)
+            rows[i], columns[j] = rows[i] - 1, columns[j] - 1
+            after = tuple(rows), tuple(columns)
+            if after not in places:
                 places[after] = len(places)
                 queue.append(after)
+            jumps.append((k, places[state], places[after], race.pairs(state, (i, j))))
         if len(places) > MOST_STATES:
             raise HdicaError(
                 f"escape: the last escape of {sum(race.rows)} projections and "
                 f"{sum(race.columns)} sources of so many kinds has more than {MOST_STATES} states"
             )
-    return places
-
-
-def _generators(race: Race, states: dict[State, int]) -> tuple[Array, NDArray[np.bool_]]:
-    """Rates for unit hazards, shape (kinds, states, states), and where nothing races any more."""
-    rates = np.zeros((len(race.kinds), len(states), len(states)))
-    over = np.zeros(len(states), dtype=bool)
-    for state, row in states.items():
-        for k, kind in enumerate(race.kinds):
-            count = race.pairs(state, kind)
-            if count:
-                rates[k, row, states[_without(state, kind)]] += count
-                rates[k, row, row] -= count
-        over[row] = not np.any(rates[:, row])
+    rates, over = np.zeros((len(race.kinds), len(places), len(places))), np.ones(len(places), bool)
+    for k, row, after_row, count in jumps:
+        rates[k, row, after_row] += count
+        rates[k, row, row] -= count
+        over[row] = False
     return rates, over
 
 
@@ -260,12 +243,10 @@ def _alive(race: Race, times: Array) -> Array:
     """
     from scipy.linalg import expm
 
-    states = _states(race)
-    rates, over = _generators(race, states)
-    steps = np.diff([_hazard(race, kind)(times) for kind in race.kinds], axis=1, prepend=0.0)
-    share = np.zeros(len(states))
+    rates, over = _generators(race)
+    steps = np.diff([hazard(times) for hazard in race.kinds.values()], axis=1, prepend=0.0)
+    share, alive = np.zeros(over.size), np.zeros(times.size)
     share[0] = 1.0
-    alive = np.zeros(times.size)
     with one_thread():
         for k in range(times.size):
             check_deadline()
@@ -289,11 +270,15 @@ class Escape:
     competing: bool  # whether the law of the first escape is that of several entries
 
     @property
+    def escaping(self) -> list[EscapeLaw]:
+        """Laws of the entries that escape."""
+        return [law for row in self.laws for law in row if law]
+
+    @property
     def error(self) -> float:
         """Largest relative error of the means, and of the survivals where entries compete."""
-        laws = [law for row in self.laws for law in row if law]
-        of_means = max(law.mean_error for law in laws)
-        return of_means + max(law.error for law in laws) if self.competing else of_means
+        of_means = max(law.mean_error for law in self.escaping)
+        return of_means + max(law.error for law in self.escaping) if self.competing else of_means
 
     @cached_property
     def mean(self) -> Array:
@@ -325,7 +310,7 @@ class Escape:
     @cached_property
     def last(self) -> float:
         """Mean time from which on no further projection can find a source."""
-        means = [law.mean for row in self.laws for law in row if law]
+        means = [law.mean for law in self.escaping]
         if self.mean.size == 1 or self.race is None or math.inf in means:
             return max(means)
         return last_escape(self.race)
@@ -334,7 +319,7 @@ class Escape:
         """Probability that no entry has escaped until times in n^3 steps."""
         at = np.asarray(times, dtype=float)
         hazard = np.zeros(at.shape)
-        for law in (law for row in self.laws for law in row if law):
+        for law in self.escaping:
             hazard += law.hazard(at)
         return np.asarray(np.exp(-hazard))
 
@@ -379,24 +364,17 @@ def escape_of_entries(
     columns = [entries[k] for k in which]
     laws = tuple(tuple(e.law if e.sign == sign else None for e in columns) for sign in sigma)
 
+    escapes = np.array([[law is not None for law in row] for row in laws])
+
     def table(name: str) -> Array:
-        rows = [
-            [getattr(e, name) if law else math.inf for e, law in zip(columns, row, strict=True)]
-            for row in laws
-        ]
-        return np.array(rows, dtype=float)
+        return np.where(escapes, [float(getattr(entry, name)) for entry in columns], math.inf)
 
     return Escape(
-        kramers=table("kramers"),
-        exponent=table("exponent"),
-        nu_optimal=table("nu_optimal"),
-        mean_optimal=table("mean_optimal"),
+        **{k: table(k) for k in ("kramers", "exponent", "nu_optimal", "mean_optimal")},
         laws=laws,
         race=_race(entries, sigma, [which.count(k) for k in range(len(kinds))]),
         n=n,
-        competing=len([law for row in laws for law in row if law]) > 1
-        if competing is None
-        else competing,
+        competing=bool(escapes.sum() > 1) if competing is None else competing,
     )
 
 

@@ -18,6 +18,7 @@ from hdica.ingredients.sources import Source
 from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin
 from hdica.limits.passage.chain import FreeChain, PassageLaw, exact_passage
+from hdica.systems import method
 from hdica.systems.fields import averages, formula
 from hdica.systems.first_passage import (
     ERROR,
@@ -35,33 +36,15 @@ from hdica.systems.first_passage import (
     over_age,
 )
 from hdica.systems.hebbian_ica.escape_times import Escape, escape
-from hdica.systems.hebbian_ica.fields import (
-    given_rate,
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
     in_unit,
+    own_rate,
+    plain_refusal,
     signs,
     sources,
     start_overlap,
     unit,
-)
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    plain_refusal,
-)
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    DIFFUSIONS,
-    NUMERICS,
-    PASSAGES,
-    About,
-    Cost,
-    Limit,
-    Outputs,
-    Role,
-    Scope,
-    Size,
-    kernel_of,
-    refusal,
 )
 from hdica.systems.outputs import Array, Output, PointResult
 
@@ -113,7 +96,7 @@ def trap_refusal(system: HebbianICA, n: bool) -> str:
             f"the diffusion near R = 0 needs nu as n -> infinity, and {unit(system)} is given "
             "(nu = n^2 eta stays finite there)"
         )
-    if given_rate(system).constant is None:
+    if own_rate(system).constant is None:
         return (
             f"{unit(system)} = {getattr(system, unit(system))!r} is not allowed for the diffusion "
             "near R = 0 (a constant step size)"
@@ -123,9 +106,9 @@ def trap_refusal(system: HebbianICA, n: bool) -> str:
 
 def constant_nu(system: HebbianICA, n: int | None) -> float:
     """Nu = n^2 eta of a constant step size."""
-    refusal = trap_refusal(system, n is not None)
-    if refusal:
-        raise HdicaError(refusal)
+    why = trap_refusal(system, n is not None)
+    if why:
+        raise HdicaError(why)
     fixed = in_unit("nu", system, n).constant
     assert fixed is not None
     return fixed
@@ -157,19 +140,6 @@ def traps(system: HebbianICA) -> list[Trap]:
     return [near_zero(phi, source) for source in sources(system)]
 
 
-def escape_of(system: HebbianICA, n: int | None) -> Escape:
-    """Escape times of the system from its start."""
-    return escape(
-        shared(system),
-        formula(system, "nonlinearity"),
-        [int(sign) for sign in signs(system)],
-        constant_nu(system, n),
-        n=n,
-        start=beginning(system, n),
-        threshold=system.threshold,
-    )
-
-
 def shared(system: HebbianICA) -> list[Source]:
     """Laws of the sources, equal ones as one object: their escape times are computed once."""
     by_spec: dict[bytes, Source] = {}
@@ -192,12 +162,11 @@ def escapes_at_all(system: HebbianICA, n: int | None) -> None:
 def escape_values(times: Escape, save: Save) -> dict[str, Array]:
     """What all methods of escape times give, and of the best nu what is kept."""
     first, last = times.first, times.last
+    pairs = {f"pair_{name}": getattr(times, name) for name in ("mean", "sd", "median")}
     return {
         "mean": np.asarray(first),
         "mean_last": np.asarray(last),
-        "pair_mean": times.mean,
-        "pair_sd": times.sd,
-        "pair_median": times.median,
+        **pairs,
         "kramers": times.kramers,
         "exponent": times.exponent,
         "survival": at_ages(times.survival, first),
@@ -207,41 +176,45 @@ def escape_values(times: Escape, save: Save) -> dict[str, Array]:
     }
 
 
-def _result(system: HebbianICA, times: Escape, save: Save) -> PointResult:
+def _escape(system: HebbianICA, n: int | None, save: Save) -> PointResult:
+    """Escape times of the system from its start."""
+    nu, phi = constant_nu(system, n), formula(system, "nonlinearity")
+    sigma, start = [int(sign) for sign in signs(system)], beginning(system, n)
+    times = escape(shared(system), phi, sigma, nu, n, start, system.threshold)
     values = escape_values(times, save)
-    if times.n is None:
-        nu = constant_nu(system, None)
+    if n is None:
         row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
         values["printed"] = np.where(np.isfinite(times.mean), row, math.inf)
     return PointResult(values)
 
 
-def _escape(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    return _result(system, escape_of(system, n), save)
-
-
-_ENGINES = (*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME)
-ESCAPE = Limit[HebbianICA](
+_ENGINES = (
+    *method.COMMON,
+    "hdica.finite.random",
+    method.AVERAGES,
+    method.DIFFUSIONS,
+    method.NUMERICS,
+    HOME,
+)
+ESCAPE = method.Limit[HebbianICA](
     name="escape",
-    role=Role.ESCAPE,
+    role=method.Role.ESCAPE,
     rank=1,
-    about=About(
+    about=method.About(
         text="laws of the first and the last escape as n → ∞ at fixed ν",
         accuracy="converged",
         equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
         engines=_ENGINES,
         # Points from before the law of the last escape lack one of the outputs.
-        version=f"{kernel_of(_ENGINES)}, law of the last",
+        version=f"{method.kernel_of(_ENGINES)}, law of the last",
     ),
-    outputs=Outputs((*ESCAPES, PRINTED), extras=BEST, coords=over_age),
-    cost=Cost(seconds=lambda system, n, last: 0.45),
-    scope=Scope(
-        refuses=refusal(lambda system: escapes_at_all(system, None)),
+    outputs=method.Outputs((*ESCAPES, PRINTED), extras=BEST, coords=over_age),
+    cost=method.Cost(seconds=lambda system, n, last: 0.45),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: escapes_at_all(system, None)),
         ignores=frozenset({"alpha", "threshold"}),
     ),
-    run=_escape,
+    run=lambda system, times, n, seed, save: _escape(system, n, save),
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
@@ -254,50 +227,44 @@ ESCAPE_DIFFUSION = replace(
         equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
     ),
     outputs=replace(ESCAPE.outputs, always=ESCAPES, extras=()),
-    cost=Cost(seconds=lambda system, n, last: 0.4, prepares=averages("drift", "noise", "second")),
-    scope=Scope(
-        refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
+    cost=method.Cost(
+        seconds=lambda system, n, last: 0.4, prepares=averages("drift", "noise", "second")
+    ),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: escapes_at_all(system, _ANY)),
         ignores=frozenset({"alpha"}),
-        n=Size.DIMENSION,
+        n=method.Size.DIMENSION,
     ),
 )
 
 
-def _trapping(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _trapping(system: HebbianICA) -> PointResult:
     nu, columns = constant_nu(system, None), traps(system)
-    sigma, noise = signs(system), columns[0].power * nu**2
-    shape = (sigma.size, len(columns))
-    turned = [[trap.sigma * s for trap in columns] for s in sigma]
+    noise = columns[0].power * nu**2
+    escaping = np.array([[trap.sigma * s > 0 for trap in columns] for s in signs(system)])
     # With the other sign both terms of (26) confine.
     u = [
-        [
-            t.potential(nu, POSITIONS, escaping=sign > 0)
-            for t, sign in zip(columns, row, strict=True)
-        ]
-        for row in turned
+        [t.potential(nu, POSITIONS, way) for t, way in zip(columns, row, strict=True)]
+        for row in escaping.tolist()
     ]
-    escaping = np.array(turned) > 0
-    heights = [t.barrier(nu) / noise for t in columns]
-    ends = {"barrier": heights, "summit": [t.summit(nu) for t in columns]}
-    tables = {
-        k: np.where(escaping, np.broadcast_to(np.array(v, dtype=float), shape), math.inf)
-        for k, v in ends.items()
+    ends = {
+        "barrier": [t.barrier(nu) / noise for t in columns],
+        "summit": [t.summit(nu) for t in columns],
     }
+    tables = {name: np.where(escaping, row, math.inf) for name, row in ends.items()}
     return PointResult({"U": np.array(u, dtype=float) / noise, **tables})
 
 
-TRAPPING = Limit[HebbianICA](
+TRAPPING = method.Limit[HebbianICA](
     name="trapping",
-    role=Role.OTHER,
-    about=About(
+    role=method.Role.OTHER,
+    about=method.About(
         text="the potential of √n R",
         accuracy="exact",
         equations=f"{PAPER}, (26) over the D of (25)",
-        engines=(*COMMON, AVERAGES, HOME),
+        engines=(*method.COMMON, method.AVERAGES, HOME),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
             Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
@@ -305,16 +272,14 @@ TRAPPING = Limit[HebbianICA](
         ),
         coords=lambda times: {"r": POSITIONS},
     ),
-    cost=Cost(seconds=lambda system, n, last: 1e-2),
-    scope=Scope(
-        refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
+    cost=method.Cost(seconds=lambda system, n, last: 1e-2),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: constant_nu(system, None) and traps(system)),
         ignores=frozenset({"alpha", "threshold", "start"}),
     ),
-    run=_trapping,
+    run=lambda system, times, n, seed, save: _trapping(system),
 )
 
-
-_LEAST = 3
 
 _BOTH = ("mean", "mean_last", "pair_mean", "pair_sd", "survival", "survival_last", "error")
 OUTPUTS = (
@@ -327,11 +292,11 @@ OUTPUTS = (
 def check(system: HebbianICA, n: int) -> None:
     """Refuse what has no escape that one equation gives."""
     escapes_at_all(system, n)
-    shape = system.projections, len(system.sources)
-    if shape != (1, 1):
+    if system.shape != (1, 1):
+        k, m = system.shape
         raise HdicaError(
-            f"projections and sources: {shape[0]} and {shape[1]} are not allowed for exact escape "
-            "times (one of each: the equation has the overlap and its length alone)"
+            f"projections and sources: {k} and {m} are not allowed for exact escape times (one of "
+            "each: the equation has the overlap and its length alone)"
         )
     if not system.alpha < 1:
         raise HdicaError(
@@ -343,8 +308,8 @@ def check(system: HebbianICA, n: int) -> None:
 def exact_law(system: HebbianICA, n: int) -> PassageLaw:
     """The law of the number of steps of the chain at n."""
     check(system, n)
-    if n < _LEAST:
-        raise HdicaError(f"n: {n} is not allowed (at least {_LEAST})")
+    if n < 3:
+        raise HdicaError(f"n: {n} is not allowed (at least 3)")
     phi, law, sigma = formula(system, "nonlinearity"), sources(system)[0], float(signs(system)[0])
     eta = in_unit("eta", system, n).constant
     assert eta is not None
@@ -361,10 +326,7 @@ def exact_law(system: HebbianICA, n: int) -> PassageLaw:
     return exact_passage(chain, beginning(system, n))
 
 
-def _exact(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    assert n is not None
+def _exact(system: HebbianICA, n: int) -> PointResult:
     values = exact_values(exact_law(system, n), n)
     values |= {"mean_last": values["mean"], "survival_last": values["survival"]}
     values |= {f"pair_{name}": values[name][None, None] for name in ("mean", "sd")}
@@ -375,18 +337,20 @@ ESCAPE_EXACT = replace(
     ESCAPE,
     name="escape_exact",
     rank=None,
-    about=About(
+    about=method.About(
         text="law of the escape from R = 0 at n, from the exact chain (K = M = 1)",
         accuracy="exact",
         equations=(
             f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation"
         ),
-        engines=(*COMMON, AVERAGES, PASSAGES, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.PASSAGES, HOME),
     ),
     outputs=replace(ESCAPE.outputs, always=OUTPUTS, extras=()),
-    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 40)),
-    scope=Scope(refuses=refusal(lambda system: check(system, _ANY)), n=Size.DIMENSION),
-    run=_exact,
+    cost=method.Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 40)),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: check(system, _ANY)), n=method.Size.DIMENSION
+    ),
+    run=lambda system, times, n, seed, save: _exact(system, n or 0),
 )
 
 METHODS = (ESCAPE_EXACT, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

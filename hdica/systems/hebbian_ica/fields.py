@@ -12,22 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.plain import is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
-from hdica.ingredients.sources import Source, make_source
-from hdica.limits.averages.double_average import features
-from hdica.limits.averages.expectations import gain_at
-from hdica.limits.averages.trap import Array, near_zero
-from hdica.systems.fields import formula, schedule
+from hdica.limits.averages.trap import Array
 
 ALLOWED = "{drift: rate >= 0 on t = k/n}, {jumps: {times: [t1, ...], share: s in (0, 1]}}, or both"
 
@@ -97,16 +91,12 @@ def _jumps(jumps: Mapping[str, Any]) -> tuple[tuple[float, ...], tuple[float, ..
     return tuple(times.tolist()), tuple((1 - shares).tolist())
 
 
-UNITS = {"eta": 0, "mu": 1, "nu": 2, "nu2": 1.5}
-"""The step size is eta = mu/n = nu/n^2 = nu2/n^(3/2): the power of n that is divided out."""
 RULES = ("stability", "escape", "adaptive")
 STARTS = "{overlap: R0} with a number or a projections x sources matrix, 'zero' or 'random'"
 SIGNS = (
     "a list of one +1 or -1 a projection, {steps: {times, values}} of such lists, 'stability', "
     "'escape' or 'adaptive'"
 )
-UNDECIDED = 1e-9
-"""An average smaller than this in size has no sign that could be trusted."""
 
 
 def _signs(value: Any) -> Any:
@@ -131,12 +121,11 @@ def _sign_list(value: Any) -> list[int] | None:
 
 def _sign_steps(spec: Any) -> dict[str, list[Any]]:
     """Times of jumps, and the signs before the first and after each."""
-    times = numbers(spec["times"]) if isinstance(spec, Mapping) and "times" in spec else None
-    listed = isinstance(spec, Mapping) and isinstance(spec.get("values"), list | tuple)
-    values = [_sign_list(one) for one in spec["values"]] if listed else []
-    rows = [one for one in values if one is not None]
-    whole = times is not None and set(spec) == {"times", "values"}
-    if times is None or not whole or len(rows) != len(values) or len(rows) != times.size + 1:
+    whole = isinstance(spec, Mapping) and set(spec) == {"times", "values"}
+    times = numbers(spec["times"]) if whole else None
+    listed = whole and isinstance(spec["values"], list | tuple)
+    rows = [_sign_list(one) for one in spec["values"]] if listed else []
+    if times is None or None in rows or len(rows) != times.size + 1:
         raise HdicaError(
             f"sigma = {{steps: {spec!r}}} is not allowed (allowed: {{steps: {{times: [t1, ...], "
             "values: [signs, ...]}}, lists of one +1 or -1 a projection, one more than times)"
@@ -191,176 +180,3 @@ def matrix(spec: Any) -> Array:
             "equally long rows of finite numbers, one row a projection)"
         )
     return np.array(numeric, dtype=float)
-
-
-def sources(system: Any) -> tuple[Source, ...]:
-    """Laws of the non-Gaussian sources s, one an entry."""
-    return tuple(make_source(spec) for spec in system.sources)
-
-
-def unit(system: Any) -> str:
-    """Which of ``"eta"``, ``"mu"``, ``"nu"`` and ``"nu2"`` is given."""
-    units = [name for name in UNITS if getattr(system, name) is not None]
-    if len(units) != 1:
-        shown = " and ".join(units) or "none of them"
-        raise HdicaError(
-            f"mu, eta, nu, nu2: {shown} is not allowed (exactly one of them: eta is the step size "
-            "of (13), mu = n eta, nu = n^2 eta, nu2 = n^(3/2) eta)",
-            UNITS,
-        )
-    return units[0]
-
-
-def given_rate(system: Any) -> Schedule:
-    """The step size in the unit in which it is given, as a function of t = k/n."""
-    return schedule(system, unit(system))
-
-
-def in_unit(name: str, system: Any, n: int | None = None) -> Schedule:
-    """The step size as eta, mu, nu or nu2, a function of t = k/n; None for n if that is given."""
-    own, own_unit = given_rate(system), unit(system)
-    if own_unit == name:
-        return own
-    if n is None:
-        raise HdicaError(
-            f"{own_unit} is not allowed where n -> infinity (give {name}, which stays finite "
-            "there; mu = n eta, nu = n^2 eta)"
-        )
-    factor = float(n) ** (UNITS[name] - UNITS[own_unit])
-    fixed = own.constant
-    return Schedule(
-        lambda t: own.value(t) * factor, None if fixed is None else fixed * factor, own.breaks
-    )
-
-
-mu_of = partial(in_unit, "mu")
-"""Mu = n eta, which the limit (17) needs."""
-
-
-def start_overlap(system: Any) -> Array | None:
-    """R at t = 0, shape (projections, sources); None for a random start, whose R is random."""
-    if system.start == "random":
-        return None
-    shape = (system.projections, len(system.sources))
-    return np.zeros(shape) if system.start == "zero" else matrix(system.start["overlap"])
-
-
-def check_start(system: Any) -> None:
-    """Refuse a start that no W with W'W = I has."""
-    r0 = start_overlap(system)
-    if r0 is None:
-        return
-    shape = (system.projections, len(system.sources))
-    if r0.shape != shape:
-        raise HdicaError(
-            f"start: overlap of shape {r0.shape[0]} x {r0.shape[1]} is not allowed "
-            f"({shape[0]} x {shape[1]}: a row a projection, a column a source)"
-        )
-    largest = float(np.linalg.svd(r0, compute_uv=False)[0])
-    if not largest <= 1 + 1e-12:
-        raise HdicaError(
-            f"start: overlap = {r0.tolist()} is not allowed (I - R0 R0' must not have a negative "
-            f"eigenvalue; the largest singular value of R0 is {largest:.6g} and may be 1)"
-        )
-
-
-def stability(phi: Formula, law: Source) -> float:
-    """<s phi(s) - phi'(s)>, whose sign makes the optimal fixed point stable: eq. (14)."""
-    # Jumps of phi belong to phi': just below one the projection smooths them.
-    return gain_at(phi, law, 1.0 - 1e-7 if features(phi).steep else 1.0)[0]
-
-
-def escape(phi: Formula, law: Source) -> float:
-    """kappa_4 <phi'''(z)>, z standard normal, whose sign leads away from R = 0: eq. (23)."""
-    return near_zero(phi, law).product
-
-
-_DECIDES = {
-    "stability": (stability, "<s phi(s) - phi'(s)>"),
-    "escape": (escape, "kappa_4 <phi'''(z)>"),
-}
-
-
-def nearest_source(system: Any, projection: int) -> int:
-    """The source that a projection starts nearest to: i mod M where it is near none."""
-    r0, count = start_overlap(system), len(system.sources)
-    if r0 is None or not np.any(r0[projection]):
-        return projection % count
-    return int(np.argmax(np.abs(r0[projection])))
-
-
-def _decided(system: Any, projection: int) -> float:
-    average_of, symbol = _DECIDES[system.sigma]
-    law = make_source(system.sources[nearest_source(system, projection)])
-    mean = average_of(formula(system, "nonlinearity"), law)
-    if not UNDECIDED < abs(mean) < np.inf:
-        raise HdicaError(
-            f"sigma = {system.sigma!r} is not allowed ({symbol} is {mean:.1e} for the source "
-            f"{law.label}, which has no sign; allowed: {SIGNS})"
-        )
-    return 1.0 if mean > 0 else -1.0
-
-
-def fixed_signs(system: Any) -> bool:
-    """Whether the signs are the same at all times."""
-    return system.sigma != "adaptive" and not isinstance(system.sigma, dict)
-
-
-def samples(system: Any) -> float:
-    """Samples of an update; infinite for all of them."""
-    return math.inf if system.batch == "full" else float(system.batch)
-
-
-def unplain(system: Any, batches: bool = False) -> str:
-    """What takes a system beyond (13) as Rattray studied it: the field with its value, or "".
-
-    With ``batches`` those of a given number of samples do not.
-    """
-    if not fixed_signs(system):
-        return f"sigma = {system.sigma!r}"
-    if system.batch != 1 and not (batches and system.batch != "full"):
-        return f"batch = {system.batch!r}"
-    return "" if system.motion is None else f"motion = {system.motion!r}"
-
-
-def signs(system: Any) -> Array:
-    """Diagonal of Sigma, shape (projections,).
-
-    ``"stability"`` takes (14), ``"escape"`` takes (23), each for the source that the projection
-    starts nearest to.
-    """
-    if not fixed_signs(system):
-        raise HdicaError(
-            f"sigma = {system.sigma!r} is not allowed here (signs that stay: a list of one +1 or "
-            "-1 a projection, 'stability' or 'escape'; methods 'vector', 'chain' and 'ode' "
-            "follow others)"
-        )
-    if isinstance(system.sigma, str):
-        return np.array([_decided(system, i) for i in range(system.projections)])
-    return _whole(system, system.sigma)
-
-
-def _whole(system: Any, listed: list[int]) -> Array:
-    if len(listed) != system.projections:
-        raise HdicaError(
-            f"sigma = {listed} is not allowed (one sign a projection: {system.projections})"
-        )
-    return np.array(listed, dtype=float)
-
-
-def sign_steps(system: Any) -> tuple[Array, Array]:
-    """Times (J,) at which given signs jump, and the signs before and after them, (J + 1, K)."""
-    if fixed_signs(system):
-        return np.empty(0), signs(system)[None]
-    steps = system.sigma["steps"]
-    return np.array(steps["times"]), np.array([_whole(system, row) for row in steps["values"]])
-
-
-def turned_text(system: Any, sign: float) -> str:
-    """The nonlinearity with which one projection and one source follow x <- x - mu f(u) y."""
-    return system.nonlinearity if sign < 0 else f"-({system.nonlinearity})"
-
-
-def turned(system: Any, sign: float) -> Formula:
-    """The same as a formula."""
-    return parse_formula(turned_text(system, sign), "x", system.constants)

@@ -35,18 +35,12 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes
+from hdica.ingredients.quadrature import gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.solvers import integrate
 from hdica.systems.hebbian_ica.averages import normal_rule, product, source_rule
-from hdica.systems.hebbian_ica.ode import (
-    Array,
-    Field,
-    as_matrix,
-    jacobian,
-    product_of,
-)
+from hdica.systems.hebbian_ica.ode import Array, Field, as_matrix, jacobian, product_of
 
 # Tolerances of the steps for polynomials, and of steps and quadrature for other functions.
 _EXACT = ((1e-9, 0.0), (1e-7, 0.0))
@@ -70,24 +64,24 @@ class Fluctuations:
         return np.sqrt(np.maximum(variance, 0.0))
 
 
-def one_step_rules(field: Field, tolerance: float) -> tuple[list[Nodes], Nodes]:
-    """Nodes of the sources and of a normal variable: exact for polynomials."""
+def _nodes(field: Field, tolerance: float) -> tuple[Array, Array, Array]:
+    """Sources (points, M) and normals (points, K) of a sample, weighted; exact for polynomials."""
+    check_noise(field.phi, field.sources)
+    k, m = field.shape
     if field.phi.coefficients is None:
         sources = [source_rule(field.phi, source, tolerance) for source in field.sources]
-        return sources, normal_rule(field.phi, tolerance)
-    # xi is of degree 2d at most, so that a Gauss rule of 2d + 1 points averages its square.
-    degree = max(1, field.phi.coefficients.size - 1)
-    order = 2 * degree + 1
-    return [gauss(s.nodes, order) for s in field.sources], gaussian_nodes(order)
+        normal = normal_rule(field.phi, tolerance)
+    else:
+        # xi is of degree 2d at most, so that a Gauss rule of 2d + 1 points averages its square.
+        order = 2 * max(1, field.phi.coefficients.size - 1) + 1
+        sources, normal = [gauss(s.nodes, order) for s in field.sources], gaussian_nodes(order)
+    points, weights = product([*sources, *[normal] * k], most=400_000)
+    return points[:, :m], points[:, m:], weights
 
 
 def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Array]:
     """Cov(xi) as a function of R and mu, shape (KM, KM); quadratures of polynomials are exact."""
-    check_noise(field.phi, field.sources)
-    sources, normal = one_step_rules(field, tolerance)
-    projections = field.shape[0]
-    points, weights = product([*sources, *[normal] * projections], most=400_000)
-    s, g = points[:, : len(sources)], points[:, len(sources) :]
+    s, g, weights = _nodes(field, tolerance)
 
     def covariance(r: Array, mu: float) -> Array:
         y = rows_times(s, r.T) + rows_times(g, root(r))
@@ -147,28 +141,25 @@ def solve_fluctuations(
     first = np.zeros((size, size)) if covariance0 is None else as_matrix(covariance0)
     state = np.concatenate([r0.reshape(1, size), first])
     steps = _EXACT if field.exact else _GENERAL
+
+    def rate_of(drive: Callable[[Array, float], Array]) -> Callable[[Array, float], Array]:
+        """Rate of a state whose first row is R and whose others are S."""
+
+        def rate(now: Array, mu: float) -> Array:
+            r, s = now[0].reshape(shape), now[1:]
+            moved = rows_times(s, as_matrix(jacobian(field, r, mu, rough=True)).T)
+            flow = field.at(r, mu).reshape(1, -1)
+            return np.concatenate([flow, moved + moved.T + drive(r, mu)])
+
+        return rate
+
     fine, coarse = (
-        integrate(_rate(field, shape, rule), schedule, state, times, step) for step, rule in steps
+        integrate(rate_of(noise(field, rule)), schedule, state, times, step) for step, rule in steps
     )
     states, error = fine.states[:, 1:], np.abs(fine.states - coarse.states)[:, 1:]
     close = _EXACT[0][0] if fine.tolerance == steps[0][0] else fine.tolerance
     every = (times.size, *shape, *shape)
     return Fluctuations(states.reshape(every), error.reshape(every) + close)
-
-
-def _rate(
-    field: Field, shape: tuple[int, int], tolerance: float
-) -> Callable[[Array, float], Array]:
-    """Rate of a state whose first row is R and whose others are S."""
-    drive = noise(field, tolerance)
-
-    def rate(now: Array, mu: float) -> Array:
-        r, s = now[0].reshape(shape), now[1:]
-        moved = rows_times(s, as_matrix(jacobian(field, r, mu, rough=True)).T)
-        flow = field.at(r, mu).reshape(1, -1)
-        return np.concatenate([flow, moved + moved.T + drive(r, mu)])
-
-    return rate
 
 
 _BESIDE = 3e-3
@@ -180,11 +171,7 @@ class _Samples:
     """Nodes of one sample: sources, normal parts of v, and weights."""
 
     def __init__(self, field: Field, tolerance: float) -> None:
-        check_noise(field.phi, field.sources)
-        sources, normal = one_step_rules(field, tolerance)
-        k = field.shape[0]
-        points, self.weights = product([*sources, *[normal] * k], most=400_000)
-        self.s, self.g = points[:, : len(sources)], points[:, len(sources) :]
+        self.s, self.g, self.weights = _nodes(field, tolerance)
         self.field, self.slope = field, field.phi.derivative
 
     def mean(self, values: Array) -> Array:
@@ -200,8 +187,10 @@ class _Samples:
         gain = _grown(v, psi) + _outer(psi, psi)
         delta = self.mean(gain) / (2 * alpha)
         longer = np.sum(s**2, axis=1) + np.sum(self.g**2, axis=1) - s.shape[1] - v.shape[1]
-        twice = 3 / 8 * _inner(gain, gain) - longer[:, None, None] / 2 * _outer(psi, psi)
-        second = product_of(self.mean(twice), r) - self.mean(_outer(_by(gain, psi), s)) / 2
+        square = np.sum(gain[:, :, :, None] * gain[:, None], axis=2)
+        twice = 3 / 8 * square - longer[:, None, None] / 2 * _outer(psi, psi)
+        pushed = np.sum(gain * psi[:, None, :], axis=2)
+        second = product_of(self.mean(twice), r) - self.mean(_outer(pushed, s)) / 2
         tilt = mu * field.sigma * self.slope.value(v) * rows_times(v, delta) / 2
         change = tilt - _shift(psi, delta, alpha)
         longer_by = _grown(v, change) + _outer(change, psi) + _outer(psi, change)
@@ -221,14 +210,6 @@ def _outer(one: Array, other: Array) -> Array:
 def _grown(one: Array, other: Array) -> Array:
     both = _outer(one, other)
     return np.asarray(both + both.transpose(0, 2, 1))
-
-
-def _inner(one: Array, other: Array) -> Array:
-    return np.asarray(np.sum(one[:, :, :, None] * other[:, None], axis=2))
-
-
-def _by(matrices: Array, vectors: Array) -> Array:
-    return np.asarray(np.sum(matrices * vectors[:, None, :], axis=2))
 
 
 def _bent(field: Field, r: Array, mu: float, spread: Array) -> Array:
@@ -272,28 +253,10 @@ def solve_bias(
     tau0 = float(schedule.value(np.array(0.0)))
     half = np.asarray(field.at(r0, tau0)).reshape(1, size) / 2
     state = np.concatenate([r0.reshape(1, size), half, first])
-    rate = _bias_rate(field, r0.shape, samples, drive, alpha)
-    states = integrate(rate, schedule, state, times, _STEPS).states
-    biases = []
-    for now, mu in zip(states, np.broadcast_to(schedule.value(times), times.shape), strict=True):
-        r = now[0].reshape(r0.shape)
-        _, delta = samples.at(r, float(mu), alpha)
-        m = now[1].reshape(r0.shape) - np.asarray(field.at(r, float(mu))) / 2
-        biases.append(m + product_of(delta, r) / 2)
-    return np.array(biases)
-
-
-def _bias_rate(
-    field: Field,
-    shape: tuple[int, ...],
-    samples: _Samples,
-    drive: Callable[[Array, float], Array],
-    alpha: float,
-) -> Callable[[Array, float], Array]:
-    """Rate of a state of R, m + D/2 and S."""
 
     def rate(now: Array, mu: float) -> Array:
-        r, m, s = now[0].reshape(shape), now[1], now[2:]
+        """Rate of a state of R, m + D/2 and S."""
+        r, m, s = now[0].reshape(r0.shape), now[1], now[2:]
         flow = np.asarray(field.at(r, mu)).reshape(-1)
         slopes = as_matrix(jacobian(field, r, mu, rough=True))
         added, _ = samples.at(r, mu, alpha)
@@ -302,4 +265,11 @@ def _bias_rate(
         moved = rows_times(s, slopes.T)
         return np.concatenate([flow[None], shifted[None], moved + moved.T + drive(r, mu)])
 
-    return rate
+    states = integrate(rate, schedule, state, times, _STEPS).states
+    biases = []
+    for now, mu in zip(states, np.broadcast_to(schedule.value(times), times.shape), strict=True):
+        r = now[0].reshape(r0.shape)
+        _, delta = samples.at(r, float(mu), alpha)
+        m = now[1].reshape(r0.shape) - np.asarray(field.at(r, float(mu))) / 2
+        biases.append(m + product_of(delta, r) / 2)
+    return np.array(biases)

@@ -15,34 +15,53 @@ the square of a step by m; sources that drift turn away from W at their rate:
 
 with the Sigma of the present time; a jump by a share s leaves (1 - s) R. Of all samples at once,
 m infinite, nothing is left but the mean.
+
+Adaptive signs sigma_i = sign(m_i) follow a running mean m_i of y_i phi(y_i) - phi'(y_i) whose rate
+at step k is the larger of 1/(k + 1) and eta. On t = k/n it averages over so many samples that
+
+    dm/dt = max(1/t, mu) (g(R) - m),  g_i(R) = <y_i phi(y_i) - phi'(y_i)>,  m(0) = g(R0).
+
+While the rate is 1/t, m = S/t with dS/dt = g(R). Across m_i = 0 the rate of m_i is g_i(R), whatever
+sigma_i is: the mean passes through and never slides along it. A row R_i = 0 has g_i = 0 and no
+sign; where <phi(z)> = 0 it stays, and needs none.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averages
 from hdica.limits.numerics.series import scaled
-from hdica.limits.numerics.solvers import integrate
+from hdica.limits.numerics.solvers import MOST, integrate
 from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap.drift import solve as solve_overlap
 from hdica.limits.overlap.nonlinear import projected_drift
+from hdica.process.progress import check_deadline
 from hdica.systems.hebbian_ica.averages import (
     COARSE,
     FINE,
+    MOST_PAIRS,
     Array,
     Numbers,
     TooManyPoints,
+    gauss,
     mean_function,
+    normal_panels,
+    normal_rule,
+    product,
+    source_rule,
 )
 from hdica.systems.hebbian_ica.fields import STILL, Motion
 
@@ -93,7 +112,8 @@ def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) 
     if exact:
         fine = rough = _parts(signs, mean_function(phi, laws))
     elif flow is not None:
-        fine = rough = _alone(flow)
+        learning, loss = flow.learning, flow.loss
+        fine = rough = lambda r: (learning(r), loss(r))
     else:
         fine, rough = _approximate(signs, phi, laws)
     return Field(signs, phi, laws, fine, rough, exact, flow)
@@ -110,13 +130,6 @@ def _approximate(signs: Array, phi: Formula, laws: tuple[Source, ...]) -> tuple[
                 raise
     rough = mean_function(phi, laws, min(1e-3, max(COARSE, _ROUGHER * tolerance)), False)
     return _parts(signs, fine), _parts(signs, rough)
-
-
-def _alone(flow: Drift) -> Parts:
-    def parts(r: Numbers) -> tuple[Numbers, Numbers]:
-        return flow.learning(r), flow.loss(r)
-
-    return parts
 
 
 def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Numbers]]) -> Parts:
@@ -146,14 +159,23 @@ def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
         shape = (times.size, 1, 1)
         return Path(*(v.reshape(shape) for v in (path.q, path.error, path.control)))
 
-    def rough(r: Array, mu: float) -> Array:
-        learning, loss = field.rough(r)
-        return np.asarray(mu * learning + mu**2 * loss)
+    def march(tolerance: float, rough: bool, factor: float) -> tuple[Array, float]:
+        parts = field.rough if rough else field.parts
 
-    fine, close = integrate(field.at, schedule, r0, times, REFINED)
+        def rate(r: Array, mu: float) -> Array:
+            learning, loss = parts(r)
+            return np.asarray(factor * (mu * learning + mu**2 * loss))
+
+        return integrate(rate, schedule, r0, times, tolerance)
+
+    return _compared(march)
+
+
+def _compared(march: Callable[[float, bool, float], tuple[Array, float]]) -> Path:
+    """Runs ``march(tolerance, rough, factor)``: refined, coarser with rough averages, and wrong."""
+    fine, close = march(REFINED, False, 1.0)
     step = coarser(close)
-    coarse, _ = integrate(rough, schedule, r0, times, step)
-    wrong, _ = integrate(lambda r, mu: CONTROL * rough(r, mu), schedule, r0, times, step)
+    coarse, wrong = (march(step, True, factor)[0] for factor in (1.0, CONTROL))
     return Path(fine, np.abs(fine - coarse) + close, wrong)
 
 
@@ -166,7 +188,9 @@ def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, 
     ``rough``, a plain difference of the coarser quadrature will do (about 1e-7).
     """
     learning, loss = np.empty((2, *r.shape, *r.shape))
-    step = 0.0 if field.exact else min(_STEP, _room(r) / 4)
+    # How far an entry may move before I - R R' stops being positive.
+    room = max(1.0 - float(np.linalg.svd(r, compute_uv=False)[0]), 1e-9)
+    step = 0.0 if field.exact else min(_STEP, room / 4)
     for index in np.ndindex(*r.shape):
         unit = np.zeros(r.shape)
         unit[index] = 1.0
@@ -191,12 +215,6 @@ def jacobian(field: Field, r: Array, mu: float, rough: bool = False) -> Array:
 def _central(parts: Parts, r: Array, change: Array, step: float) -> Array:
     ahead, behind = np.array(parts(r + change)), np.array(parts(r - change))
     return np.asarray((ahead - behind) / (2 * step))
-
-
-def _room(r: Array) -> float:
-    """How far an entry may move before I - R R' stops being positive."""
-    largest = float(np.linalg.svd(r, compute_uv=False)[0])
-    return max(1.0 - largest, 1e-9)
 
 
 def as_matrix(tensor: Array) -> Array:
@@ -266,12 +284,6 @@ def pieces(breaks: Array, end: float) -> Iterator[tuple[float, float]]:
     return pairwise(edges)
 
 
-def from_time(schedule: Schedule, low: float) -> Schedule:
-    """The same step size on a clock that starts at ``low``."""
-    breaks = tuple(b - low for b in schedule.breaks if b > low)
-    return Schedule(lambda t: schedule.value(t + low), schedule.constant, breaks)
-
-
 def left_at(motion: Motion, time: float) -> float:
     """What a jump at a time leaves of R: 1 where there is none."""
     shares = [left for t, left in zip(motion.times, motion.left, strict=True) if t == time]
@@ -280,6 +292,12 @@ def left_at(motion: Motion, time: float) -> float:
 
 def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> Path:
     """The limit with signs (J + 1, K) that jump at J times, at increasing times (T,)."""
+    own = problem.schedule
+
+    def from_time(low: float) -> Schedule:
+        """The same step size on a clock that starts at ``low``."""
+        breaks = tuple(b - low for b in own.breaks if b > low)
+        return Schedule(lambda t: own.value(t + low), own.constant, breaks)
 
     def march(tolerance: float, rough: bool, factor: float) -> tuple[Array, float]:
         now, used = problem.start, tolerance
@@ -291,14 +309,177 @@ def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> P
             rate = problem.rate(tuple(row.tolist()), rough, factor)
             inside = (times > low) & (times <= high)
             wanted = np.append(times[inside], high) - low
-            begin = from_time(problem.schedule, low)
-            states, close = integrate(rate, begin, now, wanted, tolerance)
+            states, close = integrate(rate, from_time(low), now, wanted, tolerance)
             path[inside] = states[:-1]
             now, used = states[-1] * left_at(problem.motion, high), max(used, close)
         return path, used
 
-    fine, close = march(REFINED, False, 1.0)
-    step = coarser(close)
-    coarse, _ = march(step, True, 1.0)
-    wrong, _ = march(step, True, CONTROL)
-    return Path(fine, np.abs(fine - coarse) + close, wrong)
+    return _compared(march)
+
+
+Gain = Callable[[Array], Array]
+UNDECIDED = 1e-9
+"""A mean smaller than this in size at t = 0 has no sign that could be trusted."""
+MOST_SWITCHES = 1000
+
+
+def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
+    """g_i(R) = <y_i phi(y_i) - phi'(y_i)>, shape (K,), as a function of R, shape (K, M).
+
+    Exact for polynomials. Jumps of phi do not belong to phi', as the rule takes it.
+    """
+    tolerance, kinks, slope = FINE if fine else COARSE, phi.kinks, phi.derivative
+    if phi.coefficients is not None:
+        order = phi.coefficients.size
+        rules, normal = [gauss(s.nodes, order) for s in sources], gaussian_nodes(order)
+    else:
+        rules = [source_rule(phi, source, tolerance, fine) for source in sources]
+        normal = normal_rule(phi, tolerance, fine)
+    points, weights = product(rules, MOST_PAIRS, 120 if kinks else normal.points.size)
+
+    def one(row: Array) -> float:
+        if not np.any(row):
+            return 0.0
+        inside = np.sum(points * row, axis=1)
+        scale = math.sqrt(max(0.0, 1.0 - float(np.sum(row * row))))
+        g, w = normal.points[None], normal.weights[None]
+        if kinks:
+            g, w = normal_panels(kinks, inside, scale, 12 if fine else 9)
+        y = inside[:, None] + scale * g
+        value = y * phi.value(y) - slope.value(y)
+        return float(np.sum(weights * np.sum(w * value, axis=1)))
+
+    return lambda r: np.array([one(row) for row in r])
+
+
+def check_start(phi: Formula, r0: Array, g: Gain) -> Array:
+    """Signs at t = 0, shape (K,), 0 for rows that stay at R_i = 0; refused if they are random."""
+    gains = g(r0)
+    for i, row in enumerate(r0):
+        if np.any(row):
+            if not abs(gains[i]) > UNDECIDED:
+                raise HdicaError(
+                    f"sigma = 'adaptive' is not allowed for the limit (<y f(y) - f'(y)> of "
+                    f"projection {i} is {gains[i]:.1e} at t = 0: noise chooses the sign)",
+                    ["sigma"],
+                )
+        elif np.any(r0) and not phi.is_odd:
+            raise HdicaError(
+                f"sigma = 'adaptive' is not allowed for the limit (projection {i} starts at R = 0, "
+                "where noise chooses its sign, and f is not odd, so that the others feel it)",
+                ["sigma"],
+            )
+    return np.sign(gains)
+
+
+@dataclass(eq=False)
+class _March:
+    """One run: R and the memory, S while ``plain`` and m afterwards, with the signs it has."""
+
+    problem: Problem
+    g: Gain
+    rough: bool
+    factor: float
+    tolerance: float
+    signs: Array
+    memory: Array
+    plain: bool = True
+    evaluations: int = 0
+    switches: list[tuple[float, int]] = field(default_factory=list)
+
+    def mu(self, t: float, low: float, high: float) -> float:
+        """The step size inside a piece."""
+        inside, schedule = min(max(t, low), high - 1e-12 * max(1.0, high)), self.problem.schedule
+        return schedule.constant or float(schedule.value(np.array(inside)))
+
+    def piece(self, r: Array, low: float, high: float, times: Array) -> tuple[Array, Array]:
+        """R at times in (low, high], and at ``high``; the signs switch on the way."""
+        states = np.empty((times.size, *r.shape))
+        # While the rate of the mean is 1/t, its memory is plain.
+        self._clock(low * self.mu(low, low, high) < 1.0, low)
+        while low < high:
+            solved, stop = self._until_event(r, low, high)
+            inside = (times > low) & (times <= stop)
+            if np.any(inside):
+                states[inside] = solved.sol(times[inside])[: r.size].T.reshape(-1, *r.shape)
+            r, self.memory = solved.y[: r.size, -1].reshape(r.shape), solved.y[r.size :, -1].copy()
+            low = stop
+            if solved.status == 1:
+                self._switch(solved.t_events, low)
+        return states, r
+
+    def _clock(self, plain: bool, t: float) -> None:
+        if plain != self.plain:
+            self.memory = self.memory * t if plain else self.memory / t
+            self.plain = plain
+
+    def _switch(self, events: list[Array], t: float) -> None:
+        """A mean went through zero, or its rate became the other of the two."""
+        if events[-1].size:
+            self._clock(not self.plain, t)
+        for i, hit in enumerate(events[:-1]):
+            if hit.size:
+                self.signs[i], self.memory[i] = -self.signs[i], 0.0
+                self.switches.append((t, i))
+        if len(self.switches) > MOST_SWITCHES:
+            raise HdicaError(
+                f"the limit of sigma = 'adaptive' changes its signs more than {MOST_SWITCHES} "
+                f"times until t = {t:.6g} (it cannot be followed further: choose an earlier time)"
+            )
+
+    def _until_event(self, r: Array, low: float, high: float):  # type: ignore[no-untyped-def]
+        """Solve up to the first switch of a sign or of the clock, or to the end."""
+        from scipy.integrate import solve_ivp
+
+        rate = self.problem.rate(tuple(self.signs.tolist()), self.rough, self.factor)
+
+        def flow(t: float, y: Array) -> Array:
+            check_deadline()
+            self.evaluations += 1
+            if self.evaluations > MOST:
+                raise HdicaError(
+                    f"the limit of sigma = 'adaptive' could not be followed beyond t = {t:.3g} "
+                    "(choose a smaller step size)"
+                )
+            mu, now, memory = self.mu(t, low, high), y[: r.size].reshape(r.shape), y[r.size :]
+            moved = self.g(now) if self.plain else mu * (self.g(now) - memory)
+            return np.concatenate([rate(now, mu).ravel(), moved])
+
+        def passing(i: int) -> Callable[[float, Array], float]:
+            return lambda t, y: self.signs[i] * y[r.size + i] if self.signs[i] else 1.0
+
+        def clock(t: float, y: Array) -> float:
+            gap = 1.0 - t * self.mu(t, low, high)
+            return gap if self.plain else -gap
+
+        events = [*map(passing, range(len(r))), clock]
+        for event in events:
+            event.terminal, event.direction = True, -1  # type: ignore[attr-defined]
+        begin, near = np.concatenate([r.ravel(), self.memory]), self.tolerance
+        options = {"method": "DOP853", "rtol": near, "atol": near, "dense_output": True}
+        solved = solve_ivp(flow, (low, high), begin, events=events, **options)
+        if not solved.success:
+            raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
+        return solved, float(solved.t[-1])
+
+
+def solve_adaptive(problem: Problem, times: Array) -> tuple[Path, list[tuple[float, int]]]:
+    """The limit at increasing times (T,), and when the sign of which projection switched."""
+    fine, rough = (gain(problem.phi, problem.sources, one) for one in (True, False))
+    signs, runs = check_start(problem.phi, problem.start, fine), list[_March]()
+
+    def march(tolerance: float, roughly: bool, factor: float) -> tuple[Array, float]:
+        law = problem, rough if roughly else fine, roughly, factor, tolerance
+        run = _March(*law, signs.copy(), np.zeros(signs.size))
+        runs.append(run)
+        now, states = problem.start, np.empty((times.size, *problem.start.shape))
+        states[times <= 0] = now
+        breaks = np.array([*problem.schedule.breaks, *problem.motion.times])
+        for low, high in pieces(breaks, float(times[-1])):
+            inside = (times > low) & (times <= high)
+            if high > low:
+                states[inside], now = run.piece(now, low, high, times[inside])
+            now = now * left_at(problem.motion, high)
+        return states, tolerance
+
+    return _compared(march), runs[0].switches

@@ -21,11 +21,17 @@ from hdica.limits.averages.double_average import features
 from hdica.limits.averages.expectations import average, gain_at, power_at
 from hdica.limits.averages.expectations import averages as averages_of
 from hdica.limits.overlap.nonlinear import folds_of
+from hdica.systems import method
 from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAIR, PAPER
-from hdica.systems.hebbian_ica.fields import (
-    given_rate,
+from hdica.systems.hebbian_ica.ode import Field, eigenvalues, make_field
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
     mu_of,
+    numbers_of_modes,
+    numbers_of_overlaps,
+    own_rate,
+    plain_refusal,
     samples,
     signs,
     sources,
@@ -33,30 +39,8 @@ from hdica.systems.hebbian_ica.fields import (
     turned,
     unit,
 )
-from hdica.systems.hebbian_ica.ode import Field, make_field
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    batched_refusal,
-    modes_held,
-    overlaps_held,
-    plain_refusal,
-)
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    NUMERICS,
-    OVERLAP,
-    About,
-    Cost,
-    Limit,
-    Outputs,
-    Refuses,
-    Role,
-    Scope,
-    States,
-    refusal,
-)
 from hdica.systems.outputs import Array, Output, PointResult, padded
+from hdica.systems.projected.learning import odd
 
 _BELOW = 1e-7
 
@@ -238,22 +222,18 @@ def steady_refusal(system: HebbianICA) -> str:
 
     A batch of m at mu moves m times as fast as single samples at mu/m, and so has their states.
     """
-    why = limit_refusal(system) or batched_refusal(system, "a list of fixed points")
+    why = limit_refusal(system) or plain_refusal(system, "a list of fixed points", batches=True)
     if not why and mu_of(system).constant is None:
         return f"mu = {system.mu!r} is not allowed for fixed points (a constant step size)"
     return why
 
 
-def _fixed_points(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _fixed_points(system: HebbianICA) -> PointResult:
     from hdica.systems.hebbian_ica.certificate import states
-    from hdica.systems.hebbian_ica.ode import eigenvalues
 
-    field, mu = field_of(system), mu_of(system).constant
+    field, mu, m = field_of(system), mu_of(system).constant, samples(system)
     assert mu is not None
     # mu L + (mu^2/m) D = m {(mu/m) L + (mu/m)^2 D}.
-    m = samples(system)
     alone = mu / m
     result = states(field, alone)
     slowest = m * np.array([float(eigenvalues(field, r, alone).real.max()) for r in result.r])
@@ -267,33 +247,30 @@ def _fixed_points(
     values = padded(columns, MAX_STATES, "fixed points")
     values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
     values["R"][: len(result.r)] = result.r
-    values["certified"] = np.asarray(float(result.certified))
-    values["starts"] = np.asarray(float(result.starts))
-    values["unseen"] = np.asarray(result.unseen)
+    for name in ("certified", "starts", "unseen"):
+        values[name] = np.asarray(float(getattr(result, name)))
     return PointResult(values)
 
 
 def _search_seconds(system: HebbianICA) -> float:
     """Measured with cubic polynomials and tanh, whose averages need quadrature."""
-    size = float(system.projections * len(system.sources))
-    if formula(system, "nonlinearity").coefficients is None:
-        return 0.8 * size**2.2
-    return 0.1 * size**2.2
+    each = 0.8 if formula(system, "nonlinearity").coefficients is None else 0.1
+    return each * float(np.prod(system.shape)) ** 2.2
 
 
 _AT = ("fixed_point",)
-FIXED_POINTS = States[HebbianICA](
+FIXED_POINTS = method.States[HebbianICA](
     name="fixed_points",
-    role=Role.STEADY_STATES,
+    role=method.Role.STEADY_STATES,
     rank=1,
-    about=About(
+    about=method.About(
         text="optimal, mixed and symmetric states with their stability, proved complete for "
         "polynomial f and K·M ≤ 6, else as many as a search finds",
         accuracy="converged",
         equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
-        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, HOME),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("R", (*_AT, *PAIR), "overlap R at the fixed point"),
             Output("eigenvalue", _AT, "largest real part of the Jacobian's eigenvalues"),
@@ -307,19 +284,17 @@ FIXED_POINTS = States[HebbianICA](
         ),
         coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
     ),
-    cost=Cost(
+    cost=method.Cost(
         seconds=lambda system, n, last: _search_seconds(system),
         prepares=averages("drift", "noise"),
-        memory=overlaps_held,
+        memory=numbers_of_overlaps,
     ),
-    scope=Scope(refuses=steady_refusal, ignores=IGNORED | {"start", "alpha"}),
-    run=_fixed_points,
+    scope=method.Scope(refuses=steady_refusal, ignores=IGNORED | {"start", "alpha"}),
+    run=lambda system, times, n, seed, save: _fixed_points(system),
 )
 
 
-def _critical(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _critical(system: HebbianICA) -> PointResult:
     """Folds of projection i and source i alone: at an optimal state of odd phi they decouple."""
     folds: list[tuple[float, float, float]] = []
     for sign, source in zip(signs(system).tolist(), sources(system), strict=False):
@@ -335,9 +310,7 @@ def _critical_refusal(system: HebbianICA) -> str:
     why = plain_refusal(system, "a critical value")
     if why:
         return why
-    phi = formula(system, "nonlinearity")
-    odd = np.array([0.3, 1.1, 2.7])
-    if not np.allclose(phi.value(odd), -phi.value(-odd), rtol=1e-12, atol=0.0):
+    if not odd(formula(system, "nonlinearity")):
         return (
             f"nonlinearity = {system.nonlinearity!r} is not allowed for critical values "
             "(an odd function: only then do the entries of an optimal state decouple)"
@@ -345,17 +318,17 @@ def _critical_refusal(system: HebbianICA) -> str:
     return ""
 
 
-CRITICAL = States[HebbianICA](
+CRITICAL = method.States[HebbianICA](
     name="critical",
-    role=Role.TRANSITIONS,
+    role=method.Role.TRANSITIONS,
     rank=1,
-    about=About(
+    about=method.About(
         text="the μ at which states end",
         accuracy="converged",
         equations=f"{PAPER}, fold of (17) for projection i and source i",
-        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, HOME),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("value", ("transition",), "critical value of mu"),
             Output("R", ("transition",), "overlap R_ii of the state that ends there"),
@@ -364,11 +337,11 @@ CRITICAL = States[HebbianICA](
         ),
         coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
     ),
-    cost=Cost(seconds=lambda system, n, last: 2e-2, prepares=averages("drift", "noise")),
-    scope=Scope(
+    cost=method.Cost(seconds=lambda system, n, last: 2e-2, prepares=averages("drift", "noise")),
+    scope=method.Scope(
         refuses=_critical_refusal, ignores=IGNORED | {"mu", "eta", "nu", "nu2", "start", "alpha"}
     ),
-    run=_critical,
+    run=lambda system, times, n, seed, save: _critical(system),
     varies="mu",
 )
 
@@ -378,7 +351,7 @@ def annealing(system: HebbianICA) -> tuple[float, float] | None:
     if unit(system) != "mu":
         return None
     with np.errstate(divide="ignore"):
-        inverse = 1 / given_rate(system).value(_PROBES)
+        inverse = 1 / own_rate(system).value(_PROBES)
     if not np.all(np.isfinite(inverse)):
         return None
     slope = float((inverse[-1] - inverse[0]) / _PROBES[-1])
@@ -391,7 +364,9 @@ def rates_of(system: HebbianICA) -> Rates:
     return rates(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
 
 
-_unstable: Refuses[HebbianICA] = refusal(lambda system: critical_mu0(rates_of(system)))
+_unstable: method.Refuses[HebbianICA] = method.refusal(
+    lambda system: critical_mu0(rates_of(system))
+)
 """Empty if R* = I is a stable optimal state of a system, else why not."""
 
 
@@ -403,75 +378,68 @@ def annealing_refusal(system: HebbianICA) -> str:
     anneal, begin = annealing(system), start_overlap(system)
     if anneal is None or not anneal[1] > 0:
         return f"mu = {system.mu!r} is not allowed for annealing (mu0/(t + t0) with t0 > 0)"
-    near = np.eye(system.projections, len(system.sources))
-    if begin is None or float(np.abs(begin - near).max()) >= 1:
+    if begin is None or float(np.abs(begin - np.eye(*system.shape)).max()) >= 1:
         return f"start = {system.start} is not allowed for annealing (an overlap near R* = I)"
     return _unstable(system)
 
 
-def _annealed(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _annealed(system: HebbianICA, times: Array) -> PointResult:
     anneal, begin = annealing(system), start_overlap(system)
     assert anneal is not None
     assert begin is not None
-    best = np.eye(*begin.shape)
+    best = np.eye(*system.shape)
     u = annealed_decay(rates_of(system), anneal[0], anneal[1], begin - best, times + anneal[1])
     return PointResult({"R": best + u})
 
 
-ANNEALED = Limit[HebbianICA](
+ANNEALED = method.Limit[HebbianICA](
     name="annealed",
-    role=Role.LIMIT,
-    about=About(
+    role=method.Role.LIMIT,
+    about=method.About(
         text="learning curves for μ₀/(t + t₀), to first order",
         accuracy="approximate",
         equations=f"{PAPER}, (19)-(20), to first order in R - R*",
-        engines=(*COMMON, AVERAGES, NUMERICS, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, HOME),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),)
     ),
-    cost=Cost(seconds=lambda system, n, last: 5e-3, memory=modes_held),
-    scope=Scope(refuses=annealing_refusal, ignores=IGNORED | {"alpha"}),
-    run=_annealed,
+    cost=method.Cost(seconds=lambda system, n, last: 5e-3, memory=numbers_of_modes),
+    scope=method.Scope(refuses=annealing_refusal, ignores=IGNORED | {"alpha"}),
+    run=lambda system, times, n, seed, save: _annealed(system, times),
 )
 
 
-def _asymptotics(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    asymptotic = rates_of(system)
-    count, shape = asymptotic.xi.size, asymptotic.shape
-    annealed, critical = annealing(system), critical_mu0(asymptotic)
-    columns = np.full((5, shape[1]), math.nan)
+def _asymptotics(system: HebbianICA, save: Save) -> PointResult:
+    near, annealed = rates_of(system), annealing(system)
+    critical, modes, decay = critical_mu0(near), eigensystem(near), np.full(near.shape, math.nan)
+    columns = np.full((5, near.shape[1]), math.nan)
     # The minimum of (21) over mu0, source by source: -<phi^2>/(2 xi_i^2) with mu0 = 1/xi_i.
-    best = 1 / asymptotic.xi, -asymptotic.power / (2 * asymptotic.xi**2)
-    columns[:, :count] = asymptotic.xi, asymptotic.power, *best, asymptotic.error
-    decay = np.full(shape, math.nan)
+    best = 1 / near.xi, -near.power / (2 * near.xi**2)
+    columns[:, : near.xi.size] = near.xi, near.power, *best, near.error
     if annealed is not None and annealed[0] > critical:
-        decay = annealed_limit(asymptotic, annealed[0])
+        decay = annealed_limit(near, annealed[0])
     names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
     values = dict(zip(names, columns, strict=True))
-    modes = eigensystem(asymptotic)
-    values |= {"eigenvalue": modes.values, "decay": decay}
     if EIGENMATRICES.name in save.extra:
         values[EIGENMATRICES.name] = modes.matrices
-    return PointResult(values | {"mu0_critical": np.asarray(critical)})
+    return PointResult(
+        values | {"eigenvalue": modes.values, "decay": decay, "mu0_critical": np.asarray(critical)}
+    )
 
 
 _SOURCE = ("source",)
 EIGENMATRICES = Output("V", ("row", "column", *PAIR), "eigenmatrices V of (35), one an eigenvalue")
-ASYMPTOTICS = Limit[HebbianICA](
+ASYMPTOTICS = method.Limit[HebbianICA](
     name="asymptotics",
-    role=Role.OTHER,
-    about=About(
+    role=method.Role.OTHER,
+    about=method.About(
         text="eigenvalues and eigenmatrices at the optimal state",
         accuracy="converged",
         equations=f"{PAPER}, (21), (35) and (36) with the rows i > M of K > M corrected",
-        engines=(*COMMON, AVERAGES, NUMERICS, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, HOME),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output(
                 "xi", _SOURCE, "xi_i = sigma_i <s phi(s) - phi'(s)> of projection i on source i"
@@ -486,12 +454,12 @@ ASYMPTOTICS = Limit[HebbianICA](
         ),
         extras=(EIGENMATRICES,),
     ),
-    cost=Cost(seconds=lambda system, n, last: 5e-3, memory=modes_held),
-    scope=Scope(
+    cost=method.Cost(seconds=lambda system, n, last: 5e-3, memory=numbers_of_modes),
+    scope=method.Scope(
         refuses=lambda system: plain_refusal(system, "the optimal state") or _unstable(system),
         ignores=IGNORED | {"alpha", "start"},
     ),
-    run=_asymptotics,
+    run=lambda system, times, n, seed, save: _asymptotics(system, save),
 )
 
 METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

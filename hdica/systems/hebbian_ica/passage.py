@@ -1,12 +1,16 @@
-"""First passages of Hebbian ICA by chains: when a projection first comes near a source.
+"""Hebbian ICA where R is of order n^-1/2: first passages of chains, and the diffusion (24)-(25).
 
-The methods name the unit of time: n^3 steps, or n^2 for skewed sources.
+A passage is when a projection first comes near a source, in units of n^3 steps, or of n^2 for
+skewed sources. The entries of r = sqrt(n) R are independent in the diffusion; its own clock is
+s = t/n^2 with t = k/n.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,42 +19,48 @@ from hdica.finite.projected.chain import address
 from hdica.finite.projected.passage import Draw, Passage, race
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import RUN, Stream
-from hdica.finite.record import not_finite
+from hdica.finite.record import Values, not_finite
+from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.trap import safe_exp
+from hdica.limits.diffusion.densities import density, paths, survival
+from hdica.limits.diffusion.escape import scaled
+from hdica.systems import method
 from hdica.systems.first_passage import FIRST, FIRST_SEEN, LAST, LAST_SEEN, races
-from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAPER, constant_nu, trap_refusal, traps
+from hdica.systems.hebbian_ica.escapes import (
+    HOME,
+    IGNORED,
+    PAIR,
+    PAPER,
+    POSITIONS,
+    constant_nu,
+    trap_refusal,
+    traps,
+)
 from hdica.systems.hebbian_ica.rule import (
-    Array,
     ChainState,
     HebbianRule,
     check_dimension,
     draws,
     unwatched,
 )
-from hdica.systems.hebbian_ica.system import HebbianICA, overlaps_held, passage_refusal, rule
-from hdica.systems.method import (
-    AVERAGES,
-    PROJECTED,
-    About,
-    Bits,
-    Cost,
-    Outputs,
-    Role,
-    RunAll,
-    Scope,
-    Simulation,
-    Together,
-    refusal,
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    numbers_of_overlaps,
+    passage_refusal,
+    rule,
+    signs,
+    start_overlap,
 )
-from hdica.systems.trials import alone, content_of
+from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.trials import alone, content_of, seeded
 
 
 class _Overlaps:
     """Chains of R and Q, each watched until the fewer of rows and columns have passed a level."""
 
     def __init__(self, rule: HebbianRule, n: int, level: float) -> None:
-        self.rule, self.n, self.level = rule, n, level
+        self.rule, self.n, self.level, self.why = rule, n, level, not_finite
         self.chains, self.watch = ChainState.idle([rule]), unwatched(rule.shape)
         self.generators = np.zeros(4 * LANES, dtype=np.uint64)
         # The kernel takes as many step sizes as sources, and reads the first.
@@ -67,30 +77,22 @@ class _Overlaps:
         size = np.abs(r).max(axis=1 if k <= m else 0)
         # A start may be there already.
         there = np.array([size.max(), size.min()]) >= self.level
-        first[:, lane], levels[:, lane] = (
-            np.where(there, 0, -1),
-            np.where(there, np.inf, self.level),
-        )
+        first[:, lane] = np.where(there, 0, -1)
+        levels[:, lane] = np.where(there, np.inf, self.level)
         reached[:, lane] = r.ravel()
-        each = draws(self.rule, stream)
-        return lambda count: np.stack([one(count) for one in each], axis=1), self.rule.step_size(
-            self.n
-        )
+        each, sizes = draws(self.rule, stream), self.rule.step_size(self.n)
+        return lambda count: np.stack([one(count) for one in each], axis=1), sizes
 
     def idle(self, lane: int) -> None:
         self.watch[0][:, lane] = np.inf
 
     def passed(self, lane: int) -> tuple[int, int]:
-        first, last = self.watch[1][:, lane].tolist()
-        return first, last
+        return int(self.watch[1][0, lane]), int(self.watch[1][1, lane])
 
     def overlaps(self, lane: int) -> Array:
         if self.watch[1][1, lane] < 0:
             return self.chains.seen(lane)["R"].copy()
         return self.watch[2][:, lane].reshape(self.rule.shape).copy()
-
-    def why(self) -> str:
-        return not_finite()
 
     def advance(self, begun: NDArray[np.int64], width: int, made: NDArray[np.int64]) -> None:
         from hdica.systems.hebbian_ica.chain_kernels import hebbian_chain_steps
@@ -110,9 +112,8 @@ def passages(
     """First passages of chains, exact in law, eight at a time.
 
     ``first`` is when some abs(R_ij) reaches the threshold, ``last`` when each of the fewer of
-    projections and sources has such an R_ij. A chain takes the path that
-    :func:`hdica.systems.hebbian_ica.rule.run_chains` gives it on the same stream, whatever runs
-    beside it. It is given up after ``most_steps``.
+    projections and sources has such an R_ij. A chain takes the path that ``run_chains`` gives it on
+    the same stream, whatever runs beside it. It is given up after ``most_steps``.
     """
     check_dimension(rule, n, "chain")
     return race(_Overlaps(rule, n, threshold), streams, most_steps)
@@ -124,7 +125,7 @@ PASSAGES = (
 )
 
 
-def passages_in(power: int) -> RunAll:
+def passages_in(power: int) -> method.RunAll:
     """First passages in n^power steps."""
 
     def of_rule(
@@ -145,34 +146,167 @@ def passages_in(power: int) -> RunAll:
 _PASSAGES = passages_in(3)
 
 
+def entries(system: HebbianICA) -> int:
+    """Numbers that a step of the chain takes."""
+    return 1 + system.projections * (system.projections + len(system.sources))
+
+
 def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     """Steps until the escape or the end; a step costs more with more entries."""
     dimension = n or 1
     steps = last * dimension
     # Skewed sources that the nonlinearity sees have no time of this kind: the end bounds them.
-    if not trap_refusal(system, n=True) and not refusal(traps)(system):
+    if not trap_refusal(system, n=True) and not method.refusal(traps)(system):
         nu = constant_nu(system, dimension)
         kramers = min(trap.log_kramers(nu) for trap in traps(system))
         steps = min(steps, 2 * safe_exp(kramers) * float(dimension) ** 3)
-    k, m = system.projections, len(system.sources)
-    return 5e-4 + steps * 1.5e-9 * (1 + k * (k + m))
+    return 5e-4 + steps * 1.5e-9 * entries(system)
 
 
-ESCAPE_TIMES = Simulation[HebbianICA](
+ESCAPE_TIMES = method.Simulation[HebbianICA](
     name="escape_times",
-    role=Role.ESCAPE,
-    about=About(
+    role=method.Role.ESCAPE,
+    about=method.About(
         text="when chains first find a source, and when min(K, M) are found",
         accuracy="exact in law",
         equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
-        bits=Bits.EVERY_KIND,
-        engines=(*PROJECTED, AVERAGES, HOME),
+        bits=method.Bits.EVERY_KIND,
+        engines=(*method.PROJECTED, method.AVERAGES, HOME),
     ),
-    outputs=Outputs(PASSAGES),
-    cost=Cost(
-        seconds=_passage_seconds, memory=lambda system, n: LANES * overlaps_held(system), fused=True
+    outputs=method.Outputs(PASSAGES),
+    cost=method.Cost(
+        seconds=_passage_seconds,
+        memory=lambda system, n: LANES * numbers_of_overlaps(system),
+        fused=True,
     ),
-    scope=Scope(refuses=passage_refusal),
+    scope=method.Scope(refuses=passage_refusal),
     run=alone(_PASSAGES),
-    together=Together(_PASSAGES),
+    together=method.Together(_PASSAGES),
 )
+
+
+_STEP = 0.02
+"""Step of the paths relative to the shortest time of the drift."""
+_CUT = 6.0
+"""Beyond so many distances of the barrier the drift carries r away in no time."""
+
+
+def _scales(system: HebbianICA, n: int) -> tuple[Array, float]:
+    """G = sigma kappa_4 <phi'''>/(6 P nu) of every entry, below 0 if it confines, and P nu^2."""
+    nu, columns = constant_nu(system, n), traps(system)
+    depth = [[sign * t.product / (6 * t.power * nu) for t in columns] for sign in signs(system)]
+    return np.array(depth), columns[0].power * nu**2
+
+
+def _edge(depth: Array, high: float) -> float:
+    """Where paths are taken to have arrived: at the threshold, or far beyond every barrier."""
+    steepest = depth[depth > 0]
+    if not steepest.size:
+        return high
+    return min(high, max(_CUT / math.sqrt(2 * float(steepest.min())), _CUT))
+
+
+def _paths(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    """R by the stochastic differential equation, at rest from the threshold on."""
+    (g, rate), high = _scales(system, n), system.threshold * math.sqrt(n)
+    edge, steepest, r0 = _edge(g, high), 3 * float(np.abs(g).max()), start_overlap(system)
+    begin = stream("start").standard_normal(g.shape) if r0 is None else r0 * math.sqrt(n)
+
+    def step(r: Array) -> float:
+        return _STEP / (0.5 + steepest * float(np.abs(r).max()) ** 2)
+
+    r = paths(scaled(g), begin, rate * times / float(n) ** 2, step, stream("noise"), bound=edge)
+    arrived = np.where(np.abs(r) >= edge, np.sign(r) * high, r)
+    return {"R": arrived / math.sqrt(n)}, ""
+
+
+def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
+    g, rate = _scales(system, n or 1)
+    # The longest steps are those of |r| about 2, where a path is most of its time.
+    steps = rate * last / float(n or 1) ** 2 * (0.5 + 12 * float(np.abs(g).max()))
+    return 1e-3 + 4e-5 * steps / _STEP
+
+
+_AT_N = method.Scope[HebbianICA](
+    refuses=lambda system: trap_refusal(system, n=True), ignores=frozenset({"alpha"})
+)
+DIFFUSION = method.Simulation[HebbianICA](
+    name="diffusion",
+    role=method.Role.SIMULATION,
+    about=method.About(
+        text="paths of √n R by its stochastic differential equation",
+        accuracy="approximate",
+        equations=f"{PAPER}, (24)-(25), explicit scheme of weak order 2",
+        engines=(
+            *(*method.COMMON, "hdica.finite.random"),
+            *(method.AVERAGES, method.DIFFUSIONS, HOME),
+        ),
+    ),
+    outputs=method.Outputs(
+        (Output("R", ("time", *PAIR), "overlap R, at rest once it reaches the threshold"),)
+    ),
+    cost=method.Cost(seconds=_path_seconds),
+    scope=_AT_N,
+    run=seeded("diffusion", _paths, _AT_N.ignores),
+)
+
+
+def _normal(r: Array) -> Array:
+    """Distribution function of abs(r) for a random start."""
+    from scipy.special import erf
+
+    return np.asarray(erf(r / math.sqrt(2)))
+
+
+def _density(system: HebbianICA, times: Array, n: int) -> PointResult:
+    """Densities of r, one an entry; equal entries are computed once."""
+    (g, rate), high, r0 = _scales(system, n), system.threshold * math.sqrt(n), start_overlap(system)
+    inside, later = np.abs(POSITIONS) < high, times > 0
+    clock = rate * times[later] / float(n) ** 2
+    heights = np.zeros((times.size, *g.shape, POSITIONS.size))
+    alive = np.ones((times.size, *g.shape))
+    # A start at given places has no density at t = 0.
+    begun = np.exp(-(POSITIONS**2) / 2) / math.sqrt(2 * math.pi) * inside
+    heights[~later] = begun if r0 is None else math.nan
+
+    @cache
+    def solved(depth: float, start: float | None) -> tuple[Array, Array]:
+        law = scaled(depth), high, _normal if start is None else start, clock
+        scale = min(1 / math.sqrt(2 * abs(depth)), high)
+        return density(*law, POSITIONS[inside], scale=scale)[0], survival(*law, scale=scale)[0]
+
+    for i, j in np.ndindex(*g.shape):
+        start = None if r0 is None else abs(float(r0[i, j])) * math.sqrt(n)
+        p, alive[later, i, j] = solved(float(g[i, j]), start)
+        heights[np.ix_(later, [i], [j], inside)] = p[:, None, None, :]
+    return PointResult({"density": heights, "alive": alive})
+
+
+FOKKER_PLANCK = method.Limit[HebbianICA](
+    name="fokker_planck",
+    role=method.Role.OTHER,
+    about=method.About(
+        text="densities of √n R",
+        accuracy="converged",
+        equations=f"{PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
+        engines=(*method.COMMON, method.AVERAGES, method.DIFFUSIONS, method.NUMERICS, HOME),
+    ),
+    outputs=method.Outputs(
+        (
+            Output(
+                "density",
+                ("time", *PAIR, "r"),
+                "density of r = sqrt(n) R, of either sign, below the threshold",
+            ),
+            Output(
+                "alive", ("time", *PAIR), "probability that abs(R) has not reached the threshold"
+            ),
+        ),
+        coords=lambda times: {"time": times, "r": POSITIONS},
+    ),
+    cost=method.Cost(seconds=lambda system, n, last: 0.3),
+    scope=replace(_AT_N, n=method.Size.DIMENSION),
+    run=lambda system, times, n, seed, save: _density(system, times, n or 0),
+)
+
+METHODS = (ESCAPE_TIMES, DIFFUSION, FOKKER_PLANCK)

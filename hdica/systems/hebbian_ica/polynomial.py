@@ -73,10 +73,6 @@ class Symmetries:
         exchanges = [math.factorial(int(n)) for n in np.bincount(self.kinds)]
         return float(math.prod(exchanges)) * 2.0 ** int(self.flips.sum())
 
-    def columns(self) -> Side:
-        """All signed permutations of the sources."""
-        return _side(self.kinds, self.flips)
-
     def random(self, rng: np.random.Generator) -> Callable[[Array], Array]:
         """A random element, as a function of one R."""
         g = int(rng.integers(self.rows.size))
@@ -90,7 +86,7 @@ class Symmetries:
 
     def images(self, r: Array) -> Array:
         """Every distinct image of one R, shape (images, K, M)."""
-        columns = self.columns()
+        columns = _side(self.kinds, self.flips)
         turned = self.rows.signs[:, :, None] * r[self.rows.orders]
         every = columns.signs[None, :, None] * turned[:, :, columns.orders].swapaxes(1, 2)
         flat = every.reshape(-1, r.size) + 0.0
@@ -170,13 +166,9 @@ def representatives(group: Symmetries, r: Array) -> tuple[Array, Array]:
     return images + 0.0, counts
 
 
-def _weights(size: int) -> Array:
-    return np.asarray(1.0 / (1.0 + 0.6180339887 * np.arange(size)) ** 0.77)
-
-
 def _representatives(group: Symmetries, r: Array) -> tuple[Array, Array]:
     rows, (batch, k, m) = group.rows, r.shape
-    a, b = _weights(k), _weights(m)
+    a, b = (1.0 / (1.0 + 0.6180339887 * np.arange(size)) ** 0.77 for size in (k, m))
     turned = rows.signs[:, None, :, None] * r[:, rows.orders].swapaxes(0, 1)
     score = np.sum(a[:, None] * turned, axis=2)
     sign = np.where(group.flips & (score < 0), -1.0, 1.0)
@@ -321,7 +313,11 @@ def _terms(poly: Polynomial, r: Array) -> _Terms:
     gain = np.zeros(r.shape)
     for n in range(2, min(degree, size - 1)):
         gain += poly.cumulants[n + 1][:, None] * powers[n] * slopes[n][:, None]
-    pairs = _pairs(poly, powers, moments)
+    pairs = {}
+    for k in range(r.shape[0]):
+        for i in range(k):
+            half = _combine(poly.slopes, _joint(poly, powers, moments, i, k))
+            pairs[i, k] = _combine(poly.slopes, half.swapaxes(0, 1)).swapaxes(0, 1)
     push = _push(poly, r, gain, moments, pairs)
     return _Terms(poly, r, powers, moments, slopes, pairs, gain, push)
 
@@ -340,15 +336,6 @@ def _moments(poly: Polynomial, powers: Array) -> Array:
             total += weights[n] * moments[p - n]
         moments[p] = total / p
     return moments
-
-
-def _pairs(poly: Polynomial, powers: Array, moments: Array) -> dict[tuple[int, int], Array]:
-    pairs = {}
-    for k in range(powers.shape[1]):
-        for i in range(k):
-            half = _combine(poly.slopes, _joint(poly, powers, moments, i, k))
-            pairs[i, k] = _combine(poly.slopes, half.swapaxes(0, 1)).swapaxes(0, 1)
-    return pairs
 
 
 def _joint(poly: Polynomial, powers: Array, moments: Array, i: int, k: int) -> Array:
@@ -411,40 +398,29 @@ def _gain_slopes(t: _Terms) -> Array:
 
 
 def _push_slopes(t: _Terms, gain_slopes: Array) -> Array:
-    """dH_io/dR_il at ``[i, o, l]``, with R_o held for o != i; shape (K, K, M, B)."""
+    """dH_io/dR_il at ``[i, o, l]``, with R_o fixed for o != i; shape (K, K, M, B)."""
     k, m, batch = t.r.shape
-    sigma, orders = t.poly.sigma, _orders(t.poly)
+    poly, orders = t.poly, _orders(t.poly)
     out = np.zeros((k, k, m, batch))
     for i in range(k):
         for other in range(k):
             inner = np.sum(gain_slopes[i] * t.r[other][:, None], axis=0)
-            both = sigma[i] * inner + sigma[other] * t.gain[other]
+            both = poly.sigma[i] * inner + poly.sigma[other] * t.gain[other]
+            noise = np.zeros((m, batch))
             if i == other:
-                both, noise = 2 * both, _square_slope(t, i)
+                # d<phi(y_i)^2>/dR_il
+                both, slopes = 2 * both, _combine(poly.squares, t.moments[:, i])
+                for p in range(3, slopes.shape[0]):
+                    noise += poly.cumulants[p][:, None] * t.powers[p - 1, i] * slopes[p]
             else:
-                noise = _pair_slope(t, i, other, orders)
-            out[i, other] = (both + t.poly.mu * sigma[i] * sigma[other] * noise) / 2
+                # d<phi(y_i) phi(y_o)>/dR_il
+                pair = t.pairs[min(i, other), max(i, other)]
+                pair = pair if i < other else pair.swapaxes(0, 1)
+                for a, b in orders:
+                    kappa = poly.cumulants[a + b][:, None]
+                    noise += kappa * t.powers[a - 1, i] * t.powers[b, other] * pair[a, b]
+            out[i, other] = (both + poly.mu * poly.sigma[i] * poly.sigma[other] * noise) / 2
     return out
-
-
-def _square_slope(t: _Terms, i: int) -> Array:
-    """d<phi(y_i)^2>/dR_il, shape (M, B)."""
-    slopes = _combine(t.poly.squares, t.moments[:, i])
-    total = np.zeros(t.r.shape[1:])
-    for p in range(3, slopes.shape[0]):
-        total += t.poly.cumulants[p][:, None] * t.powers[p - 1, i] * slopes[p]
-    return total
-
-
-def _pair_slope(t: _Terms, i: int, other: int, orders: list[tuple[int, int]]) -> Array:
-    """d<phi(y_i) phi(y_o)>/dR_il, shape (M, B)."""
-    pair = t.pairs[min(i, other), max(i, other)]
-    pair = pair if i < other else pair.swapaxes(0, 1)
-    total = np.zeros(t.r.shape[1:])
-    for a, b in orders:
-        kappa = t.poly.cumulants[a + b][:, None]
-        total += kappa * t.powers[a - 1, i] * t.powers[b, other] * pair[a, b]
-    return total
 
 
 def _combine(table: Array, values: Array) -> Array:

@@ -1,16 +1,122 @@
-"""Hebbian ICA as the rest of hdica knows it."""
+"""Hebbian ICA as the rest of hdica knows it, and what to change where it learns nothing."""
 
 from __future__ import annotations
 
-from hdica.systems.hebbian_ica import diffusion, escapes, optimum, passage, skewed, trajectories
-from hdica.systems.hebbian_ica.notes import NOTES
-from hdica.systems.hebbian_ica.system import HebbianICA
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.systems.hebbian_ica import escapes, optimum, passage, skewed, trajectories
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    mu_of,
+    signs,
+    sources,
+    start_overlap,
+    turned,
+    turned_text,
+    unit,
+    unplain,
+)
+from hdica.systems.outputs import ZERO
 from hdica.systems.paper import work
-from hdica.systems.system import Control, Dimension, OrderParameter, Symbol, System, in_words
+from hdica.systems.projected import learning
+from hdica.systems.system import (
+    Control,
+    Dimension,
+    Notes,
+    OrderParameter,
+    Symbol,
+    System,
+    in_words,
+    joined,
+)
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+_ESCAPE = (
+    "ask how long noise takes to leave 0 (hdica.escape_time of hdica.HebbianICA: n^3 steps for "
+    "odd f)"
+)
+_WEAKER = (
+    "no informative state was found to be stable: take a smaller mu, or the sign of sigma that "
+    "holds the optimum (sigma = 'stability', hdica.escape_signs)"
+)
+
+
+def _rule(system: HebbianICA, i: int, tau: float | None, begin: float) -> learning.Rule:
+    """Projection i with source i alone, in the terms of a rule with one overlap."""
+    sign = float(signs(system)[i])
+    text = turned_text(system, sign)
+    turn = 1 if text == system.nonlinearity else -1
+    return learning.Rule(
+        f=turned(system, sign),
+        source=sources(system)[i],
+        tau=tau,
+        begin=begin,
+        closed=True,
+        overlap="R",
+        step="mu",
+        turned=f"sigma = [{turn}]",
+    )
+
+
+def rule_of(system: HebbianICA) -> learning.Rule | None:
+    """The system as a rule with one overlap and a nonlinearity, or None if it is none."""
+    if system.shape != (1, 1) or unit(system) != "mu" or unplain(system):
+        return None
+    r0 = start_overlap(system)
+    try:
+        return _rule(system, 0, mu_of(system).constant, 0.0 if r0 is None else float(r0[0, 0]))
+    except HdicaError:
+        return None
+
+
+def _limit(system: HebbianICA, values: Mapping[str, Array], times: Array) -> str:
+    path = values["R"]
+    still = np.flatnonzero(np.abs(path).max(axis=(0, 2)) <= ZERO).tolist()
+    if len(still) == system.projections:
+        return (
+            "the start has overlap 0, as a random one has as n grows, and the limit stays at R = 0 "
+            f"for ever on this scale of time (t = k/n): {learning.BEGIN}, or {_ESCAPE}"
+        )
+    if still:
+        named = ", ".join(str(i) for i in still)
+        return (
+            f"of projection {named} the start has R = 0, and the limit stays there for ever on "
+            f"this scale of time (t = k/n): start it with an overlap, or {_ESCAPE}"
+        )
+    rule = rule_of(system)
+    return learning.fallen(rule, float(path.ravel()[-1])) if rule else ""
+
+
+def _states(system: HebbianICA, overlap: Array, stable: Mask, informative: Mask) -> str:
+    rule = rule_of(system)
+    if rule is not None:
+        return learning.nowhere(rule)[0]
+    return "" if np.any(stable & informative) else _WEAKER
+
+
+def _transitions(
+    system: HebbianICA, parameter: str, overlap: Array, ends: tuple[float, float] | None
+) -> str:
+    # One rule a pair of projection i and source i, which critical values take apart.
+    pairs = 0 if unplain(system) else min(system.shape)
+    rules = [_rule(system, i, 1.0, 0.0) for i in range(pairs)]
+    if overlap.size:
+        alone = len(rules) == 1 and learning.other_side(rules[0], overlap)
+        return learning.mirrored(rules[0]) if alone else ""
+    why = dict.fromkeys(learning.unlearnable(rule) for rule in rules)
+    return joined(learning.searched(parameter, ends), *why)
+
+
+NOTES = Notes(_limit, _states, _transitions, complete=lambda system: True)
+
 
 __all__ = ["SYSTEM", "HebbianICA"]
 
-_HERE = "hdica.systems.hebbian_ica"
 _ANNEALED = {"mu": "1/(t + 10)", "sigma": [-1], "start": {"overlap": 0.9}}
 
 SYSTEM = System(
@@ -20,10 +126,7 @@ SYSTEM = System(
     papers=(work("Rattray 2002"),),
     order_parameters=(
         OrderParameter(
-            "R",
-            "overlap R = W'A_s of projection and source",
-            ("projection", "source"),
-            even=True,
+            "R", "overlap R = W'A_s of projection and source", ("projection", "source"), even=True
         ),
         OrderParameter("Q", "overlap Q = W'W of two projections", ("projection", "other")),
     ),
@@ -64,17 +167,17 @@ SYSTEM = System(
     methods=(
         *trajectories.METHODS,
         *escapes.METHODS[:1],
-        passage.ESCAPE_TIMES,
+        *passage.METHODS[:1],
         *escapes.METHODS[1:],
         *skewed.METHODS,
-        *diffusion.METHODS,
+        *passage.METHODS[1:],
         *optimum.METHODS,
     ),
     notes=NOTES,
-    functions={
-        **dict.fromkeys(("convert", "tracking"), f"{_HERE}.as_online"),
-        **dict.fromkeys(("asymptotics", "conflict_region", "escape_signs"), f"{_HERE}.api"),
-    },
+    functions=dict.fromkeys(
+        ("convert", "tracking", "asymptotics", "conflict_region", "escape_signs"),
+        "hdica.systems.hebbian_ica.api",
+    ),
     horizon=100.0,
     examples=(
         {"mu": 0.05, "sigma": [-1], "start": {"overlap": 0.7}},

@@ -1,10 +1,14 @@
-"""Hebbian ICA at finite n: the rule (13) of Rattray 2002, its start, and its trajectories."""
+"""Hebbian ICA at finite n: the rule (13) of Rattray 2002, its start, and its trajectories.
+
+With batches, signs that change or sources that move, kernels of plain loops take one row a step.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +116,8 @@ def first_overlaps(
 
 
 Draw = Callable[[int], Array]
+Seen = Callable[[], dict[str, Array]]
+_NOTHING = Schedule(np.zeros_like, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,12 +167,17 @@ class HebbianRule:
 
 
 def check_dimension(rule: HebbianRule, n: int, method: str) -> None:
-    """Refuse an n in which sources and projections do not fit."""
+    """Refuse an n in which sources and projections do not fit, or sources have nowhere to turn."""
     k, m = rule.shape
     if n < k + m:
         raise HdicaError(
             f"n = {n} is not allowed for method {method!r} with {k} projections and {m} sources "
             f"(n >= {k + m}: at least as many normal directions as projections)"
+        )
+    if rule.motion is not None and n < 2 * m:
+        raise HdicaError(
+            f"n = {n} is not allowed with motion and {m} sources (n >= {2 * m}: at least as many "
+            "directions to turn to as sources)"
         )
 
 
@@ -180,22 +191,26 @@ def draws(rule: HebbianRule, stream: Stream) -> list[Draw]:
     return [one(j, source) for j, source in enumerate(rule.sources)]
 
 
-def _tracks(
-    rule: HebbianRule, n: int, stream: Stream, seen: Callable[[], dict[str, Array]]
+def columns(
+    drawn: Sequence[Draw | None], schedules: Sequence[Schedule], seen: Seen = dict
 ) -> list[Track]:
-    """One track a source; the first one observes the point."""
-    schedule = rule.step_size(n)
-    observations = [seen, *[dict] * (len(rule.sources) - 1)]
+    """A column a number that is drawn or follows a schedule; the first one observes the point."""
     return [
-        Track(Observation(what), draw, schedule)
-        for what, draw in zip(observations, draws(rule, stream), strict=True)
+        Track(Observation(see or dict), draw, schedule or _NOTHING)
+        for draw, schedule, see in zip_longest(drawn, schedules, [seen])
     ]
 
 
-def _still(rule: HebbianRule) -> list[Track]:
-    """Tracks of a lane that is left over."""
-    nothing = Track(Observation(dict), None, Schedule(np.zeros_like, 0.0))
-    return [nothing] * len(rule.sources)
+def _law(rule: HebbianRule, second: Array | int) -> tuple[object, ...]:
+    """What kernels take: alpha, phi, and its derivative, which adaptive signs alone need."""
+    f, slope = rule.nonlinearity, rule.nonlinearity.derivative
+    of_slope = (powers(slope), address(slope)) if rule.signs is None else (np.empty(0), 0)
+    return rule.alpha, second, rule.terms, address(f), *of_slope
+
+
+def _adapted(rule: HebbianRule, mean: Array) -> dict[str, Array]:
+    """The signs of the last step, if they adapt."""
+    return {"sigma": np.sign(mean)} if rule.signs is None else {}
 
 
 def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
@@ -207,25 +222,22 @@ def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Value
     the last 1/eta, over which W moves by order one.
     """
     check_dimension(rule, n, "vector")
+    k, m = rule.shape
     state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
 
     def seen() -> dict[str, Array]:
-        arrays = {"R": state.w[:, : rule.shape[1]], "Q": state.q}
-        return arrays | ({"sigma": np.sign(state.mean)} if rule.signs is None else {})
+        return {"R": state.w[:, :m], "Q": state.q, **_adapted(rule, state.mean)}
 
-    tracks, numbers = _tracks(rule, n, stream, seen), n * rule.projections
-    return record(_vector(rule, state, n), tracks, times, n, numbers=numbers)[0]
+    tracks = columns(draws(rule, stream), [rule.step_size(n)] * m, seen)
+    return record(_vector(rule, state, n), tracks, times, n, numbers=n * k)[0]
 
 
 @dataclass(eq=False)
 class VectorState:
-    """Arrays that the kernel of all coordinates updates, padded with zeros.
-
-    The n entries are padded to m, a multiple of CHUNK.
-    """
+    """Arrays that the kernel of all coordinates updates; n entries and zeros up to whole chunks."""
 
     lanes: NDArray[np.uint64]  # state of the generators
-    w: Array  # W', shape (K, m)
+    w: Array  # W', shape (K, m), m a multiple of CHUNK
     x: Array  # normal part of the coming sample, shape (m,)
     y: Array  # its share of y, shape (K,)
     q: Array  # W'W, shape (K, K)
@@ -242,28 +254,24 @@ class VectorState:
         n, k = weights.shape
         w = np.zeros((k, n + -n % CHUNK))
         w[:, :n] = weights.T
-        q = np.array([[dot(one, other) for other in w] for one in w])
         x, y, mean = np.zeros(w.shape[1]), np.zeros(k), np.zeros(k)
-        return cls(lanes_of(stream("noise")), w, x, y, q, mean, np.full(1, -1))
+        return cls(lanes_of(stream("noise")), w, x, y, _gram(w), mean, np.full(1, -1))
+
+
+def _gram(rows: Array) -> Array:
+    """Inner products of rows, with bits that are the same everywhere."""
+    return np.array([[dot(one, other) for other in rows] for one in rows])
 
 
 def _vector(rule: HebbianRule, state: VectorState, n: int) -> Advance:
     """Steps of the compiled kernel on a state."""
-    from hdica.systems.hebbian_ica.vector_kernels import hebbian_vector_steps
+    from hdica.systems.hebbian_ica.kernels import hebbian_vector_steps
 
-    f, slope = rule.nonlinearity, rule.nonlinearity.derivative
-    signs = np.zeros(rule.projections) if rule.signs is None else rule.signs
-    law = (rule.alpha, signs, rule.terms, address(f), powers(slope), 0)
-    if rule.signs is None:
-        law = (*law[:-1], address(slope))
+    law = _law(rule, np.zeros(rule.projections) if rule.signs is None else rule.signs)
     arrays = (state.lanes, state.w, state.x, state.y, state.q, state.mean, state.count)
-    made = np.zeros(1, dtype=np.int64)
-
-    def advance(source: Array, eta: Array) -> NDArray[np.int64]:
-        made[0] = hebbian_vector_steps(arrays, n, source, eta, law)
-        return np.repeat(made, len(rule.sources))
-
-    return advance
+    return lambda source, eta: np.full(
+        len(rule.sources), hebbian_vector_steps(arrays, n, source, eta, law)
+    )
 
 
 @dataclass(eq=False)
@@ -287,9 +295,8 @@ class ChainState:
         """Begin a chain in a lane."""
         assert rule.signs is not None
         r, loading = first_overlaps(rule.start, rule.shape, n, stream("start"))
-        rows = np.hstack([r, loading])
-        q = [[dot(one, other) for other in rows] for one in rows]
-        self.state[:, lane] = np.concatenate([r.ravel(), loading.ravel(), np.ravel(q)])
+        q = _gram(np.hstack([r, loading]))
+        self.state[:, lane] = np.concatenate([r.ravel(), loading.ravel(), q.ravel()])
         terms = np.zeros(self.law.shape[0] - 1 - rule.projections)
         terms[terms.size - rule.terms.size :] = rule.terms
         self.law[:, lane] = np.concatenate([[rule.alpha], rule.signs, terms])
@@ -315,34 +322,140 @@ def run_chains(
     For at most eight problems with equal :attr:`HebbianRule.alike`: a chain's numbers do not
     depend on which others run beside it.
     """
+    from hdica.finite.random.gaussian import side_by_side
+    from hdica.systems.hebbian_ica.chain_kernels import hebbian_chain_steps
+
     check_dimension(rules[0], n, "chain")
-    chains, m = ChainState.idle(rules), rules[0].shape[1]
+    chains, (k, m) = ChainState.idle(rules), rules[0].shape
     for lane, (rule, stream) in enumerate(zip(rules, streams, strict=True)):
         chains.put(lane, rule, n, stream)
 
     def track(lane: int) -> list[Track]:
         if lane >= len(rules):
-            return _still(rules[0])
-        return _tracks(rules[lane], n, streams[lane], lambda: chains.seen(lane))
+            return columns([None] * m, [])
+        sizes = [rules[lane].step_size(n)] * m
+        return columns(draws(rules[lane], streams[lane]), sizes, lambda: chains.seen(lane))
+
+    lanes, made = side_by_side([s("noise") for s in streams]), np.zeros(LANES, dtype=np.int64)
+    f, watch, counts = address(rules[0].nonlinearity), unwatched((k, m)), (k, m, n - m - k)
+
+    def advance(source: Array, eta: Array) -> NDArray[np.int64]:
+        hebbian_chain_steps(lanes, chains.state, counts, source, eta, chains.law, f, watch, made)
+        return np.tile(made, m)
 
     of_lane = [track(lane) for lane in range(LANES)]
     # Columns of the recording loop: all lanes of one source, then all of the next.
     tracks = [lane[j] for j in range(m) for lane in of_lane]
-    return record(_chains(rules[0], chains, n, streams), tracks, times, n)[: len(rules)]
+    return record(advance, tracks, times, n)[: len(rules)]
 
 
-def _chains(rule: HebbianRule, chains: ChainState, n: int, streams: Sequence[Stream]) -> Advance:
-    """Steps of the compiled kernel of eight chains."""
-    from hdica.finite.random.gaussian import side_by_side
-    from hdica.systems.hebbian_ica.chain_kernels import hebbian_chain_steps
+def _signs(rule: HebbianRule, times: Array) -> Array:
+    """Signs at times, shape (K, T); 0 for adaptive ones."""
+    if rule.sign_path is not None:
+        return rule.sign_path(times)
+    fixed = np.zeros(rule.projections) if rule.signs is None else rule.signs
+    return np.repeat(fixed[:, None], times.size, axis=1)
 
+
+def path(rule: HebbianRule, n: int) -> list[Schedule]:
+    """Step size, rho of the turn, and the sign of every projection, as functions of t = k/n."""
+    turn = Schedule(np.ones_like, 1.0) if rule.motion is None else rule.motion.turn(n)
+
+    def sign(i: int) -> Schedule:
+        if rule.sign_path is None:
+            return Schedule(np.zeros_like, float(_signs(rule, np.zeros(1))[i, 0]))
+        return Schedule(lambda t: _signs(rule, t)[i], None)
+
+    return [rule.step_size(n), turn, *[sign(i) for i in range(rule.projections)]]
+
+
+def sample_draws(rule: HebbianRule, stream: Stream) -> list[Draw]:
+    """Sources of every sample of a batch, those of a law from one generator."""
+    return draws(rule, stream) * rule.batch
+
+
+def _wishart(size: int, dof: int, rng: np.random.Generator) -> list[Draw]:
+    """Bartlett's chi-square numbers, 0 without a degree of freedom, and the normal ones below."""
+
+    def chi_square(dof: int) -> Draw:
+        return (lambda size: rng.chisquare(dof, size)) if dof > 0 else np.zeros
+
+    below: list[Draw] = [rng.standard_normal] * (size * (size - 1) // 2)
+    return [chi_square(dof - i) for i in range(size)] + below
+
+
+def chain_draws(rule: HebbianRule, n: int, stream: Stream) -> list[Draw]:
+    """The numbers of a step of the chain, in the order of ``varied_chain_steps``."""
+    (k, m), noise = rule.shape, stream("noise")
+    numbers = sample_draws(rule, stream) + [noise.standard_normal] * (rule.batch * k)
+    numbers += _wishart(min(rule.batch, k), n - m - k, noise)
+    if rule.motion is not None:
+        turn = stream("motion")
+        numbers += [turn.standard_normal] * (k * m)
+        numbers += _wishart(m, n - m - k, turn)
+    return numbers
+
+
+def _recorded(
+    rule: HebbianRule,
+    times: Array,
+    n: int,
+    drawn: list[Draw],
+    seen: Seen,
+    steps: Callable[[Array, Array], int],
+    entries: int = 1,
+) -> Values:
+    """Run the kernel ``steps(numbers, path)`` over so many entries; add given signs that change.
+
+    Every number of a step has a column of the recording loop, and so a place in the streams that no
+    output time changes.
+    """
+    schedules = path(rule, n)
+    tracks = columns(drawn, schedules, seen)
+
+    def advance(numbers: Array, values: Array) -> NDArray[np.int64]:
+        parts = numbers[:, : len(drawn)], values[:, : len(schedules)]
+        return np.full(len(tracks), steps(*map(np.ascontiguousarray, parts)))
+
+    values, diverged = record(advance, tracks, times, n, numbers=entries)[0]
+    if rule.sign_path is not None:
+        values["sigma"] = _signs(rule, times).T.copy()
+    return values, diverged
+
+
+def run_varied_chain(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
+    """R and Q alone, exact in law, at a cost per step that does not depend on n."""
+    from hdica.systems.hebbian_ica.kernels import varied_chain_steps
+
+    check_dimension(rule, n, "chain")
+    r, lower = first_overlaps(rule.start, rule.shape, n, stream("start"))
+    r, lower = r.copy(), np.ascontiguousarray(lower)
+    mean = np.zeros(rule.projections)
+    state, law = (r, lower, mean, np.zeros(1, dtype=np.int64)), _law(rule, rule.batch)
+
+    def seen() -> dict[str, Array]:
+        return {"R": r, "Q": _gram(np.hstack([r, lower])), **_adapted(rule, mean)}
+
+    def steps(numbers: Array, values: Array) -> int:
+        return int(varied_chain_steps(state, numbers, values, law))
+
+    return _recorded(rule, times, n, chain_draws(rule, n, stream), seen, steps)
+
+
+def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
+    """All n coordinates, step by step: R, Q and the signs, if they change."""
+    from hdica.systems.hebbian_ica.kernels import varied_vector_steps
+
+    check_dimension(rule, n, "vector")
     k, m = rule.shape
-    lanes, made = side_by_side([s("noise") for s in streams]), np.zeros(LANES, dtype=np.int64)
-    f, watch = address(rule.nonlinearity), unwatched((k, m))
+    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
+    state.count[0] = 0
+    arrays, law = (state.lanes, state.w, state.q, state.mean, state.count), _law(rule, rule.batch)
 
-    def advance(source: Array, eta: Array) -> NDArray[np.int64]:
-        sizes = (k, m, n - m - k)
-        hebbian_chain_steps(lanes, chains.state, sizes, source, eta, chains.law, f, watch, made)
-        return np.tile(made, m)
+    def seen() -> dict[str, Array]:
+        return {"R": state.w[:, :m], "Q": state.q, **_adapted(rule, state.mean)}
 
-    return advance
+    def steps(numbers: Array, values: Array) -> int:
+        return int(varied_vector_steps(arrays, n, numbers, values, law))
+
+    return _recorded(rule, times, n, sample_draws(rule, stream), seen, steps, n * k * rule.batch)

@@ -40,8 +40,7 @@ SEED = 20020101
 MOST_ZEROS = 4096
 _ITERATIONS, _LONGEST, _CONVERGED, _EXACT = 60, 0.5, 1e-11, 1e-15
 _IDLE, _HITS = 4, 4
-_MOST_PATTERNS = 2000
-MOST_PATTERNS = 4096
+_MOST_SCALED, MOST_PATTERNS = 2000, 4096
 SCALES = (0.97, 0.8, 0.6, 0.4, 0.2)
 """Of a pattern: from its own place down to where barriers are."""
 _ORDERS = 12
@@ -50,7 +49,7 @@ _ORDERS = 12
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found."""
+    """What a search ended at."""
 
     zeros: Array  # one of each orbit of the symmetries, shape (N, K, M)
     hits: Array  # how many starts ended at each orbit, shape (N,)
@@ -73,7 +72,7 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
     """
     rng = np.random.default_rng(SEED)
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
-    begin = pattern_starts(rng, group, poly.shape, _MOST_PATTERNS)
+    begin = pattern_starts(rng, group, poly.shape, _MOST_SCALED)
     while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
         tell(f"fixed points: {starts:,} of at most {most:,} starts")
         ends, good = polished(poly, np.moveaxis(begin, 0, 2))
@@ -81,7 +80,8 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
         more = unknown(ends_of_orbits, zeros)
         idle = 0 if len(more) else idle + 1
         zeros = np.concatenate([zeros, more])
-        hits = np.concatenate([hits, np.zeros(len(more))]) + counts(ends_of_orbits, zeros)
+        near = [np.abs(ends_of_orbits - one).max(axis=(1, 2)) < SAME for one in zeros]
+        hits = np.append(hits, np.zeros(len(more))) + [float(np.sum(one)) for one in near]
         starts += len(begin)
         if len(zeros) > MOST_ZEROS:
             break
@@ -120,7 +120,7 @@ def _solved(slope: Array, f: Array) -> Array:
 
 
 def unknown(candidates: Array, zeros: Array, apart: float = SAME) -> Array:
-    """Those of ``found`` that are not known, each once, in the order in which they were found."""
+    """Those of the candidates that are none of the zeros, each once, in their order."""
     gap = np.full(len(candidates), np.inf)
     for one in zeros:
         gap = np.minimum(gap, np.abs(candidates - one).max(axis=(1, 2)))
@@ -129,12 +129,6 @@ def unknown(candidates: Array, zeros: Array, apart: float = SAME) -> Array:
         fresh = np.concatenate([fresh, rest[:1]])
         rest = rest[np.abs(rest - rest[0]).max(axis=(1, 2)) > apart]
     return fresh
-
-
-def counts(ends: Array, zeros: Array) -> Array:
-    """How many of ``found`` are at each of the zeros."""
-    near = [int(np.sum(np.abs(ends - one).max(axis=(1, 2)) < SAME)) for one in zeros]
-    return np.array(near, dtype=float)
 
 
 def random_starts(rng: np.random.Generator, shape: tuple[int, int], mu: float, count: int) -> Array:
@@ -160,22 +154,21 @@ def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> A
     return starts
 
 
-def starts_between(rng: np.random.Generator, group: Symmetries, zeros: Array, count: int) -> Array:
-    """Points on the way from one zero to a random image of another, or of the same."""
+def joined_starts(
+    rng: np.random.Generator, group: Symmetries, zeros: Array, count: int, spliced: bool
+) -> Array:
+    """Points on the way from one zero to a random image of another, or of the same.
+
+    If ``spliced``, some rows of the one and the others of the image.
+    """
     starts = np.empty((count, *zeros.shape[1:]))
     for b in range(count):
         one, other = zeros[rng.integers(len(zeros), size=2)]
-        starts[b] = one + rng.random() * (group.random(rng)(other) - one)
-    return starts
-
-
-def spliced_starts(rng: np.random.Generator, group: Symmetries, zeros: Array, count: int) -> Array:
-    """Some rows of one zero, and those of a random image of another."""
-    starts = np.empty((count, *zeros.shape[1:]))
-    for b in range(count):
-        one, other = zeros[rng.integers(len(zeros), size=2)]
-        mine = rng.random(len(one)) < 0.5
-        starts[b] = np.where(mine[:, None], one, group.random(rng)(other))
+        if spliced:
+            mine = rng.random(len(one)) < 0.5
+            starts[b] = np.where(mine[:, None], one, group.random(rng)(other))
+        else:
+            starts[b] = one + rng.random() * (group.random(rng)(other) - one)
     return starts
 
 
@@ -187,8 +180,8 @@ def mixed_starts(
     begin = random_starts(rng, zeros.shape[1:], mu, count)
     begin[:part] = symmetric_starts(rng, group, begin[:part])
     if len(zeros) > 1:
-        begin[part : 3 * part] = starts_between(rng, group, zeros, 2 * part)
-        begin[3 * part : 7 * part] = spliced_starts(rng, group, zeros, 4 * part)
+        begin[part : 3 * part] = joined_starts(rng, group, zeros, 2 * part, False)
+        begin[3 * part : 7 * part] = joined_starts(rng, group, zeros, 4 * part, True)
     return begin
 
 
@@ -237,8 +230,8 @@ _MOST_STEPS = 40
 
 
 @dataclass(frozen=True)
-class _Found(Search):
-    """Zeros found so far, polished; ``rough`` are those of the coarser quadrature, (N, K, M)."""
+class _Rough(Search):
+    """Zeros so far, polished; ``rough`` are those of the coarser quadrature, (N, K, M)."""
 
     rough: Array
 
@@ -246,12 +239,9 @@ class _Found(Search):
 def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
     """Zeros of a field whose phi is no polynomial."""
     rng, shape = np.random.default_rng(SEED), field.shape
-    result = _Found(np.zeros((0, *shape)), np.zeros(0), 0, np.zeros((0, *shape)))
-    for begin in (
-        _near(field, group, mu),
-        pattern_starts(rng, group, shape, _FEW_PATTERNS),
-        _scan(field, mu),
-    ):
+    result = _Rough(np.zeros((0, *shape)), np.zeros(0), 0, np.zeros((0, *shape)))
+    patterns = pattern_starts(rng, group, shape, _FEW_PATTERNS)
+    for begin in (_near(field, group, mu), patterns, _scan(field, mu)):
         result = _followed(field, group, mu, result, begin)
     for _ in range(_ROUNDS):
         begin = mixed_starts(rng, group, result.zeros, mu, _RANDOM)
@@ -259,8 +249,8 @@ def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
     return result
 
 
-def _followed(field: Field, group: Symmetries, mu: float, result: _Found, begin: Array) -> _Found:
-    """What is known after the given starts."""
+def _followed(field: Field, group: Symmetries, mu: float, result: _Rough, begin: Array) -> _Rough:
+    """The zeros after some more starts."""
     result = replace(result, starts=result.starts + len(begin), hits=result.hits.copy())
     for start in begin:
         rough = _flowed(field.rough, mu, start, _ROUGH, 1e-6)
@@ -276,7 +266,7 @@ def _followed(field: Field, group: Symmetries, mu: float, result: _Found, begin:
             continue
         new, _ = representatives(group, r[None])
         if len(unknown(new, result.zeros)):
-            result = _Found(
+            result = _Rough(
                 np.concatenate([result.zeros, new]),
                 np.append(result.hits, 1.0),
                 result.starts,

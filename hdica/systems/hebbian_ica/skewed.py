@@ -24,8 +24,9 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import power_at
 from hdica.limits.averages.trap import cumulants, mean_derivative, safe_exp
-from hdica.limits.diffusion.escape import Range, escape_law, least_over_depth
+from hdica.limits.diffusion.escape import Optimum, Range, escape_law, least_over_depth
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
+from hdica.systems import method
 from hdica.systems.fields import formula
 from hdica.systems.first_passage import UNIT
 from hdica.systems.hebbian_ica.escape_times import Entry, Escape, escape_of_entries
@@ -39,22 +40,15 @@ from hdica.systems.hebbian_ica.escapes import (
     escape_values,
     shared,
 )
-from hdica.systems.hebbian_ica.fields import given_rate, signs, sources, unit
-from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, passages_in
-from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    DIFFUSIONS,
-    NUMERICS,
-    About,
-    Cost,
-    Limit,
-    Outputs,
-    Role,
-    Scope,
-    Together,
-    refusal,
+from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, entries, passages_in
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    own_rate,
+    passage_refusal,
+    plain_refusal,
+    signs,
+    sources,
+    unit,
 )
 from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.trials import alone
@@ -136,22 +130,6 @@ def skewed_range(skew: Skew, nu2: float, start: str) -> Range:
     return Range(scaled_skewed(h), math.inf, _begin(start), summit, rate, doubt)
 
 
-@dataclass(frozen=True)
-class SkewedOptimum:
-    """The learning rate at which an entry escapes fastest."""
-
-    depth: float  # h there: the same for all nonlinearities and sources
-    value: float  # the least h^2 F(h), with the mean time F/(P nu2^2)
-
-    def nu2(self, skew: Skew) -> float:
-        """nu2* = |kappa3 <phi''>|/(2 P h); NaN where nothing escapes."""
-        return abs(skew.product) / (2 * skew.power * self.depth) if skew.product else math.nan
-
-    def time(self, skew: Skew) -> float:
-        """The least mean time, 4 P/(kappa3 <phi''>)^2 times the value, in n^2 steps."""
-        return 4 * skew.power / skew.product**2 * self.value if skew.product else math.nan
-
-
 def skewed_time(depth: float, start: str = "zero") -> PassageTime:
     """The time F(h) to infinity of dr = (-r/2 + h r^2) du + dB, for h > 0."""
     scale = _FLOOR + 1 / (2 * depth)
@@ -159,10 +137,10 @@ def skewed_time(depth: float, start: str = "zero") -> PassageTime:
 
 
 @lru_cache(maxsize=4)
-def skewed_optimum(start: str = "zero") -> SkewedOptimum:
-    """Where h^2 F(h) is least: below nu2* the escape is slower again."""
+def skewed_optimum(start: str = "zero") -> Optimum:
+    """The h, and the h^2 F(h), at which it is least: below nu2* the escape is slower again."""
     (minimum,) = least_over_depth(lambda h: skewed_time(h, start).log_mean, _OPTIMA, 32)
-    return SkewedOptimum(*minimum)
+    return Optimum(*minimum)
 
 
 def check_skewed(sources: Sequence[Source], phi: Formula, projections: int) -> None:
@@ -195,9 +173,12 @@ def skewed_escape(
 
     def entry(source: Source) -> Entry:
         skew = skew_near_zero(phi, source)
-        law = escape_law(skewed_range(skew, nu2, start)) if skew.product else None
-        kramers = safe_exp(skew.log_kramers(nu2))
-        return Entry(law, 1, kramers, skew.exponent(nu2), best.nu2(skew), best.time(skew))
+        if not skew.product:
+            return Entry(None, 1, math.inf, math.inf)
+        law, kramers = escape_law(skewed_range(skew, nu2, start)), safe_exp(skew.log_kramers(nu2))
+        # At the best nu2* h is that of the optimum, and the mean time F/(P nu2^2).
+        least = 4 * skew.power / skew.product**2 * best.value
+        return Entry(law, 1, kramers, skew.exponent(nu2), skew.depth(best.depth), least)
 
     def entries(kinds: list[Source]) -> list[Entry]:
         check_skewed(kinds, phi, projections)
@@ -231,45 +212,31 @@ def _squared(outputs: Sequence[Output]) -> tuple[Output, ...]:
 
 def constant_nu2(system: HebbianICA) -> float:
     """Nu2 = n^(3/2) eta of a constant step size, of a system that it is given for."""
-    why = plain_refusal(system, "the diffusion of skewed sources near R = 0")
-    if why:
-        raise HdicaError(why)
-    if unit(system) != "nu2":
-        raise HdicaError(
-            f"the diffusion of skewed sources near R = 0 needs nu2, and {unit(system)} is given "
-            "(nu2 = n^(3/2) eta stays finite there)"
+    what, fixed = "the diffusion of skewed sources near R = 0", own_rate(system).constant
+    why = plain_refusal(system, what)
+    if not why and unit(system) != "nu2":
+        why = (
+            f"{what} needs nu2, and {unit(system)} is given (nu2 = n^(3/2) eta stays finite there)"
         )
-    fixed = given_rate(system).constant
-    if fixed is None:
-        raise HdicaError(
-            f"nu2 = {system.nu2!r} is not allowed for the diffusion of skewed sources near R = 0 "
-            "(a constant step size)"
-        )
-    if system.start not in ("zero", "random"):
-        raise HdicaError(
+    if not why and fixed is None:
+        why = f"nu2 = {system.nu2!r} is not allowed for {what} (a constant step size)"
+    if not why and system.start not in ("zero", "random"):
+        why = (
             f"start = {system.start} is not allowed for escape times as n -> infinity "
             "(R is of order n^-1/2 there: 'zero' or 'random')"
         )
+    if why or fixed is None:
+        raise HdicaError(why)
     return fixed
 
 
-def skewed_escape_of(system: HebbianICA) -> Escape:
+def _escape(system: HebbianICA, save: Save) -> PointResult:
     """Escape times of the system from its start, in n^2 steps."""
     nu2, phi = constant_nu2(system), formula(system, "nonlinearity")
-    return skewed_escape(shared(system), phi, system.projections, nu2, str(system.start))
-
-
-def _result(system: HebbianICA, times: Escape, save: Save) -> PointResult:
-    phi = formula(system, "nonlinearity")
+    times = skewed_escape(shared(system), phi, system.projections, nu2, str(system.start))
     skews = [skew_near_zero(phi, source) for source in sources(system)]
     side = [[skew.side(float(sign)) for skew in skews] for sign in signs(system)]
     return PointResult(escape_values(times, save) | {"side": np.array(side, dtype=float)})
-
-
-def _escape(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    return _result(system, skewed_escape_of(system), save)
 
 
 def _escapes_at_all(system: HebbianICA) -> None:
@@ -284,19 +251,26 @@ def _escapes_at_all(system: HebbianICA) -> None:
     check_skewed(shared(system), formula(system, "nonlinearity"), system.projections)
 
 
-SKEWED_ESCAPE = Limit[HebbianICA](
+SKEWED_ESCAPE = method.Limit[HebbianICA](
     name="skewed_escape",
-    role=Role.ESCAPE,
+    role=method.Role.ESCAPE,
     rank=2,
-    about=About(
+    about=method.About(
         text="laws of escapes in n² steps as n → ∞ at fixed ν₂, for skewed sources",
         accuracy="converged",
         equations=(
             f"{PAPER}, leading term of (22) with the noise of (25), first passages to infinity"
         ),
-        engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME),
+        engines=(
+            *method.COMMON,
+            "hdica.finite.random",
+            method.AVERAGES,
+            method.DIFFUSIONS,
+            method.NUMERICS,
+            HOME,
+        ),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             *_squared(ESCAPES),
             Output("side", PAIR, "sign of the R that an entry escapes to, 0 if it does not"),
@@ -304,9 +278,11 @@ SKEWED_ESCAPE = Limit[HebbianICA](
         extras=_squared(BEST),
         coords=ESCAPE.outputs.coords,
     ),
-    cost=Cost(seconds=lambda system, n, last: 0.5),
-    scope=Scope(refuses=refusal(_escapes_at_all), ignores=frozenset({"alpha", "threshold"})),
-    run=_escape,
+    cost=method.Cost(seconds=lambda system, n, last: 0.5),
+    scope=method.Scope(
+        refuses=method.refusal(_escapes_at_all), ignores=frozenset({"alpha", "threshold"})
+    ),
+    run=lambda system, times, n, seed, save: _escape(system, save),
 )
 
 
@@ -315,20 +291,15 @@ SKEWED_ESCAPE_TIMES = replace(
     ESCAPE_TIMES,
     name="skewed_escape_times",
     about=replace(ESCAPE_TIMES.about, text="when chains first find a source, in n² steps"),
-    outputs=Outputs(_squared(PASSAGES)),
+    outputs=method.Outputs(_squared(PASSAGES)),
     cost=replace(
         ESCAPE_TIMES.cost,
-        seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * _entries(system),
+        seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * entries(system),
     ),
-    scope=Scope(refuses=passage_refusal),
+    scope=method.Scope(refuses=passage_refusal),
     run=alone(_PASSAGES),
-    together=Together(_PASSAGES),
+    together=method.Together(_PASSAGES),
 )
-
-
-def _entries(system: HebbianICA) -> int:
-    k, m = system.projections, len(system.sources)
-    return 1 + k * (k + m)
 
 
 METHODS = (SKEWED_ESCAPE_TIMES, SKEWED_ESCAPE)

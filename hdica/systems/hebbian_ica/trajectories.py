@@ -1,10 +1,9 @@
-"""How points of Hebbian ICA are computed."""
+"""How points of Hebbian ICA are computed: simulations at finite n, and the limit (17)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,13 +13,36 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
 from hdica.process.machine import slowness
+from hdica.systems import method, trials
 from hdica.systems.fields import averages, formula
-from hdica.systems.hebbian_ica.adaptive import check_start, gain, solve_adaptive
 from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAPER
-from hdica.systems.hebbian_ica.fields import (
-    STILL,
-    make_motion,
+from hdica.systems.hebbian_ica.fields import STILL, make_motion
+from hdica.systems.hebbian_ica.fluctuations import check_noise, solve_bias, solve_fluctuations
+from hdica.systems.hebbian_ica.ode import (
+    Path,
+    Problem,
+    check_start,
+    gain,
+    solve,
+    solve_adaptive,
+    solve_steps,
+)
+from hdica.systems.hebbian_ica.optimum import field_of, limit_refusal
+from hdica.systems.hebbian_ica.rule import (
+    HebbianRule,
+    run_chains,
+    run_varied_chain,
+    run_varied_vector,
+    run_vector,
+)
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
     mu_of,
+    numbers_of_modes,
+    numbers_of_overlaps,
+    plain_refusal,
+    rule,
+    sampled_refusal,
     samples,
     sign_steps,
     signs,
@@ -28,48 +50,7 @@ from hdica.systems.hebbian_ica.fields import (
     start_overlap,
     unplain,
 )
-from hdica.systems.hebbian_ica.fluctuations import check_noise, solve_bias, solve_fluctuations
-from hdica.systems.hebbian_ica.ode import Path, Problem, solve, solve_steps
-from hdica.systems.hebbian_ica.optimum import field_of, limit_refusal
-from hdica.systems.hebbian_ica.rule import HebbianRule, run_chains, run_vector
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    modes_held,
-    overlaps_held,
-    plain_refusal,
-    rule,
-    sampled_refusal,
-)
-from hdica.systems.hebbian_ica.varied import run_varied_chain, run_varied_vector
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    NUMERICS,
-    OVERLAP,
-    PROJECTED,
-    About,
-    Bits,
-    Cost,
-    Limit,
-    Outputs,
-    Refuses,
-    Role,
-    RunAll,
-    Scope,
-    Simulation,
-    Together,
-    refusal,
-)
 from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.trials import (
-    SHARED,
-    alone,
-    content_of,
-    in_lanes,
-    on_shared_streams,
-    seeded,
-    with_shared_noise,
-)
 
 _R = ("time", "projection", "source")
 OVERLAPS = (
@@ -79,18 +60,18 @@ OVERLAPS = (
 )
 
 
-def _with_signs(system: HebbianICA, values: dict[str, Array]) -> dict[str, Array]:
+def _with_signs(system: HebbianICA, values: Values) -> Values:
     """The same with the signs, if they stay."""
-    if "sigma" in values:
+    arrays, diverged = values
+    if "sigma" in arrays:
         return values
-    return values | {"sigma": np.tile(signs(system), (len(values["R"]), 1))}
+    return arrays | {"sigma": np.tile(signs(system), (len(arrays["R"]), 1))}, diverged
 
 
 def _vector(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
     problem = rule(system)
     run = run_varied_vector if problem.varied else run_vector
-    values, diverged = run(problem, times, n, stream)
-    return _with_signs(system, values), diverged
+    return _with_signs(system, run(problem, times, n, stream))
 
 
 def _side_by_side(
@@ -105,15 +86,12 @@ def _side_by_side(
         results = [run_varied_chain(one, times, n, stream) for one, stream in pairs]
     else:
         results = run_chains(rules, times, n, streams)
-    return [
-        (_with_signs(system, values), diverged)
-        for system, (values, diverged) in zip(systems, results, strict=True)
-    ]
+    return [_with_signs(*pair) for pair in zip(systems, results, strict=True)]
 
 
-def _chains(content: Callable[[HebbianICA], object]) -> RunAll:
+def _chains(content: Callable[[HebbianICA], object]) -> method.RunAll:
     """Chains, eight in one call of the kernel, on the streams of a content."""
-    return in_lanes(
+    return trials.in_lanes(
         "chain",
         lambda system, n: rule(system),
         content,
@@ -125,14 +103,13 @@ def _chains(content: Callable[[HebbianICA], object]) -> RunAll:
 
 def _path(system: HebbianICA, times: Array) -> Path:
     """The limit of the system from its start, which is R = 0 if it is random."""
-    r0 = _begin(system)
     if not unplain(system):
-        return solve(field_of(system), mu_of(system), r0, times)
+        return solve(field_of(system), mu_of(system), _begin(system), times)
     problem = Problem(
         phi=formula(system, "nonlinearity"),
         sources=sources(system),
         schedule=mu_of(system),
-        start=r0,
+        start=_begin(system),
         batch=samples(system),
         motion=make_motion(system.motion) or STILL,
     )
@@ -143,80 +120,70 @@ def _path(system: HebbianICA, times: Array) -> Path:
 
 def _begin(system: HebbianICA) -> Array:
     begin = start_overlap(system)
-    return np.zeros((system.projections, len(system.sources))) if begin is None else begin
+    return np.zeros(system.shape) if begin is None else begin
 
 
-def _ode(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _ode(system: HebbianICA, times: Array, save: Save) -> PointResult:
     path = _path(system, times)
     values = {"R": path.r, "R_error": path.error, "R_control": path.control}
-    if save.bands:
-        values |= _bands(system, times)
-    if save.bias:
-        values |= _bias(system, times)
+    if save.bands or save.bias:
+        values |= _beyond(system, times, save)
     return PointResult(values)
 
 
-def _spread_at_start(system: HebbianICA) -> Array | None:
-    """N Cov(R) at t = 0: the entries of a random start are normal from the start."""
+def _beyond(system: HebbianICA, times: Array, save: Save) -> dict[str, Array]:
+    """Bands and bias: the entries of a random start are normal from the start."""
     refused = _clt_refusal(system)
     if refused:
         raise HdicaError(refused)
-    begin, r0 = start_overlap(system), _begin(system)
-    return np.eye(r0.size).reshape(*r0.shape, *r0.shape) if begin is None else None
+    r0, limit, values = _begin(system), (field_of(system), mu_of(system)), {}
+    random = start_overlap(system) is None
+    first = np.eye(r0.size).reshape(*r0.shape, *r0.shape) if random else None
+    if save.bands:
+        values["R_sd"] = solve_fluctuations(*limit, r0, times, first).spread
+    if save.bias:
+        values["R_bias"] = solve_bias(*limit, system.alpha, r0, times, first)
+    return values
 
 
-def _bands(system: HebbianICA, times: Array) -> dict[str, Array]:
-    first, r0 = _spread_at_start(system), _begin(system)
-    return {"R_sd": solve_fluctuations(field_of(system), mu_of(system), r0, times, first).spread}
-
-
-def _bias(system: HebbianICA, times: Array) -> dict[str, Array]:
-    first, alpha = _spread_at_start(system), system.alpha
-    begin = _begin(system)
-    return {"R_bias": solve_bias(field_of(system), mu_of(system), alpha, begin, times, first)}
-
-
-def _undecided(system: HebbianICA) -> None:
-    """Refuse a start at which noise chooses adaptive signs."""
-    if system.sigma == "adaptive":
-        phi = formula(system, "nonlinearity")
-        check_start(phi, _begin(system), gain(phi, sources(system)))
-
-
-_decided: Refuses[HebbianICA] = refusal(_undecided)
+_of_noise: method.Refuses[HebbianICA] = method.refusal(
+    lambda system: check_start(
+        formula(system, "nonlinearity"),
+        _begin(system),
+        gain(formula(system, "nonlinearity"), sources(system)),
+    )
+)
+"""Empty unless noise chooses adaptive signs at the start."""
 
 
 def _seconds(
     each_step: Callable[[int, int, int], float], varied: Callable[[int, int, int, int], float]
-) -> Callable[[Any, int | None, float], float]:
+) -> Callable[[HebbianICA, int | None, float], float]:
     """Seconds of a point: of the usual rule, or of the plain loops that do whatever else."""
 
     def seconds(system: HebbianICA, n: int | None, last: float) -> float:
-        count, (k, m) = n or 1, (system.projections, len(system.sources))
-        each = each_step(k, m, count)
+        each = each_step(*system.shape, n or 1)
         if unplain(system) and system.batch != "full":
-            each = varied(k, m, count, int(system.batch))
-        return 2e-4 + slowness() * last * count * each
+            each = varied(*system.shape, n or 1, int(system.batch))
+        return 2e-4 + slowness() * last * (n or 1) * each
 
     return seconds
 
 
-_VECTOR = Simulation[HebbianICA](
+_VECTOR = method.Simulation[HebbianICA](
     name="vector",
-    role=Role.SIMULATION,
+    role=method.Role.SIMULATION,
     rank=2,
-    about=About(
+    about=method.About(
         text="the full K vectors of the rule, any signs, batches and motion, step sizes η, μ = nη "
         "or ν = n²η, any schedule",
         accuracy="exact",
         equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
-        bits=Bits.EVERY_KIND,
-        engines=(*PROJECTED, AVERAGES, HOME),
+        bits=method.Bits.EVERY_KIND,
+        engines=(*method.PROJECTED, method.AVERAGES, HOME),
     ),
-    outputs=Outputs(OVERLAPS),
-    cost=Cost(
+    outputs=method.Outputs(OVERLAPS),
+    cost=method.Cost(
         seconds=_seconds(
             lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1),
             lambda k, m, n, b: 2e-7 + 1.5e-9 * n * (k * k + k + b * (2 * k + 2)),
@@ -224,51 +191,54 @@ _VECTOR = Simulation[HebbianICA](
         memory=lambda system, n: 2 * system.projections * (n or 0),
         fused=True,
     ),
-    scope=Scope(refuses=sampled_refusal, ignores=IGNORED),
-    run=seeded("vector", _vector, IGNORED),
+    scope=method.Scope(refuses=sampled_refusal, ignores=IGNORED),
+    run=trials.seeded("vector", _vector, IGNORED),
 )
 VECTOR = replace(
-    _VECTOR, shared=with_shared_noise(_VECTOR, on_shared_streams("vector", _vector), 1.0)
+    _VECTOR,
+    shared=trials.with_shared_noise(_VECTOR, trials.on_shared_streams("vector", _vector), 1.0),
 )
-_OWN = _chains(lambda system: content_of(system, IGNORED))
-_CHAIN = Simulation[HebbianICA](
+_OWN = _chains(lambda system: trials.content_of(system, IGNORED))
+_CHAIN = method.Simulation[HebbianICA](
     name="chain",
-    role=Role.SIMULATION,
+    role=method.Role.SIMULATION,
     rank=1,
-    about=About(
+    about=method.About(
         text="R and Q alone, at a cost per step that does not depend on n",
         accuracy="exact in law",
         equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
-        bits=Bits.EVERY_KIND,
-        engines=(*PROJECTED, AVERAGES, HOME),
+        bits=method.Bits.EVERY_KIND,
+        engines=(*method.PROJECTED, method.AVERAGES, HOME),
     ),
-    outputs=Outputs(OVERLAPS),
-    cost=Cost(
+    outputs=method.Outputs(OVERLAPS),
+    cost=method.Cost(
         seconds=_seconds(
             lambda k, m, n: 2.7e-9 * (1 + k * (k + m)),
             lambda k, m, n, b: 1.5e-7 * (1 + k) + 3e-8 * b * (k + m),
         ),
-        memory=lambda system, n: LANES * overlaps_held(system),
+        memory=lambda system, n: LANES * numbers_of_overlaps(system),
         fused=True,
     ),
-    scope=Scope(refuses=sampled_refusal, ignores=IGNORED),
-    run=alone(_OWN),
-    together=Together(_OWN),
+    scope=method.Scope(refuses=sampled_refusal, ignores=IGNORED),
+    run=trials.alone(_OWN),
+    together=method.Together(_OWN),
 )
-CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
+CHAIN = replace(
+    _CHAIN, shared=trials.with_shared_noise(_CHAIN, _chains(lambda system: trials.SHARED), 1.0)
+)
 BIAS = Output("R_bias", _R, "limit of n times (mean of runs - limit), after the first steps")
 SPREAD = Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")
-ODE = Limit[HebbianICA](
+ODE = method.Limit[HebbianICA](
     name="ode",
-    role=Role.LIMIT,
+    role=method.Role.LIMIT,
     rank=1,
-    about=About(
+    about=method.About(
         text="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
         accuracy="converged",
         equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
-        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, HOME),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             OVERLAPS[0],
             Output("R_error", _R, "error of R, from a run with 100 times finer tolerance"),
@@ -277,11 +247,16 @@ ODE = Limit[HebbianICA](
         bands=(SPREAD,),
         bias=(BIAS,),
     ),
-    cost=Cost(
-        seconds=lambda system, n, last: 2e-2, prepares=averages("drift"), memory=overlaps_held
+    cost=method.Cost(
+        seconds=lambda system, n, last: 2e-2, prepares=averages("drift"), memory=numbers_of_overlaps
     ),
-    scope=Scope(refuses=lambda system: limit_refusal(system) or _decided(system), ignores=IGNORED),
-    run=_ode,
+    scope=method.Scope(
+        refuses=lambda system: (
+            limit_refusal(system) or (_of_noise(system) if system.sigma == "adaptive" else "")
+        ),
+        ignores=IGNORED,
+    ),
+    run=lambda system, times, n, seed, save: _ode(system, times, save),
     closed=True,
 )
 
@@ -291,18 +266,10 @@ def _clt_refusal(system: HebbianICA) -> str:
     return limit_refusal(system) or plain or _without_noise(system)
 
 
-_without_noise: Refuses[HebbianICA] = refusal(
+_without_noise: method.Refuses[HebbianICA] = method.refusal(
     lambda system: check_noise(formula(system, "nonlinearity"), sources(system))
 )
 """Empty if the fluctuations are finite and can be computed, else why not."""
-
-
-def _clt(
-    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    """The limit and its fluctuations."""
-    limit = _ode(system, times, n, seed, NOTHING)
-    return PointResult(limit.values | _bands(system, times))
 
 
 CLT = replace(
@@ -316,14 +283,14 @@ CLT = replace(
             f"{ODE.about.equations}; central limit theorem with the noise of one step of (13)"
         ),
     ),
-    outputs=Outputs((*ODE.outputs.always, SPREAD)),
+    outputs=method.Outputs((*ODE.outputs.always, SPREAD)),
     cost=replace(
         ODE.cost,
-        seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
-        memory=modes_held,
+        seconds=lambda system, n, last: 0.15 * float(np.prod(system.shape)) ** 2.5,
+        memory=numbers_of_modes,
     ),
     scope=replace(ODE.scope, refuses=_clt_refusal),
-    run=_clt,
+    run=lambda system, times, n, seed, save: _ode(system, times, replace(NOTHING, bands=True)),
 )
 
 METHODS = (VECTOR, CHAIN, ODE, CLT)

@@ -20,21 +20,10 @@ from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin, escape_law, limit_range, optimum
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
-from hdica.limits.passage.chain import (
-    NormalisedChain,
-    PassageLaw,
-    diffusion_range,
-    exact_passage,
-)
+from hdica.limits.passage.chain import NormalisedChain, PassageLaw, diffusion_range, exact_passage
 from hdica.limits.passage.wkb import Action, action, check_tails
-from hdica.systems.fields import (
-    at_dimension,
-    averages,
-    prior,
-    schedule,
-    source,
-    start,
-)
+from hdica.systems import method
+from hdica.systems.fields import at_dimension, averages, prior, schedule, source, start
 from hdica.systems.first_passage import (
     AGES,
     ERROR,
@@ -50,34 +39,15 @@ from hdica.systems.first_passage import (
     law_values,
     over_age,
 )
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    DIFFUSIONS,
-    NUMERICS,
-    OVERLAP,
-    PASSAGES,
-    About,
-    Cost,
-    Limit,
-    Method,
-    Outputs,
-    Role,
-    Scope,
-    Size,
-    refusal,
-)
-from hdica.systems.online_ica.passage import passage_refusal
-from hdica.systems.online_ica.system import OnlineICA, learned, step_unit
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.online_ica.system import OnlineICA, learned, passage_refusal, step_unit
+from hdica.systems.outputs import Output, PointResult
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.system import System
 
 if TYPE_CHECKING:
     import xarray as xr
 
 LEAST = 3
-_ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__)
+_ENGINES = (*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, OWN, __package__)
 _RULE = "Wang and Lu 2017, eq. (1)-(2)"
 _RATTRAY = "Rattray 2002, (24)-(26), which online ICA has too"
 _WKB = f"{_RULE}, large deviations of the chain that is exact in law"
@@ -85,15 +55,14 @@ _WKB = f"{_RULE}, large deviations of the chain that is exact in law"
 
 def rate(system: OnlineICA, n: int | None) -> float:
     """The constant step size: nu as n -> infinity, tau at n."""
-    refused = passage_refusal(system)
-    if refused:
-        raise HdicaError(refused)
-    unit = step_unit(system)
-    if n is None and unit != "nu":
-        raise HdicaError(
+    why, unit = passage_refusal(system), step_unit(system)
+    if not why and n is None and unit != "nu":
+        why = (
             f"tau = {system.tau!r} is not allowed for escape times as n -> infinity (give nu = n "
             "tau, which stays finite there, or n)"
         )
+    if why:
+        raise HdicaError(why)
     steps = schedule(system if n is None else at_dimension(system, n), "nu" if n is None else "tau")
     if steps.constant is None:
         raise HdicaError(
@@ -105,8 +74,7 @@ def rate(system: OnlineICA, n: int | None) -> float:
 
 def _begin(system: OnlineICA, n: int | None) -> Begin:
     """The start in the terms of escape times."""
-    q0 = start(system).overlap(prior(system))
-    by_overlap = isinstance(system.start, dict) and "overlap" in system.start
+    q0, by_overlap = start(system).overlap(prior(system)), "overlap" in system.start
     exact = by_overlap and bool(system.start.get("exact", False))
     if by_overlap and (q0 == 0 or (exact and n is not None)):
         return ("zero" if exact else "random") if q0 == 0 else abs(q0)
@@ -140,21 +108,17 @@ def check_even(system: OnlineICA, what: str) -> None:
         )
 
 
-def check(system: OnlineICA, n: int | None) -> None:
-    """Refuse what has no escape from Q = 0: another rule, a moving step size, a start outside."""
+def check(system: OnlineICA, n: int | None, trapped: bool = False) -> None:
+    """Refuse what has no escape from Q = 0: another rule, a moving step size, a start outside.
+
+    What is ``trapped`` on the scale of nu needs an f that leads away, and at n equal sides.
+    """
     rate(system, n)
     _begin(system, n)
-
-
-def _of_limit(system: OnlineICA) -> None:
-    check(system, None)
-    _trap(system)
-
-
-def _of_diffusion(system: OnlineICA) -> None:
-    check(system, LEAST)
-    _trap(system)
-    check_even(system, "the diffusion of abs(Q)")
+    if trapped:
+        _trap(system)
+    if trapped and n is not None:
+        check_even(system, "the diffusion of abs(Q)")
 
 
 def chain_at(system: OnlineICA, n: int) -> NormalisedChain:
@@ -165,20 +129,14 @@ def chain_at(system: OnlineICA, n: int) -> NormalisedChain:
     return NormalisedChain(f, source(system), tau, n, system.threshold, _even(system))
 
 
-def _limit(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _limit(system: OnlineICA, save: Save) -> PointResult:
     nu, trap, begin = rate(system, None), _trap(system), _begin(system, None)
-    values = law_values(trap, escape_law(limit_range(trap, nu, begin)), nu)
-    best = optimum(begin)
+    values, best = law_values(trap, escape_law(limit_range(trap, nu, begin)), nu), optimum(begin)
     least = {"nu_optimal": best.nu(trap), "mean_optimal": best.time(trap)}
     return PointResult(values | {k: np.asarray(v) for k, v in least.items() if k in save.extra})
 
 
-def _diffusion(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    assert n is not None
+def _diffusion(system: OnlineICA, n: int) -> PointResult:
     chain = chain_at(system, n)
     law = escape_law(diffusion_range(chain, _begin(system, n)))
     return PointResult(law_values(_trap(system), law, n * chain.tau))
@@ -188,13 +146,6 @@ def exact_law(system: OnlineICA, n: int) -> PassageLaw:
     """The law of the number of steps of the chain at n."""
     check(system, n)
     return exact_passage(chain_at(system, n), _begin(system, n))
-
-
-def _exact(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    assert n is not None
-    return PointResult(exact_values(exact_law(system, n), n))
 
 
 _EXPONENT = (
@@ -226,10 +177,7 @@ def _action(system: OnlineICA, tau: float) -> Action:
     return action(f, law, tau, float(unstable[0]))
 
 
-def _wkb(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    assert n is not None
+def _wkb(system: OnlineICA, n: int) -> PointResult:
     check(system, n)
     escape = _action(system, rate(system, n))
     if system.threshold <= escape.unstable:
@@ -252,9 +200,7 @@ def _tau_alone(system: OnlineICA) -> float:
     return rate(system, LEAST)
 
 
-def _exponent(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _exponent(system: OnlineICA) -> PointResult:
     pairs = zip(_EXPONENT, astuple(_action(system, _tau_alone(system))), strict=True)
     return PointResult({output.name: np.asarray(value) for output, value in pairs})
 
@@ -282,10 +228,7 @@ def arrival(system: OnlineICA, tau: float) -> tuple[float, float]:
     return float(time), float(error)
 
 
-def _arrival(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    assert n is not None
+def _arrival(system: OnlineICA, n: int) -> PointResult:
     check(system, n)
     time, error = arrival(system, rate(system, n))
     values = {
@@ -299,89 +242,102 @@ def _arrival(
     return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
 
 
-ESCAPE = Limit[OnlineICA](
+_AT_N = method.Scope[OnlineICA](
+    refuses=method.refusal(lambda system: check(system, LEAST)), n=method.Size.DIMENSION
+)
+_LAW = (MEAN, SD, SURVIVAL, ERROR)
+ESCAPE = method.Limit[OnlineICA](
     name="escape",
-    role=Role.ESCAPE,
+    role=method.Role.ESCAPE,
     rank=1,
-    about=About(
+    about=method.About(
         text="law of the escape from Q = 0 as n → ∞ at fixed ν",
         accuracy="converged",
         equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
-        engines=(*_ENGINES, DIFFUSIONS),
+        engines=(*_ENGINES, method.DIFFUSIONS),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (MEAN, SD, MEDIAN, KRAMERS, EXPONENT, SURVIVAL, ERROR),
         extras=(NU_OPTIMAL, MEAN_OPTIMAL),
         coords=over_age,
     ),
-    cost=Cost(seconds=lambda system, n, last: 0.3),
-    scope=Scope(refuses=refusal(_of_limit), ignores=frozenset({"threshold"})),
-    run=_limit,
+    cost=method.Cost(seconds=lambda system, n, last: 0.3),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: check(system, None, True)),
+        ignores=frozenset({"threshold"}),
+    ),
+    run=lambda system, times, n, seed, save: _limit(system, save),
 )
 ESCAPE_EXACT = replace(
     ESCAPE,
     name="escape_exact",
     rank=None,
-    about=About(
+    about=method.About(
         text="law of the escape from Q = 0 at n, from the exact chain",
         accuracy="exact",
         equations=f"{_RULE}: h - E h(Q') = 1 for the chain that is exact in law, by collocation",
-        engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+        engines=(*_ENGINES, method.DIFFUSIONS, method.PASSAGES),
     ),
-    outputs=replace(ESCAPE.outputs, always=(MEAN, SD, SURVIVAL, ERROR), extras=()),
-    cost=Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
-    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
-    run=_exact,
+    outputs=replace(ESCAPE.outputs, always=_LAW, extras=()),
+    cost=method.Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
+    scope=_AT_N,
+    run=lambda system, times, n, seed, save: PointResult(
+        exact_values(exact_law(system, n or 0), n or 0)
+    ),
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
     rank=None,
-    about=About(
+    about=method.About(
         text="law of the escape from Q = 0 by the diffusion at n",
         accuracy="approximate",
         equations=(
             "diffusion with the exact mean and variance of one step of (1)-(2) at dimension n"
         ),
-        engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+        engines=(*_ENGINES, method.DIFFUSIONS, method.PASSAGES),
     ),
     outputs=replace(ESCAPE.outputs, extras=()),
-    cost=Cost(seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400)),
-    scope=Scope(refuses=refusal(_of_diffusion), n=Size.DIMENSION),
-    run=_diffusion,
+    cost=method.Cost(seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400)),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: check(system, LEAST, True)), n=method.Size.DIMENSION
+    ),
+    run=lambda system, times, n, seed, save: _diffusion(system, n or 0),
 )
-ESCAPE_WKB = Limit[OnlineICA](
+ESCAPE_WKB = method.Limit[OnlineICA](
     name="escape_wkb",
-    role=Role.ESCAPE,
-    about=About(
+    role=method.Role.ESCAPE,
+    about=method.About(
         text="mean escape time from Q = 0 at n and fixed τ, n C exp(n S) steps",
         accuracy="approximate",
         equations=f"{_WKB}: n C exp(n S) steps, the leading order in 1/n",
-        engines=(*_ENGINES, PASSAGES),
+        engines=(*_ENGINES, method.PASSAGES),
     ),
-    outputs=Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
-    cost=Cost(seconds=lambda system, n, last: 1.0),
-    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
-    run=_wkb,
+    outputs=method.Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    cost=method.Cost(seconds=lambda system, n, last: 1.0),
+    scope=_AT_N,
+    run=lambda system, times, n, seed, save: _wkb(system, n or 0),
 )
 ESCAPE_EXPONENT = replace(
     ESCAPE_WKB,
     name="escape_exponent",
-    role=Role.OTHER,
+    role=method.Role.OTHER,
     about=replace(
         ESCAPE_WKB.about,
         text="exponent and prefactor of the escape from Q = 0 at fixed τ",
         accuracy="converged",
         equations=f"{_WKB}: S and C of n C exp(n S)",
     ),
-    outputs=Outputs(_EXPONENT, coords=lambda times: {}),
-    scope=Scope(refuses=refusal(_tau_alone), ignores=frozenset({"start", "threshold"})),
-    run=_exponent,
+    outputs=method.Outputs(_EXPONENT, coords=lambda times: {}),
+    scope=method.Scope(
+        refuses=method.refusal(_tau_alone), ignores=frozenset({"start", "threshold"})
+    ),
+    run=lambda system, times, n, seed, save: _exponent(system),
 )
-ESCAPE_ODE = Limit[OnlineICA](
+ESCAPE_ODE = method.Limit[OnlineICA](
     name="escape_ode",
-    role=Role.ESCAPE,
-    about=About(
+    role=method.Role.ESCAPE,
+    about=method.About(
         text="when the limit in t = k/n reaches the threshold from an informative start",
         accuracy="converged",
         equations=(
@@ -389,20 +345,13 @@ ESCAPE_ODE = Limit[OnlineICA](
         ),
         engines=_ENGINES,
     ),
-    outputs=Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
-    cost=Cost(seconds=lambda system, n, last: 0.1, prepares=averages("drift")),
-    scope=Scope(refuses=refusal(lambda system: check(system, LEAST)), n=Size.DIMENSION),
-    run=_arrival,
+    outputs=method.Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    cost=method.Cost(seconds=lambda system, n, last: 0.1, prepares=averages("drift")),
+    scope=_AT_N,
+    run=lambda system, times, n, seed, save: _arrival(system, n or 0),
 )
-METHODS = (
-    *(ESCAPE, ESCAPE_EXACT, ESCAPE_DIFFUSION),
-    *(ESCAPE_WKB, ESCAPE_ODE, ESCAPE_EXPONENT),
-)
+METHODS = (*(ESCAPE, ESCAPE_EXACT, ESCAPE_DIFFUSION), *(ESCAPE_WKB, ESCAPE_ODE, ESCAPE_EXPONENT))
 """Theory of the escape: at n what is exact comes first."""
-
-
-def _own(record: System) -> list[Method]:
-    return [one for one in record.methods if one.name == ESCAPE_EXPONENT.name]
 
 
 def escape_exponent(system: OnlineICA) -> xr.Dataset:
@@ -440,7 +389,6 @@ def escape_exponent(system: OnlineICA) -> xr.Dataset:
     (0.186699, 20.841)
     """
     # Records are read by commands that need no labelled data.
-    from hdica.systems.labelled import candidates, computed, first_of
+    from hdica.systems.labelled import by_method
 
-    chosen = first_of(candidates(system, "auto", "escape_exponent", _own, _own), system)
-    return computed(system, chosen)
+    return by_method(system, "escape_exponent")

@@ -1,16 +1,27 @@
-"""The ways to compute online ICA: simulations at finite n, the limit, its fixed points."""
+"""The ways to compute online ICA: simulations at finite n, first passages, limits, fixed points.
+
+An escape is in n^3 steps: on the scale nu = n tau of order one noise leads away from Q = 0, as
+Rattray (2002) found for Hebbian ICA: within n^3 steps for an odd f. A fall is in t = k/n, and near
+the critical step size within n^(4/3) steps.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.ingredients.save import Save
+from hdica.finite.projected.chain import ChainRule
+from hdica.finite.projected.passage import Passage, passages
+from hdica.finite.random.streams import LANES, Stream
 from hdica.limits.overlap.nonlinear import closed_overlap, closed_refusal, folds_of
+from hdica.process.machine import slowness
+from hdica.systems import method
 from hdica.systems.fields import (
+    at_dimension,
     averages,
     constant_tau,
     formula,
@@ -21,21 +32,8 @@ from hdica.systems.fields import (
     source,
     start,
 )
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    MOVING,
-    NUMERICS,
-    OVERLAP,
-    About,
-    Cost,
-    Limit,
-    Method,
-    Outputs,
-    Role,
-    Scope,
-)
-from hdica.systems.online_ica import escape, passage
+from hdica.systems.first_passage import FIRST, FIRST_SEEN, races
+from hdica.systems.online_ica import escape
 from hdica.systems.online_ica.system import (
     IGNORED,
     OnlineICA,
@@ -45,27 +43,86 @@ from hdica.systems.online_ica.system import (
     limit_refusal,
     mean_field,
     moving,
-    on_data,
+    passage_refusal,
     rule,
     second,
     sided_refusal,
     without_limit,
 )
 from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.projected.best_step import (
-    best_step_method,
-    tracked_transitions,
-)
+from hdica.systems.projected.best_step import best_step_method, tracked_transitions
 from hdica.systems.projected.collapse import fall_method, success_method
-from hdica.systems.projected.controls import TAU
-from hdica.systems.projected.density import particles, pde
-from hdica.systems.projected.entries import entries
-from hdica.systems.projected.normal import ornstein_uhlenbeck
+from hdica.systems.projected.density import ornstein_uhlenbeck, pde
+from hdica.systems.projected.entries import entries, particles
+from hdica.systems.projected.family import TAU
 from hdica.systems.projected.overlap import closed_states, ode
-from hdica.systems.projected.rule import chain_refusal, moving_chain_refusal
-from hdica.systems.projected.simulation import OWN, chain, vector
+from hdica.systems.projected.pushed import chained_refusal
+from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
-from hdica.systems.projected.stream import given_data, streams
+from hdica.systems.projected.stream import refusing_data, streams
+from hdica.systems.trials import alone, content_of
+
+TIME_UNIT = "samples per dimension"
+_AT_FOLD = 40.0
+"""Time of a fall at the fold in n^(1/3), of a cubic f with sources of two values; for the cost."""
+_PAPER = "Wang and Lu 2017"
+_RULE = f"{_PAPER}, eq. (1)-(2)"
+# The sign of f may be left to its averages: whatever uses f, uses them.
+_MEANS = (method.AVERAGES, method.NUMERICS, method.OVERLAP)
+
+
+def _passages(power: int, falling: bool) -> method.RunAll:
+    def of_rule(
+        system: OnlineICA, chain: ChainRule, n: int, streams: Sequence[Stream], most: int
+    ) -> list[Passage]:
+        return passages(chain, n, streams, system.threshold, most, falling)
+
+    return races(
+        "chain",
+        lambda system, n: rule(at_dimension(system, n)).chain,
+        lambda system: content_of(system, IGNORED),
+        of_rule,
+        power,
+    )
+
+
+_PASSAGES, _FALLS = _passages(3, falling=False), _passages(1, falling=True)
+ESCAPE_TIMES = method.Simulation[OnlineICA](
+    name="escape_times",
+    role=method.Role.ESCAPE,
+    about=method.About(
+        text="when chains first find the feature",
+        accuracy="exact in law",
+        equations=f"{_RULE}, first passages of abs(Q) by the chain that is exact in law",
+        bits=method.Bits.EVERY_KIND,
+        engines=(*method.PROJECTED, *_MEANS, OWN, __package__),
+    ),
+    outputs=method.Outputs((FIRST, FIRST_SEEN)),
+    cost=method.Cost(seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1), fused=True),
+    scope=method.Scope(refuses=passage_refusal),
+    run=alone(_PASSAGES),
+    together=method.Together(_PASSAGES, lanes=2 * LANES),
+)
+FALL_TIMES = replace(
+    ESCAPE_TIMES,
+    name="fall_times",
+    role=method.Role.OTHER,
+    about=replace(
+        ESCAPE_TIMES.about,
+        text="when chains first lose the feature: abs(Q) at most `threshold`",
+        equations=f"{_RULE}, first falls of abs(Q) to a level by the chain that is exact in law",
+    ),
+    outputs=method.Outputs((replace(FIRST, units=TIME_UNIT), FIRST_SEEN)),
+    cost=replace(
+        ESCAPE_TIMES.cost,
+        seconds=lambda system, n, last: (
+            5e-4 + slowness() * 1.2e-8 * min(last, _AT_FOLD * (n or 1) ** (1 / 3)) * (n or 1)
+        ),
+    ),
+    run=alone(_FALLS),
+    together=method.Together(_FALLS, 2 * LANES),
+)
+
 
 WORST = 1e-8
 """Errors beyond which the closed form is refused: two of its roots all but coincide."""
@@ -73,19 +130,14 @@ WORST = 1e-8
 
 def refuses(system: OnlineICA) -> str:
     """Empty if there is a closed form for this system, else the sentence that says why not."""
-    why = (
-        limit_refusal(system)
-        or closed_refusal(learned(system))
-        or resting_refusal(system, "the closed form")
-    )
+    why = limit_refusal(system) or closed_refusal(learned(system))
+    why = why or resting_refusal(system, "the closed form")
     if why or schedule(system).constant is not None:
         return why
     return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"
 
 
-def _run(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _closed(system: OnlineICA, times: Array) -> PointResult:
     tau, begin = schedule(system).constant, start(system).overlap(prior(system))
     if tau is None:
         raise HdicaError(refuses(system))
@@ -103,32 +155,25 @@ def _run(
     return PointResult({"Q": overlap, "R": np.full(times.size, beta), "Q_error": error})
 
 
-CLOSED = Limit[OnlineICA](
+CLOSED = method.Limit[OnlineICA](
     name="closed",
-    role=Role.LIMIT,
-    about=About(
+    role=method.Role.LIMIT,
+    about=method.About(
         text="Q by the implicit solution of dQ/dt for odd polynomials f and a constant τ",
         accuracy="exact",
-        equations="Wang and Lu 2017, (14) solved for t by partial fractions and inverted",
-        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+        equations=f"{_PAPER}, (14) solved for t by partial fractions and inverted",
+        engines=(*method.COMMON, *_MEANS, OWN, __package__),
     ),
-    outputs=Outputs(
-        (
-            Output("Q", ("time",), "overlap Q = xi.x/n"),
-            Output("R", ("time",), "R, the mean of x phi(x)"),
-            Output("Q_error", ("time",), "error of Q by rounding"),
-        )
-    ),
-    cost=Cost(seconds=lambda system, n, last: 0.03),
-    scope=Scope(refuses=refuses),
-    run=_run,
+    outputs=method.Outputs((*TRAJECTORY, Output("Q_error", ("time",), "error of Q by rounding"))),
+    cost=method.Cost(seconds=lambda system, n, last: 0.03),
+    scope=method.Scope(refuses=refuses),
+    run=lambda system, times, n, seed, save: _closed(system, times),
     closed=True,
 )
 
 
-FLOW_POINTS = 201
+_FLOW = np.linspace(0.0, 1.0, 201)
 
-_PAPER = "Wang and Lu 2017"
 _STEADY = f"{_PAPER}, steady states of (6) (roots of the drift below (11) for linear phi)"
 
 
@@ -144,59 +189,40 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
     return {"value": folds.tau, "Q": folds.q, "kind": np.zeros(folds.q.size), "error": error}
 
 
-def _drift_refusal(system: OnlineICA) -> str:
-    return limit_refusal(system) or steady_refusal(without_limit, system)
-
-
-def _flow_grid(times: Array) -> dict[str, Array]:
-    return {"q": np.linspace(0.0, 1.0, FLOW_POINTS)}
-
-
-def _run_drift(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    tau = constant_tau(system)
-    overlap = np.sqrt(_flow_grid(times)["q"])
+def _drift(system: OnlineICA) -> PointResult:
+    tau, overlap = constant_tau(system), np.sqrt(_FLOW)
     moved = drift(system).at(overlap, tau) - motion(system).rate * overlap
     return PointResult({"drift": 2 * overlap * moved / tau})
 
 
-DRIFT = Limit[OnlineICA](
+DRIFT = method.Limit[OnlineICA](
     name="drift",
-    role=Role.OTHER,
-    about=About(
+    role=method.Role.OTHER,
+    about=method.About(
         text="the drift against q = Q² (φ = 0 or βx)",
         accuracy="exact",
-        equations="Wang and Lu 2017, right-hand side of (14) for any f",
-        engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+        equations=f"{_PAPER}, right-hand side of (14) for any f",
+        engines=(*method.COMMON, *_MEANS, OWN, __package__),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
-        coords=_flow_grid,
+        coords=lambda times: {"q": _FLOW},
     ),
-    cost=Cost(seconds=lambda system, n, last: 2e-4, prepares=averages("drift")),
-    scope=Scope(refuses=_drift_refusal, ignores=frozenset({"start", "prior"})),
-    run=_run_drift,
+    cost=method.Cost(seconds=lambda system, n, last: 2e-4, prepares=averages("drift")),
+    scope=method.Scope(
+        refuses=lambda one: limit_refusal(one) or steady_refusal(without_limit, one),
+        ignores=frozenset({"start", "prior"}),
+    ),
+    run=lambda system, times, n, seed, save: _drift(system),
 )
 
-# The sign of f may be left to its averages: whatever uses f, uses them.
-_MEANS = (AVERAGES, NUMERICS, OVERLAP)
-_CLOSED = (AVERAGES, OVERLAP)
+_CLOSED = (method.AVERAGES, method.OVERLAP)
 _OF_OVERLAP = f"{_PAPER}, D below (11) and its central limit theorem"
 _METHODS = (
-    *given_data(
+    *refusing_data(
         (
-            vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS, IGNORED),
-            chain(
-                lambda system: rule(system).chain,
-                lambda system: (
-                    chain_refusal(formula(system, "regularizer"))
-                    or moving_chain_refusal(motion(system))
-                ),
-                f"{_PAPER}, eq. (1)-(2)",
-                _MEANS,
-                IGNORED,
-            ),
+            vector(lambda system: rule(system).vector, _RULE, _MEANS, IGNORED),
+            chain(lambda system: rule(system).chain, chained_refusal, _RULE, _MEANS, IGNORED),
             ode(
                 drift,
                 limit_refusal,
@@ -237,32 +263,32 @@ _METHODS = (
                 f"{_STEADY}, continued in tau",
                 _closed_transitions,
                 without_limit,
-                (*_CLOSED, MOVING),
+                (*_CLOSED, method.MOVING),
             ),
             DRIFT,
             best_step_method(drift, _STEADY, _CLOSED),
         )
     ),
-    *streams(on_data, f"{_PAPER}, eq. (1)-(2)", frozenset({"source"}), _MEANS),
+    *streams(rule, _RULE, frozenset({"source"}), _MEANS),
 )
 
 
-def _whatever_the_start(method: Method) -> Method:
+def _whatever_the_start(own: method.Method) -> method.Method:
     """A method that knows no start refuses a sign that goes with its side."""
     # What draws random numbers draws them by all fields but those that it is made to leave out.
-    more = frozenset() if method.stochastic else IGNORED
-    scope = replace(method.scope, ignores=method.scope.ignores | more)
+    scope, applies = own.scope, own.scope.refuses
+    if not own.stochastic:
+        scope = replace(scope, ignores=scope.ignores | IGNORED)
     if "start" in scope.ignores:
-        applies = scope.refuses
         scope = replace(scope, refuses=lambda system: sided_refusal(system) or applies(system))
-    return replace(method, scope=scope)
+    return replace(own, scope=scope)
 
 
 METHODS = (
-    *(_whatever_the_start(method) for method in _METHODS),
-    *given_data(
+    *map(_whatever_the_start, _METHODS),
+    *refusing_data(
         (
-            *(passage.ESCAPE_TIMES, *escape.METHODS, passage.FALL_TIMES),
+            *(ESCAPE_TIMES, *escape.METHODS, FALL_TIMES),
             fall_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal),
             success_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal, IGNORED),
         )

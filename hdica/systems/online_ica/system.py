@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.vector import GivenRule
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule
@@ -54,21 +53,22 @@ from hdica.systems.fields import (
     length_refusal,
     motion,
     prior,
+    resting_refusal,
     schedule,
     source,
     start,
 )
 from hdica.systems.parameters import Parameters
-from hdica.systems.projected.controls import own_dims
+from hdica.systems.projected.density_values import noise_of
+from hdica.systems.projected.family import ProjectedRule, chain_refusal, own_dims
 from hdica.systems.projected.learning import learned_sign, negated
 from hdica.systems.projected.pushed import (
     pushed_beyond,
     pushed_field,
-    pushed_noise,
+    pushed_products,
     pushed_rule,
     pushed_second,
 )
-from hdica.systems.projected.rule import ProjectedRule
 from hdica.systems.projected.stream import check_data, columns_of
 
 Array = NDArray[np.float64]
@@ -104,8 +104,7 @@ class OnlineICA(Parameters):
         ),
     )
     regularizer: FormulaText = Field(
-        "0",
-        description="φ of each entry, a formula in `x` and constants: `beta*sign(x)`",
+        "0", description="φ of each entry, a formula in `x` and constants: `beta*sign(x)`"
     )
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
@@ -139,7 +138,7 @@ class OnlineICA(Parameters):
 
     @model_validator(mode="before")
     @classmethod
-    def _held(cls, value: Any) -> Any:
+    def _arrays(cls, value: Any) -> Any:
         return with_array_held(value)
 
     @field_validator("threshold", mode="before")
@@ -220,11 +219,6 @@ def rule(system: OnlineICA) -> ProjectedRule:
     return pushed_rule(system, learned(system))
 
 
-def on_data(system: OnlineICA) -> GivenRule:
-    """The update (2), as it acts on given samples."""
-    return rule(system).given
-
-
 def step_unit(system: OnlineICA) -> str:
     """Which of ``"tau"`` and ``"nu"`` is given."""
     units = [name for name in UNITS if getattr(system, name) is not None]
@@ -297,7 +291,7 @@ def mean_field(system: OnlineICA) -> MeanField:
 
 def noise(system: OnlineICA) -> Callable[[Array, Array], Array]:
     """The noise of a sample that all entries share, by Q and the step size."""
-    return pushed_noise(system, learned(system))
+    return noise_of(pushed_products(system, learned(system)), system.batch)
 
 
 def beyond(system: OnlineICA) -> Rule:
@@ -308,3 +302,18 @@ def beyond(system: OnlineICA) -> Rule:
 def second(system: OnlineICA) -> Callable[[Array, float], Array]:
     """D1(Q, tau) of phi = 0 or beta x: what n leaves of the drift (:mod:`.second_order`)."""
     return pushed_second(system, learned(system), drift(system))
+
+
+def passage_refusal(system: OnlineICA) -> str:
+    """Empty if first passages of the chain can be followed, else the sentence that says why not."""
+    if system.batch != 1:
+        return (
+            f"batch = {system.batch} is not allowed for first passages (1: a batch follows method "
+            "'chain')"
+        )
+    if chain_refusal(formula(system, "regularizer")):
+        return (
+            "first passages are those of the overlap alone, which is a chain only for the "
+            f"regularizers 0 and beta*x, not for {system.regularizer!r} (use method 'vector')"
+        )
+    return resting_refusal(system, "first passages")

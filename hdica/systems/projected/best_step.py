@@ -11,29 +11,13 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.moving.overlap import best
 from hdica.limits.overlap.drift import Drift
+from hdica.systems import method
 from hdica.systems.arguments import finite
 from hdica.systems.fields import F, Projected, formula, motion, optional, prior, start
-from hdica.systems.method import (
-    COMMON,
-    MOVING,
-    NUMERICS,
-    OVERLAP,
-    About,
-    Cost,
-    Limit,
-    Method,
-    Outputs,
-    Refuses,
-    Role,
-    Scope,
-    always,
-    home_of,
-)
 from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.parameters import Parameters
-from hdica.systems.projected.simulation import OWN
+from hdica.systems.projected.simulation import reached
 from hdica.systems.projected.steady import moving_refusal
-from hdica.systems.system import System
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,18 +33,12 @@ _OUTPUTS = (
 )
 
 
-def side_of(system: Projected) -> float:
-    """The sign of the overlap that the start is nearer to; + for a start at 0."""
-    return -1.0 if start(system).overlap(prior(system)) < 0 else 1.0
-
-
 def _refusal(system: Projected) -> str:
     if motion(system).rate == 0:
         return (
-            f"motion = {optional(system, 'motion')!r}"
-            " is not allowed for the best step size (a rate of exchange "
-            "> 0, such as {'exchange': 0.01}: a feature that stays is found the better the smaller "
-            "the step size)"
+            f"motion = {optional(system, 'motion')!r} is not allowed for the best step size (a "
+            "rate of exchange > 0, such as {'exchange': 0.01}: a feature that stays is found the "
+            "better the smaller the step size)"
         )
     if formula(system, "regularizer").slope_if_linear is None:
         return (
@@ -74,32 +52,33 @@ def best_step_method(
     drift_of: Callable[[F], Drift],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses[F] = always,
-) -> Limit[F]:
+    without_limit: method.Refuses[F] = method.always,
+) -> method.Limit[F]:
     """Method ``best_step``: the constant step size that tracks a feature best, and what it holds.
 
     ``drift_of`` is the drift without motion; ``without_limit`` is empty if a system has a limit.
     """
 
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        side = side_of(system)
-        found = best(drift_of(system), motion(system).rate, side)
-        values = (found.tau, side * found.q, found.low, found.high, found.fastest)
+        # The side of the overlap that the start is nearer to; + for a start at 0.
+        side = -1.0 if start(system).overlap(prior(system)) < 0 else 1.0
+        step = best(drift_of(system), motion(system).rate, side)
+        values = (step.tau, side * step.q, step.low, step.high, step.fastest)
         pairs = zip(_OUTPUTS, values, strict=True)
         return PointResult({output.name: np.array(value) for output, value in pairs})
 
-    return Limit[F](
+    return method.Limit[F](
         name="best_step",
-        role=Role.OTHER,
-        about=About(
+        role=method.Role.OTHER,
+        about=method.About(
             text="the best constant step size for a feature that moves, and the fastest tracked",
             accuracy="converged",
             equations=f"{equations}, with -delta Q; the largest root over all step sizes",
-            engines=(*COMMON, NUMERICS, OVERLAP, MOVING, OWN, home_of(drift_of), *uses),
+            engines=reached(drift_of, uses, method.NUMERICS, method.OVERLAP, method.MOVING),
         ),
-        outputs=Outputs(_OUTPUTS),
-        cost=Cost(seconds=lambda system, n, last: 0.02),
-        scope=Scope(
+        outputs=method.Outputs(_OUTPUTS),
+        cost=method.Cost(seconds=lambda system, n, last: 0.02),
+        scope=method.Scope(
             refuses=lambda system: without_limit(system) or _refusal(system),
             ignores=frozenset({"tau"}),
         ),
@@ -113,19 +92,15 @@ def tracked_transitions(drift: Drift, delta: float) -> dict[str, Array]:
     Two with Q > 0, and two with Q < 0 unless they are mirror images, as for odd f: the start of a
     system does not matter.
     """
-    known: list[tuple[float, float]] = []
+    folds: list[tuple[float, float]] = []
     for side in (1.0, -1.0):
-        found = best(drift, delta, side)
-        pairs = ((found.high, found.q_high), (found.low, found.q_low))
+        step = best(drift, delta, side)
+        pairs = ((step.high, step.q_high), (step.low, step.q_low))
         new = [(tau, side * q) for tau, q in pairs if np.isfinite(tau)]
-        if len(new) != len(known) or not np.allclose(new, [(t, -q) for t, q in known], rtol=_SAME):
-            known += new
-    tau, q = (np.array([pair[k] for pair in known], dtype=float) for k in range(2))
+        if len(new) != len(folds) or not np.allclose(new, [(t, -q) for t, q in folds], rtol=_SAME):
+            folds += new
+    tau, q = (np.array([pair[k] for pair in folds], dtype=float) for k in range(2))
     return {"value": tau, "Q": q, "kind": np.zeros(tau.size), "error": 1e-7 * tau}
-
-
-def _own(record: System) -> list[Method]:
-    return [method for method in record.methods if method.name == "best_step"]
 
 
 def best_step(system: Parameters, delta: float | None = None) -> xr.Dataset:
@@ -158,13 +133,13 @@ def best_step(system: Parameters, delta: float | None = None) -> xr.Dataset:
         If the system has no such feature, or its overlap alone does not close the limit.
     """
     # Labelled data take longer to load than a study to check, and methods of this file are in all.
-    from hdica.systems.labelled import candidates, computed, first_of
+    from hdica.systems.labelled import by_method, candidates, named_method
 
-    candidates(system, "auto", "best_step", _own, _own)
+    own = named_method("best_step")
+    candidates(system, "auto", "best_step", own, own)
     if delta is not None:
         rate = finite(delta, "delta")
         if rate <= 0:
             raise HdicaError(f"delta = {delta!r} is not allowed (a number > 0)", ["motion"])
         system = system.model_copy(update={"motion": {"exchange": rate}})
-    chosen = first_of(candidates(system, "auto", "best_step", _own, _own), system)
-    return computed(system, chosen)
+    return by_method(system, "best_step")

@@ -24,6 +24,7 @@ from hdica.limits.collapse import (
     success_odds,
 )
 from hdica.limits.overlap.drift import Drift
+from hdica.systems import method
 from hdica.systems.fields import (
     F,
     Projected,
@@ -36,26 +37,6 @@ from hdica.systems.fields import (
     prior,
     resting_refusal,
     start,
-)
-from hdica.systems.method import (
-    AVERAGES,
-    COLLAPSE,
-    COMMON,
-    DIFFUSIONS,
-    NUMERICS,
-    OVERLAP,
-    About,
-    Cost,
-    Limit,
-    Method,
-    Outputs,
-    Refuses,
-    Role,
-    Scope,
-    Size,
-    always,
-    home_of,
-    refusal,
 )
 from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
@@ -103,29 +84,19 @@ def _without_start(system: Projected) -> str:
     )
 
 
-def _refuses(more: Refuses[F], own: Refuses[F] = always) -> Refuses[F]:
-    def refuses(given: F) -> str:
+def _refuses(more: method.Refuses[F], last: method.Refuses[F] = method.always) -> method.Refuses[F]:
+    def refuses(own: F) -> str:
         # Each is asked at an n, where a step size in units of 1/n is one like others.
-        system = at_dimension(given, _SOME)
+        system = at_dimension(own, _SOME)
         return (
             closed_refusal(system)
             or resting_refusal(system, "transitions of the overlap at n")
             or more(system)
-            or refusal(constant_tau)(system)
-            or own(system)
+            or method.refusal(constant_tau)(system)
+            or last(system)
         )
 
     return refuses
-
-
-def _values(outputs: tuple[Output, ...], found: tuple[float, ...]) -> PointResult:
-    pairs = zip(outputs, found, strict=True)
-    return PointResult({output.name: np.asarray(value, dtype=float) for output, value in pairs})
-
-
-def _engines(drift_of: Callable[[F], Drift], uses: tuple[str, ...]) -> tuple[str, ...]:
-    rooms = (*COMMON, NUMERICS, OVERLAP, AVERAGES, DIFFUSIONS, COLLAPSE, OWN)
-    return (*rooms, home_of(drift_of), *uses)
 
 
 def _method(
@@ -133,28 +104,35 @@ def _method(
     about: str,
     outputs: tuple[Output, ...],
     at_n: Callable[[F, int], tuple[float, ...]],
-    engines: tuple[str, ...],
-    refuses: Refuses[F],
+    rooms: tuple[str, ...],
+    refuses: method.Refuses[F],
     seconds: Callable[[F], float],
     equations: str,
     ignores: frozenset[str] = frozenset(),
-) -> Limit[F]:
+) -> method.Limit[F]:
     """A method whose ``outputs`` are what ``at_n(system, n)`` gives, for a system held at an n."""
 
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         assert n is not None
-        return _values(outputs, at_n(at_dimension(system, n), n))
+        pairs = zip(outputs, at_n(at_dimension(system, n), n), strict=True)
+        return PointResult({output.name: np.asarray(value, dtype=float) for output, value in pairs})
 
-    return Limit[F](
+    reached = (method.NUMERICS, method.OVERLAP, method.AVERAGES, method.DIFFUSIONS, method.COLLAPSE)
+    return method.Limit[F](
         name=name,
-        role=Role.OTHER,
-        about=About(text=about, accuracy="approximate", equations=equations, engines=engines),
-        outputs=Outputs(outputs),
-        cost=Cost(
+        role=method.Role.OTHER,
+        about=method.About(
+            text=about,
+            accuracy="approximate",
+            equations=equations,
+            engines=(*method.COMMON, *reached, OWN, *rooms),
+        ),
+        outputs=method.Outputs(outputs),
+        cost=method.Cost(
             seconds=lambda system, n, last: seconds(system),
             prepares=averages("drift", "noise", "second"),
         ),
-        scope=Scope(refuses=refuses, ignores=ignores, n=Size.DIMENSION),
+        scope=method.Scope(refuses=refuses, ignores=ignores, n=method.Size.DIMENSION),
         run=run,
     )
 
@@ -164,9 +142,9 @@ def success_method(
     second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses[F] = always,
+    without_limit: method.Refuses[F] = method.always,
     ignores: frozenset[str] = frozenset(),
-) -> Method:
+) -> method.Method:
     """Method ``success_diffusion``: the odds of a start beside an unstable state.
 
     ``drift_of`` and ``second_of`` are the drift and D1 of a system closed by its overlap,
@@ -188,7 +166,7 @@ def success_method(
     return _method(
         name="success_diffusion",
         about="probability that a run goes up from its start at n, by the diffusion (φ = 0 or βx)",
-        engines=_engines(drift_of, uses),
+        rooms=(method.home_of(drift_of), *uses),
         outputs=_ODDS,
         at_n=at_n,
         refuses=_refuses(without_limit, _without_start),
@@ -204,8 +182,8 @@ def steady_method(
     second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses[F] = always,
-) -> Method:
+    without_limit: method.Refuses[F] = method.always,
+) -> method.Method:
     """Method ``steady_diffusion``: the steady size of an overlap that is about to form."""
 
     def at_n(system: F, n: int) -> tuple[float, ...]:
@@ -217,7 +195,7 @@ def steady_method(
     return _method(
         name="steady_diffusion",
         about="steady mean of Q² at n where informative states are born (φ = 0 or βx)",
-        engines=_engines(drift_of, uses),
+        rooms=(method.home_of(drift_of), *uses),
         outputs=_STEADY,
         at_n=at_n,
         refuses=_refuses(without_limit),
@@ -233,8 +211,8 @@ def fall_method(
     second_of: Callable[[F], Second],
     equations: str,
     uses: tuple[str, ...] = (),
-    without_limit: Refuses[F] = always,
-) -> Method:
+    without_limit: method.Refuses[F] = method.always,
+) -> method.Method:
     """Method ``fall_diffusion``: when a run first loses the feature, of a system with a threshold.
 
     The start must be exact, Q > 0 above the threshold.
@@ -254,17 +232,16 @@ def fall_method(
         drift, second = drift_of(system), second_of(system)
         fold = fold_of(drift, tau)
         scaled = fold.scaled(tau, n)
-        found = fall_time(drift, second, tau, n, begin, optional(system, "threshold"))
-        if not found.error < 1:
+        fall = fall_time(drift, second, tau, n, begin, optional(system, "threshold"))
+        if not fall.error < 1:
             raise HdicaError("the mean time of the fall does not settle as panels are halved")
-        law = laws.fold(scaled)
-        moments = found.mean, found.sd, fold.tau, found.error + _CHECKED
-        return (scaled, fold.unit(n), law, *moments)
+        moments = fall.mean, fall.sd, fold.tau, fall.error + _CHECKED
+        return (scaled, fold.unit(n), laws.fold(scaled), *moments)
 
     return _method(
         name="fall_diffusion",
         about="mean time until a run loses the feature at n, by the diffusion near the fold",
-        engines=_engines(drift_of, uses),
+        rooms=(method.home_of(drift_of), *uses),
         outputs=_FALL,
         at_n=at_n,
         refuses=_refuses(without_limit, from_exact),

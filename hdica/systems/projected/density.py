@@ -1,4 +1,4 @@
-"""Methods of every system whose limit is of the mean-field family: densities and particles."""
+"""Methods of every system of the mean-field family: densities, solved in two ways."""
 
 from __future__ import annotations
 
@@ -6,64 +6,44 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import Stream
-from hdica.finite.record import observe
 from hdica.ingredients.formula import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
+from hdica.limits.mean_field.normal import solve as solve_normal
+from hdica.systems import method
 from hdica.systems.fields import (
     F,
     Projected,
     averages,
-    formula,
     prior,
+    resting_refusal,
     signal_varies,
     start,
-    vector_refusal,
-)
-from hdica.systems.method import (
-    AVERAGES,
-    BANDS,
-    COMMON,
-    FINITE,
-    MEAN_FIELD,
-    NUMERICS,
-    About,
-    Cost,
-    Densities,
-    Guard,
-    Limit,
-    Outputs,
-    Refuses,
-    Role,
-    Scope,
-    Simulation,
-    Size,
-    always,
-    home_of,
-    untimed,
 )
 from hdica.systems.outputs import CONTROL as CONTROL_TEXT
 from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
-from hdica.systems.projected.bands import band_values
-from hdica.systems.projected.biased import bias_values
-from hdica.systems.projected.controls import named
-from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
-from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
-from hdica.systems.trials import seeded
+from hdica.systems.projected.density_values import (
+    band_values,
+    bias_values,
+    is_convex,
+    laws,
+    potentials,
+    saved_values,
+)
+from hdica.systems.projected.simulation import KEEPS, TRAJECTORY, reached
 
 FieldOf = Callable[[F], MeanField]
 RuleOf = Callable[[F], Rule]
 PathOf = Callable[[MeanField, F, Array, Save, float], DensityPath]
 """How a limit is solved, as :func:`path_of` does it."""
-ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
+ENGINES = (method.NUMERICS, method.MEAN_FIELD)
+_SOLVED = (*ENGINES, f"{method.MEAN_FIELD}.density", method.BANDS)
 CONTROL = 1.02
 _SAFETY = 4.0
 """An error of g may matter more than one of b of the same share."""
@@ -93,10 +73,17 @@ def path_of(
     tolerance: float = EXACT,
 ) -> DensityPath:
     """The solved limit, with the densities and functionals that ``save`` asks for."""
-    snapshots, means = save.snapshots, means_of(system, save)
-    cuts = cuts_of(field, system, save)
+    means, cuts, xi = {}, {}, field.prior.nodes.points
+    for name, text in save.functionals.items():
+        functional = parse_functional(text, system.constants)
+        means[name], cuts[name] = functional.value, functional.cuts(xi)
     return solve(
-        field, times, snapshots=snapshots, functionals=means, cuts=cuts, tolerance=tolerance
+        field,
+        times,
+        snapshots=save.snapshots,
+        functionals=means,
+        cuts={name: places for name, places in cuts.items() if places},
+        tolerance=tolerance,
     )
 
 
@@ -108,30 +95,21 @@ def means_of(system: Projected, save: Save) -> dict[str, Callable[[Array, Array]
     }
 
 
-def cuts_of(field: MeanField, system: Projected, save: Save) -> dict[str, tuple[float, ...]]:
-    """Where the functionals that ``save`` asks for, or their slopes, jump in x, by name."""
-    xi = field.prior.nodes.points
-    found = {
-        name: parse_functional(text, system.constants).cuts(xi)
-        for name, text in save.functionals.items()
-    }
-    return {name: cuts for name, cuts in found.items() if cuts}
+def on_grid(save: Save, path: DensityPath, points: int = 800) -> Save:
+    """What a picture keeps: densities at the points of the study, else at round numbers.
 
-
-def regular_grid(path: DensityPath, points: int = 800) -> Array:
-    """About so many round numbers over where the densities of the snapshots matter."""
+    Of these there are about so many over where the densities of the snapshots matter.
+    """
+    if save.x:
+        return save
     ends = [density.support() for density in path.densities]
     ends = [end for end in ends if np.isfinite(end[0])] or [(-1.0, 1.0)]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     least = (high - low) / points
     step = 10.0 ** np.floor(np.log10(least))
     step *= next(m for m in (1, 2, 2.5, 5, 10) if m * step >= least)
-    return np.round(step * np.arange(np.floor(low / step), np.ceil(high / step) + 1), 12)
-
-
-def on_grid(save: Save, path: DensityPath) -> Save:
-    """What a picture keeps: densities at the points asked for, else where they matter."""
-    return save if save.x else replace(save, x=tuple(regular_grid(path).tolist()))
+    x = np.round(step * np.arange(np.floor(low / step), np.ceil(high / step) + 1), 12)
+    return replace(save, x=tuple(x.tolist()))
 
 
 def wrong_by(field: MeanField, factor: float) -> MeanField:
@@ -182,7 +160,7 @@ def pde_values(
         "pull": path.pull,
         "convex": _convexity(field, path, times),
         "residual": np.maximum(path.mass_error, path.moment_error) + 0.0 * path.q,
-        **kept_values(field, path, save),
+        **saved_values(field, path, save),
         **{f"{k}_error": e + off.get(k, 0.0) for k, e in path.functional_errors.items()},
         **{
             f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr", *save.functionals) if k in wrong
@@ -215,8 +193,7 @@ def left_out(control: DensityPath, fine: DensityPath, times: Array) -> dict[str,
     pairs = {"Q": (control.q, fine.q), "R": (control.r, fine.r)}
     pairs |= {k: (control.functionals[k], fine.functionals[k]) for k in control.functionals}
     moved = np.stack([np.abs(one - other) for one, other in pairs.values()], axis=1)
-    found = _NODES * enveloped(moved, times)
-    return dict(zip(pairs, found.T, strict=True))
+    return dict(zip(pairs, (_NODES * enveloped(moved, times)).T, strict=True))
 
 
 def carried(
@@ -243,11 +220,11 @@ def carried(
 
 def pde_many(
     field_of: FieldOf[F],
-    systems: Sequence[Any],
+    systems: Sequence[F],
     times: Array,
     save: Save = NOTHING,
     threads: int = 1,
-    guard: Guard = untimed,
+    guard: method.Guard = method.untimed,
     beyond: RuleOf[F] | None = None,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
@@ -258,10 +235,11 @@ def pde_many(
     """
 
     def one(system: F) -> PointResult | HdicaError:
+        def values() -> PointResult:
+            return pde_values(field_of(system), system, times, save, beyond=beyond)
+
         try:
-            return guard(
-                system, lambda: pde_values(field_of(system), system, times, save, beyond=beyond)
-            )
+            return guard(system, values)
         except HdicaError as exc:
             return exc
 
@@ -279,139 +257,101 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
     return out
 
 
-def pde(
-    field_of: FieldOf[F],
-    equations: str,
-    without_limit: Refuses[F] = always,
-    uses: tuple[str, ...] = (),
-    beyond: RuleOf[F] | None = None,
-) -> Limit[F]:
-    """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
+def _picture(
+    field_of: FieldOf[F], solved: PathOf, beyond: RuleOf[F] | None = None
+) -> Callable[[F, Array, Save], tuple[Save, PointResult]]:
+    """What a picture keeps, and the point: the grid follows from the densities."""
 
     def picture(system: F, times: Array, save: Save) -> tuple[Save, PointResult]:
         field = field_of(system)
-        path = path_of(field, system, times, save)
+        path = solved(field, system, times, save, EXACT)
         save = on_grid(save, path)
-        return save, pde_values(field, system, times, save, path, beyond=beyond)
+        return save, pde_values(field, system, times, save, path, solved, beyond)
 
-    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        return pde_values(field_of(system), system, times, save, beyond=beyond)
+    return picture
 
-    return Limit[F](
+
+def pde(
+    field_of: FieldOf[F],
+    equations: str,
+    without_limit: method.Refuses[F] = method.always,
+    uses: tuple[str, ...] = (),
+    beyond: RuleOf[F] | None = None,
+) -> method.Limit[F]:
+    """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
+    more = frozenset[str]() if beyond is None else frozenset({"bands", "bias"})
+    return method.Limit[F](
         name="pde",
-        role=Role.LIMIT,
+        role=method.Role.LIMIT,
         rank=2,
-        about=About(
+        about=method.About(
             text="the density of the estimate as n → ∞ for any φ: conservative, positive, "
             "with its own error",
             accuracy="converged",
             equations=equations
             + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, "
             "refined",
-            engines=(
-                *ENGINES,
-                f"{MEAN_FIELD}.density",
-                AVERAGES,
-                BANDS,
-                home_of(field_of),
-                *uses,
-            ),
+            engines=reached(field_of, uses, *_SOLVED, method.AVERAGES),
         ),
-        outputs=Outputs(
+        outputs=method.Outputs(
             PATH,
-            bands=() if beyond is None else tuple(band_of(output) for output in TRAJECTORY),
-            bias=() if beyond is None else tuple(bias_of(output) for output in TRAJECTORY),
-            keeps=KEEPS
-            | {"potential", "controls"}
-            | (set() if beyond is None else {"bands", "bias"}),
+            bands=tuple(map(band_of, TRAJECTORY)) if more else (),
+            bias=tuple(map(bias_of, TRAJECTORY)) if more else (),
+            keeps=KEEPS | {"potential", "controls"} | more,
         ),
-        cost=Cost(seconds=lambda system, n, last: 0.06 + 0.001 * last, prepares=averages("drift")),
-        scope=Scope(
+        cost=method.Cost(
+            seconds=lambda system, n, last: 0.06 + 0.001 * last, prepares=averages("drift")
+        ),
+        scope=method.Scope(
             refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one))
         ),
-        run=run,
-        densities=Densities(many=partial(pde_many, field_of, beyond=beyond), picture=picture),
+        run=lambda system, times, n, seed, save: pde_values(
+            field_of(system), system, times, save, beyond=beyond
+        ),
+        densities=method.Densities(
+            many=partial(pde_many, field_of, beyond=beyond),
+            picture=_picture(field_of, path_of, beyond),
+        ),
     )
 
 
-def _unreached(field: MeanField, save: Save, times: Array) -> dict[str, Array]:
-    """NaN for everything that is kept of particles, until it is seen."""
-    groups = field.prior.group_values.size
-    # One array each: they are written in place.
-    found = {name: np.full(times.size, np.nan) for name in save.functionals}
-    if save.snapshots and save.x:
-        rows, columns = len(save.snapshots), len(save.x)
-        found["density"] = np.full((rows, groups, columns), np.nan)
-        found["cdf"] = np.full((rows, groups, columns + 1), np.nan)
-        found |= {k: np.full(groups, np.nan) for k in ("xi", "weight")}
-    if save.snapshots and save.thresholds:
-        shape = (len(save.snapshots), len(save.thresholds))
-        found |= {k: np.full(shape, np.nan) for k in ("tpr", "fpr", "misclassified")}
-    return found
+def _path_of(
+    field: MeanField, system: Projected, times: Array, save: Save, tolerance: float
+) -> DensityPath:
+    """The solved limit; its cost leaves no use for a larger tolerance than its own."""
+    return solve_normal(field, times, snapshots=save.snapshots, functionals=means_of(system, save))
 
 
-def _keeper(
-    field: MeanField, save: Save, times: Array, kept: dict[str, Array]
-) -> Callable[[Array, Array, int], None]:
-    """A callback that writes what ``save`` asks of the particles into ``kept``."""
+def ornstein_uhlenbeck(
+    field_of: FieldOf[F], refuses: Callable[[F], str], equations: str, uses: tuple[str, ...] = ()
+) -> method.Limit[F]:
+    """Method ``ornstein_uhlenbeck``: what ``pde`` gives, by the moments of a normal law.
 
-    def see(xi: Array, z: Array, index: int) -> None:
-        seen = observe(xi, z, field.prior, field.phi, save)
-        for name, value in seen.at_times().items():
-            if name in save.functionals:
-                kept[name][index] = value
-        rows = np.flatnonzero(np.isclose(seen.snapshots, times[index], rtol=1e-12, atol=1e-12))
-        if rows.size:
-            kept.update(seen.once)
-            for name, values in seen.at_snapshots().items():
-                kept[name][rows[0]] = values
-
-    return see
-
-
-def _particle_seconds(system: Projected, n: int | None, last: float) -> float:
-    """Steps of all particles, and what a step takes however few there are."""
-    busy = signal_varies(system) or formula(system, "regularizer").slope_if_linear is None
-    step, each = (0.012, 1.5e-6) if busy else (0.001, 2e-7)
-    return 1e-3 + last * (step + each * (n or 1))
-
-
-def particles(
-    field_of: FieldOf[F],
-    equations: str,
-    without_limit: Refuses[F] = always,
-    uses: tuple[str, ...] = (),
-) -> Simulation[F]:
-    """Method ``particles``: n particles that see each other through Q and R alone."""
-
-    def runner(
-        system: F, times: Array, n: int, stream: Stream, save: Save
-    ) -> tuple[dict[str, Array], str]:
-        from hdica.limits.mean_field.particles import run
-
-        field = field_of(system)
-        kept = _unreached(field, save, times)
-        see = _keeper(field, save, times, kept) if save.anything else None
-        values, diverged = named(run(field, times, n, stream, observe=see))
-        return {**kept, **values}, diverged
-
-    return Simulation[F](
-        name="particles",
-        role=Role.SIMULATION,
-        about=About(
-            text="the same limit by McKean–Vlasov particles, an independent check",
-            accuracy="approximate",
-            equations=equations,
-            engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
+    ``refuses`` says why phi is not linear; where the feature moves, it is a
+    mixture and not normal. By its name alone: ``auto`` takes ``pde`` for densities.
+    """
+    return method.Limit[F](
+        name="ornstein_uhlenbeck",
+        role=method.Role.LIMIT,
+        about=method.About(
+            text="the density as n → ∞ where it is normal given ξ, by its mean and variance: what "
+            "`pde` is compared with (φ = 0 or βx)",
+            accuracy="converged",
+            equations=equations
+            + ": x | xi = A x_0 + B xi + sqrt(V) N with A' = -d A, B' = -d B + b, V' = -2 d V + "
+            "2 g, d = g + b Q; Dormand-Prince 8(5,3), tolerance 1e-12",
+            engines=reached(field_of, uses, *_SOLVED, f"{method.MEAN_FIELD}.normal"),
         ),
-        outputs=Outputs(TRAJECTORY, keeps=KEEPS),
-        cost=Cost(
-            seconds=_particle_seconds,
+        outputs=method.Outputs(PATH, keeps=KEEPS | {"potential", "controls"}),
+        cost=method.Cost(
+            seconds=lambda system, n, last: 0.01 * last if signal_varies(system) else 0.02,
             prepares=averages("drift"),
-            memory=lambda system, n: 2 * (n or 0),
         ),
-        scope=Scope(
-            refuses=lambda one: without_limit(one) or vector_refusal(one), n=Size.PARTICLES
+        scope=method.Scope(
+            refuses=lambda system: refuses(system) or resting_refusal(system, "a normal density")
         ),
-        run=seeded("particles", runner),
+        run=lambda system, times, n, seed, save: pde_values(
+            field_of(system), system, times, save, solved=_path_of
+        ),
+        densities=method.Densities(picture=_picture(field_of, _path_of)),
     )

@@ -1,8 +1,11 @@
-"""From solved densities to what a point keeps: by group of the feature, support, potential."""
+"""What a point keeps of solved densities: groups, support, potential, and what n leaves of them.
+
+Bands are fluctuations of order n^-1/2 of what it keeps, bias is what n leaves of its means.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -12,11 +15,26 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import ORDER, panel_nodes, resolving_edges
 from hdica.ingredients.save import Save
+from hdica.limits.averages.expectations import ProductsAt
+from hdica.limits.bands.bias import Rule, biases
+from hdica.limits.bands.solve import common_noise, spreads
+from hdica.limits.bands.sweep import (
+    Function,
+    Noise,
+    Target,
+    histogram,
+    means,
+    overlap,
+    penalty,
+    support,
+)
 from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.overlap.drift import Drift, second_order
+from hdica.systems.outputs import Array
 
-Array = NDArray[np.float64]
+RATES = ("tpr", "fpr", "misclassified")
 _PROBE = np.linspace(-20.0, 20.0, 4001)
 
 
@@ -40,9 +58,8 @@ def support_rates(density: Density, thresholds: Sequence[float]) -> tuple[Array,
     empty = np.full(theta.size, np.nan)
     rates = []
     for chosen, mass in ((active, share), (~active, 1 - share)):
-        known = bool(np.any(chosen)) and mass > 0
         hits = np.sum(density.weights[chosen, None] * above[chosen], axis=0)
-        rates.append(hits / mass if known else empty)
+        rates.append(hits / mass if np.any(chosen) and mass > 0 else empty)
     tpr, fpr = rates
     wrong = share * (1 - tpr) + (1 - share) * np.nan_to_num(fpr)
     return tpr, fpr, wrong
@@ -95,26 +112,27 @@ def is_convex(field: MeanField, tau: float, curvature: float) -> bool:
 
 def laws(field: MeanField, path: DensityPath, save: Save) -> dict[str, Array]:
     """Distribution functions and support recovery that ``save`` asks for, by output name."""
-    prior, found, count = field.prior, dict(path.functionals), len(save.snapshots)
+    prior, values, count = field.prior, dict(path.functionals), len(save.snapshots)
     if count and save.x:
         shape = (count, prior.group_values.size, len(save.x) + 1)
-        found["cdf"] = _stacked([by_group(prior, d.cdf(save.edges)) for d in path.densities], shape)
+        cdf = [by_group(prior, d.cdf(save.edges)) for d in path.densities]
+        values["cdf"] = _stacked(cdf, shape)
     if count and save.thresholds:
         rates = [support_rates(d, save.thresholds) for d in path.densities]
-        for k, name in enumerate(("tpr", "fpr", "misclassified")):
-            found[name] = _stacked([r[k] for r in rates], (count, len(save.thresholds)))
-    return found
+        for k, name in enumerate(RATES):
+            values[name] = _stacked([r[k] for r in rates], (count, len(save.thresholds)))
+    return values
 
 
-def kept_values(field: MeanField, path: DensityPath, save: Save) -> dict[str, Array]:
+def saved_values(field: MeanField, path: DensityPath, save: Save) -> dict[str, Array]:
     """Arrays of everything that ``save`` asks of solved densities, by output name."""
-    prior, found = field.prior, laws(field, path, save)
+    prior, values = field.prior, laws(field, path, save)
     if save.snapshots and save.x:
         x = np.asarray(save.x, dtype=float)
         shape = (len(save.snapshots), prior.group_values.size, x.size)
-        found["density"] = _stacked([by_group(prior, d.at(x)) for d in path.densities], shape)
-        found["xi"], found["weight"] = prior.group_values, prior.group_weights
-    return found
+        values["density"] = _stacked([by_group(prior, d.at(x)) for d in path.densities], shape)
+        values["xi"], values["weight"] = prior.group_values, prior.group_weights
+    return values
 
 
 def _stacked(parts: list[Array], shape: tuple[int, ...]) -> Array:
@@ -130,9 +148,176 @@ def potentials(field: MeanField, path: DensityPath, save: Save, times: Array) ->
     x, xi = np.asarray(save.x, dtype=float), field.prior.group_values
     out = np.full((len(save.snapshots), xi.size, x.size), np.nan)
     for k, snapshot in enumerate(save.snapshots):
-        here = int(np.argmin(np.abs(times - snapshot)))
-        tau = float(field.schedule.value(np.array(times[here])))
-        d, b = float(path.curvature[here]), float(path.pull[here])
+        index = int(np.argmin(np.abs(times - snapshot)))
+        tau = float(field.schedule.value(np.array(times[index])))
+        d, b = float(path.curvature[index]), float(path.pull[index])
         if np.isfinite(d):
             out[k] = effective_potential(field, tau, d, b, x, xi)
     return out
+
+
+MOST_TIMES = 48
+"""Times at which the bands of trajectories are solved for; between them they are interpolated."""
+MOST_BINS = 24
+"""Bins and edges likewise, of what is smooth in x."""
+MOST_LAWS = 24
+"""Times likewise at which whole densities have theirs: each has about 100 bins and edges."""
+
+
+def noise_of(products: ProductsAt, batch: int = 1) -> Noise:
+    """The noise that all entries share, of a rule by the averages of its push."""
+    return lambda q, tau: common_noise(products(q), q, tau, batch)
+
+
+def second_of(
+    products: ProductsAt, batch: int = 1, shrunk: Drift | None = None, beta: float = 0
+) -> Callable[[Array, float], Array]:
+    """D1 of a rule by the averages of its push, likewise.
+
+    A linear phi = beta x that acts on the estimate before the sample does makes a step longer by
+    1 + tau beta/n: ``shrunk`` is then the drift of the rule.
+    """
+
+    def second(q: Array, tau: float) -> Array:
+        plain = second_order(products(q), q, tau, batch)
+        if shrunk is None or not beta:
+            return plain
+        longer = tau * shrunk.learning(q) + 2 * tau**2 * shrunk.loss(q)
+        return np.asarray(plain + beta * tau * longer)
+
+    return second
+
+
+def chosen_times(times: Array, most: int = MOST_TIMES) -> Array:
+    """The times to solve for: all, or as many as there may be, the first and the last among them.
+
+    Half of them evenly by number, half where the logarithm of time is even.
+    """
+    if times.size <= most:
+        return times
+    even = np.linspace(0, times.size - 1, most // 2)
+    positive = times[times > 0]
+    marks = np.geomspace(positive[0], positive[-1], most // 2)
+    near = np.searchsorted(times, marks * (1 - 1e-12))
+    index = np.unique([*np.rint(even).astype(int), *np.minimum(near, times.size - 1)])
+    return np.asarray(times[index])
+
+
+def chosen_bins(save: Save) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the bins and of the edges to solve for, evenly spaced."""
+
+    def some(size: int) -> NDArray[np.int64]:
+        return np.unique(np.rint(np.linspace(0, size - 1, min(size, MOST_BINS))).astype(np.int64))
+
+    bins = len(save.x)
+    return (some(bins), some(bins + 1)) if bins else (some(0), some(0))
+
+
+def chosen_laws(save: Save) -> Array:
+    """The snapshots at which to solve for the bands of whole densities."""
+    return chosen_times(np.asarray(save.snapshots, dtype=float), MOST_LAWS)
+
+
+def between(at: Array, solved: Array, columns: Array) -> Array:
+    """Columns at all points from those at some of them; NaN beyond the last that is finite."""
+    if solved.size == at.size:
+        return columns
+    values = np.full((at.size, columns.shape[1]), np.nan)
+    there = np.isfinite(columns).all(axis=1)
+    if np.count_nonzero(there) > 1:
+        from scipy.interpolate import PchipInterpolator
+
+        inside = at <= solved[there][-1]
+        values[inside] = PchipInterpolator(solved[there], columns[there])(at[inside])
+    return values
+
+
+def _targets(
+    field: MeanField, functions: list[Function], times: Array, save: Save
+) -> list[tuple[str, Target]]:
+    """What is solved for and of what kind it is, by increasing time."""
+    prior = field.prior
+    targets = [("means", means(float(t), functions)) for t in times]
+    if save.thresholds:
+        targets += [("support", support(float(t), prior, save.thresholds)) for t in save.snapshots]
+    if save.x:
+        bins, edges = chosen_bins(save)
+        low, high = save.edges[:-1][bins], save.edges[1:][bins]
+        for t in chosen_laws(save):
+            targets.append(("histogram", histogram(float(t), prior, low, high, save.edges[edges])))
+    return sorted(targets, key=lambda pair: pair[1].time)
+
+
+def band_values(
+    field: MeanField,
+    noise: Noise,
+    functionals: dict[str, Function],
+    times: Array,
+    save: Save,
+    values: dict[str, Array],
+) -> dict[str, Array]:
+    """``<name>_sd`` of everything that a point of method ``pde`` keeps, ``values``.
+
+    Trajectories have theirs at every time, interpolated where there are many; what is kept at the
+    snapshots has it there, whole densities likewise.
+    """
+    chosen = chosen_times(times)
+    functions = [overlap, penalty(field.phi), *functionals.values()]
+    targets = _targets(field, functions, chosen, save)
+    parts: dict[str, list[Array]] = {"means": [], "support": [], "histogram": []}
+    solved = spreads(field, noise, [target for _, target in targets])
+    for (kind, _), one in zip(targets, solved, strict=True):
+        parts[kind].append(one.value - one.squares if kind == "histogram" else one.value)
+    columns = between(times, chosen, np.array(parts["means"]))
+    names = ("Q", "R", *functionals)
+    squares = {f"{name}_sd": column for name, column in zip(names, columns.T, strict=True)}
+    if parts["support"]:
+        rates = np.array(parts["support"]).reshape(-1, 3, len(save.thresholds))
+        squares |= {f"{name}_sd": rates[:, i] for i, name in enumerate(RATES)}
+    if parts["histogram"]:
+        squares |= _of_laws(field, save, np.array(parts["histogram"]), values)
+    return {name: np.sqrt(np.maximum(square, 0.0)) for name, square in squares.items()}
+
+
+def _of_laws(
+    field: MeanField, save: Save, rows: Array, values: dict[str, Array]
+) -> dict[str, Array]:
+    """Variances of densities and distribution functions, from what is smooth in x of some."""
+    share = field.prior.group_weights[:, None]
+    bins, edges = chosen_bins(save)
+    x, ends = np.asarray(save.x, dtype=float), save.edges
+    groups, count = share.size, share.size * bins.size
+
+    def whole(part: Array, at: Array, solved: Array) -> Array:
+        flat = part.reshape(-1, solved.size).T
+        return between(at, solved, flat).T.reshape(part.shape[0], groups, at.size)
+
+    rows = between(np.asarray(save.snapshots, dtype=float), chosen_laws(save), rows)
+    smooth = whole(rows[:, :count], x, x[bins]), whole(rows[:, count:], ends, ends[edges])
+    inside = np.diff(values["cdf"], axis=-1) / np.diff(ends) ** 2
+    return {"density_sd": smooth[0] + inside / share, "cdf_sd": smooth[1] + values["cdf"] / share}
+
+
+BIAS_TIMES = 12
+"""Times at which the bias of trajectories is solved for; between them it is interpolated."""
+
+
+def bias_values(
+    field: MeanField, rule: Rule, functionals: dict[str, Function], times: Array, save: Save
+) -> dict[str, Array]:
+    """``<name>_bias`` of the means and rates that a point of method ``pde`` keeps.
+
+    A bin of the density is the mean of a functional, such as ``where((x > 0) & (x < 1), 1, 0)``.
+    """
+    chosen = chosen_times(times, BIAS_TIMES)
+    functions = [overlap, penalty(field.phi), *functionals.values()]
+    rows = [biases(field, rule, means(float(t), functions))[0] for t in chosen]
+    columns = between(times, chosen, np.array(rows))
+    names = ("Q", "R", *functionals)
+    values = {f"{name}_bias": column for name, column in zip(names, columns.T, strict=True)}
+    if save.snapshots and save.thresholds:
+        targets = [support(float(t), field.prior, save.thresholds) for t in save.snapshots]
+        rates = np.array([biases(field, rule, one)[0] for one in targets])
+        rates = rates.reshape(-1, 3, len(save.thresholds))
+        values |= {f"{name}_bias": rates[:, i] for i, name in enumerate(RATES)}
+    return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,30 +16,29 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import start_refusal
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import F, averages, formula, prior, resting_refusal, start, vector_refusal
-from hdica.systems.method import (
-    FINITE,
-    MEAN_FIELD,
-    About,
-    Cost,
-    Outputs,
-    Refuses,
-    Role,
-    Scope,
-    Simulation,
-    always,
-    home_of,
-    over_time,
+from hdica.systems import method
+from hdica.systems.fields import (
+    F,
+    Projected,
+    averages,
+    formula,
+    prior,
+    resting_refusal,
+    signal_varies,
+    start,
+    vector_refusal,
 )
 from hdica.systems.outputs import Array, Output
-from hdica.systems.projected.controls import FOLLOWED, GROUP, named
 from hdica.systems.projected.density import ENGINES, FieldOf
-from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
+from hdica.systems.projected.density_values import RATES
+from hdica.systems.projected.family import FOLLOWED, GROUP, named
+from hdica.systems.projected.simulation import KEEPS, TRAJECTORY, reached
 from hdica.systems.trials import content_of, seeded
 
 if TYPE_CHECKING:
     from hdica.limits.mean_field.entries import Coefficients, Order
 
+_SOLVED = tuple(f"{method.MEAN_FIELD}.{room}" for room in ("density", "normal", "entries"))
 WALKERS = 5
 """Entries that are followed in each group of the feature."""
 PATH = Output(
@@ -58,11 +58,11 @@ class _Limit:
 def _followed(law: Prior, xi: Array) -> NDArray[np.int64]:
     """Index of the first entries of every group, shape (groups, walkers); -1 where too few."""
     labels, groups = law.classify(xi), law.group_values.size
-    found = np.full((groups, WALKERS), -1)
+    places = np.full((groups, WALKERS), -1)
     for group in range(groups):
         members = np.flatnonzero(labels == group)[:WALKERS]
-        found[group, : members.size] = members
-    return found
+        places[group, : members.size] = members
+    return places
 
 
 def _seen(limit: MeanField, xi: Array, z: Array, save: Save) -> Observation:
@@ -70,15 +70,16 @@ def _seen(limit: MeanField, xi: Array, z: Array, save: Save) -> Observation:
     seen = observe(xi, z, limit.prior, limit.phi, save)
     places = _followed(limit.prior, xi) if PATH.name in save.extra else None
 
-    def at_times() -> dict[str, Any]:
-        found = {k: value for k, value in seen.at_times().items() if k != "largest"}
-        single = {} if places is None else {PATH.name: np.where(places < 0, np.nan, z[places])}
-        return found | single
+    def at_times() -> dict[str, float | Array]:
+        values = {k: value for k, value in seen.at_times().items() if k != "largest"}
+        if places is not None:
+            values[PATH.name] = np.where(places < 0, np.nan, z[places])
+        return values
 
     return replace(seen, at_times=at_times)
 
 
-def run(coefficients: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
+def walked(coefficients: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
     """Uncoupled entries that move with Q and R of the limit, observed at the times.
 
     Their number is n, as is that of their steps a unit of time. Returned are what is seen by name,
@@ -106,21 +107,21 @@ def run(coefficients: Coefficients, times: Array, stream: Stream, save: Save) ->
     return track.recorded, track.diverged
 
 
-def _refusal(without_limit: Refuses[F], system: F) -> str:
+def _refusal(without_limit: method.Refuses[F], system: F) -> str:
     """Empty if entries can move with Q and R of the limit, else the sentence that says why not."""
-    found = without_limit(system) or vector_refusal(system)
-    found = found or resting_refusal(system, "method 'entries'")
-    if found or formula(system, "regularizer").slope_if_linear is not None:
-        return found
+    why = without_limit(system) or vector_refusal(system)
+    why = why or resting_refusal(system, "method 'entries'")
+    if why or formula(system, "regularizer").slope_if_linear is not None:
+        return why
     return start_refusal(start(system), prior(system))
 
 
 def entries(
     field_of: FieldOf[F],
     equations: str,
-    without_limit: Refuses[F] = always,
+    without_limit: method.Refuses[F] = method.always,
     uses: tuple[str, ...] = (),
-) -> Simulation[F]:
+) -> method.Simulation[F]:
     """Method ``entries``: n uncoupled entries, each a diffusion in its own potential.
 
     ``auto`` never takes it: the entries move with Q and R of the limit, and what their own are at
@@ -143,35 +144,109 @@ def entries(
 
     def runner(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         limit = _Limit(digest(content_of(system)), max(float(times[-1]), 1 / n), system)
-        return named(run(coefficients(limit, n), times, stream, save))
+        return named(walked(coefficients(limit, n), times, stream, save))
 
-    return Simulation[F](
+    return method.Simulation[F](
         name="entries",
-        role=Role.SIMULATION,
-        about=About(
+        role=method.Role.SIMULATION,
+        about=method.About(
             text="n uncoupled entries, each diffusing in the effective potential of the limit",
             accuracy="approximate",
             equations=equations + "; steps of 1/n by Euler's method, Q and R from the limit",
-            engines=(
-                *FINITE,
-                *ENGINES,
-                *(f"{MEAN_FIELD}.{one}" for one in ("density", "normal", "entries")),
-                OWN,
-                home_of(field_of),
-                *uses,
-            ),
+            engines=reached(field_of, uses, *method.FINITE, *ENGINES, *_SOLVED),
         ),
-        outputs=Outputs(
+        outputs=method.Outputs(
             TRAJECTORY,
             extras=(PATH,),
             keeps=KEEPS | {"estimate"},
-            coords=lambda times: {**over_time(times), FOLLOWED.name: np.arange(WALKERS)},
+            coords=lambda times: {**method.over_time(times), FOLLOWED.name: np.arange(WALKERS)},
         ),
-        cost=Cost(
+        cost=method.Cost(
             seconds=lambda system, n, last: 0.02 + (2e-6 + 1.5e-9 * (n or 1)) * last * (n or 1),
             prepares=averages("drift"),
             memory=lambda system, n: 2 * (n or 0),
         ),
-        scope=Scope(refuses=lambda one: _refusal(without_limit, one)),
+        scope=method.Scope(refuses=lambda one: _refusal(without_limit, one)),
         run=seeded("entries", runner),
+    )
+
+
+def _unreached(field: MeanField, save: Save, times: Array) -> dict[str, Array]:
+    """NaN for everything that is kept of particles, until it is seen."""
+    groups, rows = field.prior.group_values.size, len(save.snapshots)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(save.functionals, (times.size,))
+    if rows and save.x:
+        shapes |= {"density": (rows, groups, len(save.x)), "cdf": (rows, groups, len(save.x) + 1)}
+        shapes |= {"xi": (groups,), "weight": (groups,)}
+    if rows and save.thresholds:
+        shapes |= dict.fromkeys(RATES, (rows, len(save.thresholds)))
+    return {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+
+
+def _keeper(
+    field: MeanField, save: Save, times: Array, values: dict[str, Array]
+) -> Callable[[Array, Array, int], None]:
+    """A callback that writes what ``save`` asks of the particles into values."""
+
+    def see(xi: Array, z: Array, index: int) -> None:
+        seen = observe(xi, z, field.prior, field.phi, save)
+        for name, value in seen.at_times().items():
+            if name in save.functionals:
+                values[name][index] = value
+        rows = np.flatnonzero(np.isclose(seen.snapshots, times[index], rtol=1e-12, atol=1e-12))
+        if rows.size:
+            values.update(seen.once)
+            for name, array in seen.at_snapshots().items():
+                values[name][rows[0]] = array
+
+    return see
+
+
+def _particle_seconds(system: Projected, n: int | None, last: float) -> float:
+    """Steps of all particles, and what a step takes however few there are."""
+    busy = signal_varies(system) or formula(system, "regularizer").slope_if_linear is None
+    step, each = (0.012, 1.5e-6) if busy else (0.001, 2e-7)
+    return 1e-3 + last * (step + each * (n or 1))
+
+
+def particles(
+    field_of: FieldOf[F],
+    equations: str,
+    without_limit: method.Refuses[F] = method.always,
+    uses: tuple[str, ...] = (),
+) -> method.Simulation[F]:
+    """Method ``particles``: n particles that see each other through Q and R alone."""
+
+    def runner(
+        system: F, times: Array, n: int, stream: Stream, save: Save
+    ) -> tuple[dict[str, Array], str]:
+        from hdica.limits.mean_field.particles import run
+
+        field = field_of(system)
+        recorded = _unreached(field, save, times)
+        see = _keeper(field, save, times, recorded) if save.anything else None
+        values, diverged = named(run(field, times, n, stream, observe=see))
+        return {**recorded, **values}, diverged
+
+    return method.Simulation[F](
+        name="particles",
+        role=method.Role.SIMULATION,
+        about=method.About(
+            text="the same limit by McKean–Vlasov particles, an independent check",
+            accuracy="approximate",
+            equations=equations,
+            engines=reached(
+                field_of, uses, *method.FINITE, *ENGINES, f"{method.MEAN_FIELD}.particles"
+            ),
+        ),
+        outputs=method.Outputs(TRAJECTORY, keeps=KEEPS),
+        cost=method.Cost(
+            seconds=_particle_seconds,
+            prepares=averages("drift"),
+            memory=lambda system, n: 2 * (n or 0),
+        ),
+        scope=method.Scope(
+            refuses=lambda one: without_limit(one) or vector_refusal(one), n=method.Size.PARTICLES
+        ),
+        run=seeded("particles", runner),
     )

@@ -141,35 +141,32 @@ def _cause(f: Formula, law: Source) -> tuple[str, str]:
 
 def mirrored(rule: Rule) -> str:
     """That only the other sign of the feature is learned than that of the start."""
-    wanted, found = ("+", "<") if rule.side > 0 else ("-", ">")
+    wanted, sense = ("+", "<") if rule.side > 0 else ("-", ">")
     return (
         f"with this sign of f the source {rule.source.label} is learned with {rule.overlap} "
-        f"{found} 0 alone, as {'-' if wanted == '+' else '+'}xi: take {rule.turned} for {wanted}xi"
+        f"{sense} 0 alone, as {'-' if wanted == '+' else '+'}xi: take {rule.turned} for {wanted}xi"
     )
 
 
-def _odd(f: Formula) -> bool:
+def odd(f: Formula) -> bool:
+    """Whether f(-x) = -f(x) at some places, whatever f is written as."""
     x = np.array([0.3, 1.1, 2.7])
     return bool(np.allclose(f.value(x), -f.value(-x), rtol=1e-12, atol=0.0))
 
 
-def _too_large(rule: Rule, tau: float) -> str:
-    most = _step_sizes(rule.drift)[0]
-    return (
-        f"no informative state is stable at {rule.step} = {tau:g}: {rule.overlap} falls to 0 from "
-        f"every start; take {rule.step} below its critical value {most:.4g} (hdica.critical)"
-    )
-
-
 def nowhere(rule: Rule) -> tuple[str, FixedPoints | None]:
     """Why no start on the side of this one learns, and the states at a constant step size."""
-    found, tau = unlearnable(rule), rule.tau
-    if found or tau is None:
-        return found, None
+    why, tau = unlearnable(rule), rule.tau
+    if why or tau is None:
+        return why, None
     points = find_fixed_points(rule.drift, tau)
     stable = points.q[points.stable & (np.abs(points.q) > ZERO)]
     if not stable.size:
-        return _too_large(rule, tau), points
+        return (
+            f"no informative state is stable at {rule.step} = {tau:g}: {rule.overlap} falls to 0 "
+            f"from every start; take {rule.step} below its critical value "
+            f"{_step_sizes(rule.drift)[0]:.4g} (hdica.critical)"
+        ), points
     return "" if np.any(rule.side * stable > 0) else mirrored(rule), points
 
 
@@ -179,9 +176,9 @@ def fallen(rule: Rule, last: float) -> str:
     # One overlap at one step size moves one way for ever.
     if tau is not None and q0 * last > 0 and abs(last) > abs(q0):
         return ""
-    found, points = nowhere(rule)
-    if found or points is None:
-        return found
+    why, points = nowhere(rule)
+    if why or points is None:
+        return why
     barrier = points.q[~points.stable & (rule.side * points.q > ZERO)]
     edge = float(barrier[np.argmin(np.abs(barrier))]) if barrier.size else 0.0
     if abs(q0) >= abs(edge):
@@ -195,7 +192,7 @@ def fallen(rule: Rule, last: float) -> str:
 
 def other_side(rule: Rule, overlap: Array) -> bool:
     """Whether no state has the sign of the start; mirror images may be left out for odd f."""
-    return not np.any(rule.side * overlap > 0) and not _odd(rule.f)
+    return not np.any(rule.side * overlap > 0) and not odd(rule.f)
 
 
 def states_say(rule: Rule, overlap: Array) -> str:
@@ -209,9 +206,8 @@ def untracked(system: Projected) -> str:
     """That a feature moves too fast for the step size."""
     return (
         f"the feature is not tracked at tau = {optional(system, 'tau')!r} and motion = "
-        f"{optional(system, 'motion')!r}: every "
-        "steady state but Q = 0 is unstable or lost (hdica.best_step says which step sizes track "
-        "it, and how fast it may move)"
+        f"{optional(system, 'motion')!r}: every steady state but Q = 0 is unstable or lost "
+        "(hdica.best_step says which step sizes track it, and how fast it may move)"
     )
 
 

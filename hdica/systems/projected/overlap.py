@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from hdica.limits.moving.overlap import Moving, moved_drift
 from hdica.limits.moving.overlap import solve as moved
 from hdica.limits.overlap.drift import Drift, bias, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points, holds_from
+from hdica.systems import method
 from hdica.systems.fields import (
     F,
     Projected,
@@ -28,23 +27,8 @@ from hdica.systems.fields import (
     signal_varies,
     start,
 )
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    MEAN_FIELD,
-    MOVING,
-    NUMERICS,
-    OVERLAP,
-    About,
-    Cost,
-    Limit,
-    Outputs,
-    Role,
-    Scope,
-    home_of,
-)
 from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
-from hdica.systems.projected.simulation import OWN, TRAJECTORY
+from hdica.systems.projected.simulation import TRAJECTORY, reached
 
 DriftOf = Callable[[F], Drift]
 Closed = Callable[[F, Array], Array | None]
@@ -69,56 +53,6 @@ OUTPUTS = (
 )
 
 
-@dataclass(frozen=True)
-class _Limit(Generic[F]):
-    """The overlap's limit: what :func:`ode` is given."""
-
-    drift_of: DriftOf[F]
-    closed: Closed[F]
-    moving: Callable[[F], Moving | None]
-    second: Callable[[F], Second] | None
-
-    def run(
-        self, system: F, times: Array, n: int | None, seed: int | None, save: Save
-    ) -> PointResult:
-        """Q at the times, its error, and what n leaves of it."""
-        law, begin, changes = prior(system), start(system), self.moving(system)
-        if changes is None:
-            drift, at_start = self.drift_of(system), (begin.overlap(law), begin.spread(law))
-            path = solve(drift, schedule(system), *at_start, times)
-            least = holds_from(drift, schedule(system), at_start, times)
-        else:
-            path, least = moved(changes, times), np.full(times.size, np.nan)
-        exact = self.closed(system, times) if changes is None else None
-        beta = formula(system, "regularizer").slope_if_linear or 0.0
-        more = {"R_sd": np.zeros(times.size)} if save.bands else {}
-        if save.bias:
-            more["Q_bias"] = self._bias(system, times)
-        return PointResult(
-            {
-                "Q": path.q if exact is None else exact,
-                "R": np.full(times.size, beta),
-                "Q_error": path.error if exact is None else np.full(times.size, ROUNDING),
-                "Q_control": path.control,
-                "Q_sd": path.spread,
-                "Q_from_n": least,
-                **more,
-            }
-        )
-
-    def _bias(self, system: F, times: Array) -> Array:
-        assert self.second is not None
-        if self.moving(system) is not None:
-            raise HdicaError(
-                "bias = True is not allowed where the feature moves or the signal varies (the term "
-                "of order 1/n is known for a feature that stays and a constant signal)"
-            )
-        law, begin = prior(system), start(system)
-        at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
-        drift = self.drift_of(system)
-        return bias(drift, self.second(system), schedule(system), at_start, times)
-
-
 def ode(
     drift_of: DriftOf[F],
     refuses: Callable[[F], str],
@@ -127,7 +61,7 @@ def ode(
     uses: tuple[str, ...] = (),
     moving: Callable[[F], Moving | None] = lambda system: None,
     second: Callable[[F], Second] | None = None,
-) -> Limit[F]:
+) -> method.Limit[F]:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
     ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
@@ -135,26 +69,62 @@ def ode(
     than the step size changes with time, None for others. ``second`` is D1 of a system, by which
     the mean of runs of a finite n is known.
     """
-    reached = (NUMERICS, OVERLAP, MOVING, MEAN_FIELD, OWN, home_of(drift_of), *uses, AVERAGES)
-    return Limit[F](
+
+    def bias_of_mean(system: F, times: Array) -> Array:
+        assert second is not None
+        if moving(system) is not None:
+            raise HdicaError(
+                "bias = True is not allowed where the feature moves or the signal varies (the term "
+                "of order 1/n is known for a feature that stays and a constant signal)"
+            )
+        law, begin = prior(system), start(system)
+        at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
+        return bias(drift_of(system), second(system), schedule(system), at_start, times)
+
+    def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        law, begin, changes = prior(system), start(system), moving(system)
+        if changes is None:
+            drift, at_start = drift_of(system), (begin.overlap(law), begin.spread(law))
+            path = solve(drift, schedule(system), *at_start, times)
+            least = holds_from(drift, schedule(system), at_start, times)
+        else:
+            path, least = moved(changes, times), np.full(times.size, np.nan)
+        exact = closed(system, times) if changes is None else None
+        beta = formula(system, "regularizer").slope_if_linear or 0.0
+        values = {
+            "Q": path.q if exact is None else exact,
+            "R": np.full(times.size, beta),
+            "Q_error": path.error if exact is None else np.full(times.size, ROUNDING),
+            "Q_control": path.control,
+            "Q_sd": path.spread,
+            "Q_from_n": least,
+        }
+        if save.bands:
+            values["R_sd"] = np.zeros(times.size)
+        if save.bias:
+            values["Q_bias"] = bias_of_mean(system, times)
+        return PointResult(values)
+
+    rooms = (method.NUMERICS, method.OVERLAP, method.MOVING, method.MEAN_FIELD, method.AVERAGES)
+    return method.Limit[F](
         name="ode",
-        role=Role.LIMIT,
+        role=method.Role.LIMIT,
         rank=1,
-        about=About(
+        about=method.About(
             text="dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
             "theorem (φ = 0 or βx)",
             accuracy="converged",
             equations=equations,
-            engines=(*COMMON, *reached),
+            engines=reached(drift_of, uses, *rooms),
         ),
-        outputs=Outputs(
+        outputs=method.Outputs(
             OUTPUTS,
             bands=(band_of(TRAJECTORY[1]),),
             bias=() if second is None else (bias_of(TRAJECTORY[0]),),
         ),
-        cost=Cost(seconds=_seconds, prepares=averages("drift", "noise")),
-        scope=Scope(refuses=lambda system: refuses(system) or _unknown_moments(system)),
-        run=_Limit(drift_of, closed, moving, second).run,
+        cost=method.Cost(seconds=_seconds, prepares=averages("drift", "noise")),
+        scope=method.Scope(refuses=lambda system: refuses(system) or _unknown_moments(system)),
+        run=run,
         closed=True,
     )
 
@@ -171,9 +141,9 @@ def _unknown_moments(system: Projected) -> str:
     if start(system).length is None or not motion(system).moves:
         return ""
     return (
-        f"motion = {optional(system, 'motion')!r}"
-        " is not allowed with start = a vector for method 'ode' (a "
-        "start with a law given the feature, such as {'overlap': 0.5}; method 'vector' takes any)"
+        f"motion = {optional(system, 'motion')!r} is not allowed with start = a vector for method "
+        "'ode' (a start with a law given the feature, such as {'overlap': 0.5}; method 'vector' "
+        "takes any)"
     )
 
 
@@ -188,15 +158,15 @@ def closed_states(
             return None
         tau, field = constant_tau(system), field_of(system)
         delta = motion(system).rate
-        found = find_fixed_points(moved_drift(drift_of(system), delta, tau), tau)
+        points = find_fixed_points(moved_drift(drift_of(system), delta, tau), tau)
         return {
-            "Q": found.q,
-            "R": np.full(found.q.size, beta),
-            "h": np.array([field.curvature(float(q), beta, tau) / 2 for q in found.q]),
-            "bulk": np.ones(found.q.size),
-            "stable": found.stable.astype(float),
-            "kind": np.where(np.abs(found.q) < _AT_ZERO, 1.0, 0.0),
-            "error": found.error,
+            "Q": points.q,
+            "R": np.full(points.q.size, beta),
+            "h": np.array([field.curvature(float(q), beta, tau) / 2 for q in points.q]),
+            "bulk": np.ones(points.q.size),
+            "stable": points.stable.astype(float),
+            "kind": np.where(np.abs(points.q) < _AT_ZERO, 1.0, 0.0),
+            "error": points.error,
         }
 
     return states

@@ -9,7 +9,6 @@ from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
 from hdica.limits.averages.expectations import Averages, ProductsAt, products_of
 from hdica.limits.bands.bias import Rule
-from hdica.limits.bands.sweep import Noise
 from hdica.limits.mean_field.family import MeanField, field_of
 from hdica.limits.moving.overlap import moving_of
 from hdica.limits.overlap.drift import Drift
@@ -27,10 +26,11 @@ from hdica.systems.fields import (
     start,
 )
 from hdica.systems.method import AVERAGES, OVERLAP, Method, Refuses, home_of, refusal
-from hdica.systems.projected.bands import noise_of, second_of
-from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.density import pde
+from hdica.systems.projected.density_values import noise_of, second_of
+from hdica.systems.projected.entries import particles
+from hdica.systems.projected.family import ProjectedRule, chain_refusal, moving_chain_refusal
 from hdica.systems.projected.overlap import Second, ode
-from hdica.systems.projected.rule import ProjectedRule, chain_refusal, moving_chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 
 PushOf = Callable[[G], Push]
@@ -44,49 +44,45 @@ def pushed_rule(system: Pushed, push: Push | Formula) -> ProjectedRule:
 
 
 def pushed_products(system: Pushed, push: Push | Formula) -> ProductsAt:
-    """Averages of products of the push of a system, for what n leaves of its limit."""
-    return products_of(push, source(system))
+    """Averages of products of the push of a system, solved when the first is needed."""
+    return lambda q: products_of(push, source(system))(q)
 
 
 def pushed_second(system: Pushed, push: Push | Formula, drift: Drift) -> Second:
     """D1 of a system with the fields of the family: what n leaves of its drift."""
     beta = formula(system, "regularizer").slope_if_linear or 0.0
-    return second_of(lambda: pushed_products(system, push), batch(system), drift, beta)
-
-
-def pushed_noise(system: Pushed, push: Push | Formula) -> Noise:
-    """The noise of a sample that all entries share, of a system with the fields of the family."""
-    return noise_of(lambda: pushed_products(system, push), batch(system))
+    return second_of(pushed_products(system, push), batch(system), drift, beta)
 
 
 def pushed_beyond(system: Pushed, push: Push | Formula) -> Rule:
     """What bands and bias take of such a rule: phi acts on the estimate before the sample does."""
-    products = lambda q: pushed_products(system, push)(q)  # noqa: E731
-    return Rule(products, pushed_noise(system, push), moved=False, batch=batch(system))
+    products, m = pushed_products(system, push), batch(system)
+    return Rule(products, noise_of(products, m), moved=False, batch=m)
 
 
 def pushed_field(system: Pushed, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
     phi = formula(system, "regularizer")
     means = means.of_batch(batch(system))
-    found = field_of(means, prior(system), start(system), schedule(system), phi)
-    moved = motion(system)
-    return replace(found, motion=moved) if moved.moves else found
+    field, moved = (
+        field_of(means, prior(system), start(system), schedule(system), phi),
+        motion(system),
+    )
+    return replace(field, motion=moved) if moved.moves else field
+
+
+def chained_refusal(system: Pushed) -> str:
+    """Empty if the overlap alone is a chain, else why not."""
+    still = chain_refusal(formula(system, "regularizer"))
+    return still or moving_chain_refusal(motion(system))
 
 
 def pushed_methods(push_of: PushOf[G], rule: str, paper: str) -> tuple[Method, ...]:
     """Simulations and limits of a rule with one overlap.
 
     The system has the fields ``tau``, ``source``, ``prior``, ``start``, ``regularizer`` and
-    ``constants``, as :class:`hdica.OnlineICA` has them, and may have its ``batch``
-    and ``motion``.
-
-    Parameters
-    ----------
-    push_of
-        G of a system.
-    rule, paper
-        What is computed, and where it comes from.
+    ``constants``, as :class:`hdica.OnlineICA` has them, and may have its ``batch`` and ``motion``.
+    ``push_of`` is G of a system, ``rule`` and ``paper`` what is computed, and where it comes from.
     """
 
     def field(system: G) -> MeanField:
@@ -104,29 +100,26 @@ def pushed_methods(push_of: PushOf[G], rule: str, paper: str) -> tuple[Method, .
     without_limit: Refuses[G] = refusal(
         lambda system: pushed_averages(push_of(system), source(system))
     )
-    found, home = f"{paper}: {rule}", home_of(push_of)
+    text, home = f"{paper}: {rule}", home_of(push_of)
     means = (AVERAGES, OVERLAP, home)
     return (
-        vector(lambda system: pushed_rule(system, push_of(system)).vector, found, (home,)),
+        vector(lambda system: pushed_rule(system, push_of(system)).vector, text, (home,)),
         chain(
             lambda system: pushed_rule(system, push_of(system)).chain,
-            lambda system: (
-                chain_refusal(formula(system, "regularizer"))
-                or moving_chain_refusal(motion(system))
-            ),
-            found,
+            chained_refusal,
+            text,
             (home,),
         ),
         ode(
             drift,
             lambda system: closed_refusal(system) or without_limit(system),
-            f"{found}, its overlap as n -> infinity",
+            f"{text}, its overlap as n -> infinity",
             uses=means,
             moving=lambda system: (
                 moving_of(field(system), drift(system)) if motion(system).moves else None
             ),
             second=second,
         ),
-        pde(field, f"{found}, its density as n -> infinity", without_limit, means, beyond),
-        particles(field, f"{found}, the process of its limit", without_limit, means),
+        pde(field, f"{text}, its density as n -> infinity", without_limit, means, beyond),
+        particles(field, f"{text}, the process of its limit", without_limit, means),
     )

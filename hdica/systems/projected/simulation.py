@@ -15,23 +15,10 @@ from hdica.finite.random.streams import Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
+from hdica.systems import method
 from hdica.systems.fields import F, Projected, at_dimension, batch, formula
-from hdica.systems.method import (
-    PROJECTED,
-    About,
-    Bits,
-    Cost,
-    Outputs,
-    Role,
-    RunAll,
-    Scope,
-    Simulation,
-    Together,
-    Trial,
-    home_of,
-)
 from hdica.systems.outputs import Output, PointResult
-from hdica.systems.projected.controls import named
+from hdica.systems.projected.family import named
 from hdica.systems.trials import (
     SHARED,
     alone,
@@ -58,6 +45,11 @@ MOST_SHARED, MOST_NUMBERS = 64, 2**25
 KEEPS = frozenset({"densities", "support", "functionals"})
 
 
+def reached(function: Callable[..., object], uses: tuple[str, ...], *rooms: str) -> tuple[str, ...]:
+    """Folders of code behind a method: of engines, the family, a function's system and others."""
+    return (*method.COMMON, *rooms, OWN, method.home_of(function), *uses)
+
+
 def _alike(system: Projected, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity and rule.nonlinearity.expression
@@ -65,11 +57,11 @@ def _alike(system: Projected, rule: VectorRule) -> Hashable:
     return digest(system.prior), f, phi, rule.batch, rule.motion
 
 
-def _shared_vector(rule_of: Callable[[F], VectorRule]) -> RunAll[F]:
+def _shared_vector(rule_of: Callable[[F], VectorRule]) -> method.RunAll[F]:
     """Points that share noise: one seed's, with one feature, in one call of the kernel."""
 
     def together(
-        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+        trials: Sequence[method.Trial], times: Array, n: int | None, save: Save
     ) -> list[PointResult]:
         assert n is not None
         rules = each(lambda system: rule_of(at_dimension(system, n)), trials)
@@ -79,8 +71,8 @@ def _shared_vector(rule_of: Callable[[F], VectorRule]) -> RunAll[F]:
         def compute(group: list[int]) -> list[Values]:
             stream = streams(trials[group[0]][1] or 0)
             saves = [saved_for(save, trials[k][0]) for k in group]
-            found = run_shared([rules[k] for k in group], times, n, stream, saves)
-            return [named(one) for one in found]
+            runs = run_shared([rules[k] for k in group], times, n, stream, saves)
+            return [named(values) for values in runs]
 
         room = max([n, *(2 * rule.batch for rule in rules)])
         return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // room)), compute)
@@ -104,19 +96,18 @@ _OF_SOURCE = {
 
 
 def _of_samples(system: Projected, n: int | None, last: float) -> float:
-    """Seconds for the components of all samples of a batch: a step with one has its own figure."""
+    """Seconds for the components of all samples of a batch: a step with one has its own figure.
+
+    Those of a sample's f(u) and c are beyond those of a cubic f and a sign.
+    """
     m = batch(system)
     more = slowness() * 3e-8 * m if m > 1 else 0.0
-    return (more + m * _of_one_sample(system)) * last * (n or 1)
-
-
-def _of_one_sample(system: Projected) -> float:
-    """Seconds of a sample's f(u) and c, beyond those of a cubic f and a sign."""
     law = getattr(system, "source", None)
     name = law if isinstance(law, str) else next(iter(law), "") if isinstance(law, dict) else ""
     f = getattr(system, "nonlinearity", None)
     functions = 0 if f is None else formula(system, "nonlinearity").transcendental
-    return _OF_SOURCE.get(name, 0.0) + _OF_FUNCTION * functions
+    each = _OF_SOURCE.get(name, 0.0) + _OF_FUNCTION * functions
+    return (more + m * each) * last * (n or 1)
 
 
 def vector(
@@ -124,36 +115,29 @@ def vector(
     equations: str,
     uses: tuple[str, ...] = (),
     ignores: frozenset[str] = frozenset(),
-) -> Simulation[F]:
-    """Method ``vector``: every entry of the estimate.
+) -> method.Simulation[F]:
+    """Method ``vector``: every entry of the estimate, by the rule as the kernels take it.
 
-    Parameters
-    ----------
-    rule_of
-        The rule of a system as the kernels take it.
-    equations
-        What is computed.
-    ignores
-        Fields on which it does not depend.
+    ``equations`` is what is computed, ``ignores`` are fields on which it does not depend.
     """
 
     def run(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
         return named(run_shared([rule_of(at_dimension(system, n))], times, n, stream, [save])[0])
 
-    own = Simulation[F](
+    own = method.Simulation[F](
         name="vector",
-        role=Role.SIMULATION,
+        role=method.Role.SIMULATION,
         rank=2,
-        about=About(
+        about=method.About(
             text="the full n-vector rule, any φ, prior, start, step-size schedule; histograms "
             "and support recovery",
             accuracy="exact",
             equations=f"{equations}, all n coordinates",
-            bits=Bits.EVERY_KIND,
-            engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
+            bits=method.Bits.EVERY_KIND,
+            engines=(*method.PROJECTED, OWN, method.home_of(rule_of), *uses),
         ),
-        outputs=Outputs((*TRAJECTORY, LARGEST), keeps=KEEPS | {"estimate"}),
-        cost=Cost(
+        outputs=method.Outputs((*TRAJECTORY, LARGEST), keeps=KEEPS | {"estimate"}),
+        cost=method.Cost(
             seconds=lambda system, n, last: (
                 slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
                 + _of_samples(system, n, last)
@@ -161,13 +145,13 @@ def vector(
             memory=lambda system, n: 2 * (n or 0),
             fused=True,
         ),
-        scope=Scope(ignores=ignores),
+        scope=method.Scope(ignores=ignores),
         run=seeded("vector", run, ignores),
     )
     return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
-def _chains(rule_of: Callable[[F], ChainRule], content: Content[F]) -> RunAll[F]:
+def _chains(rule_of: Callable[[F], ChainRule], content: Content[F]) -> method.RunAll[F]:
     """Chains, eight in one call of the kernel."""
     return in_lanes(
         "chain",
@@ -187,42 +171,34 @@ def chain(
     equations: str,
     uses: tuple[str, ...] = (),
     ignores: frozenset[str] = frozenset(),
-) -> Simulation[F]:
+) -> method.Simulation[F]:
     """Method ``chain``: the overlap alone, exact in law at a cost that does not depend on n.
 
-    Parameters
-    ----------
-    rule_of
-        The rule of a system as the kernel of chains takes it.
-    refuses
-        Empty where the reduction is exact, else the sentence that says why not.
-    equations
-        What is computed.
-    ignores
-        Fields on which it does not depend.
+    ``rule_of`` is the rule as the kernel of chains takes it, ``refuses`` empty where the reduction
+    is exact; ``equations`` and ``ignores`` as for :func:`vector`.
     """
     together = _chains(rule_of, lambda system: content_of(system, ignores))
-    own = Simulation[F](
+    own = method.Simulation[F](
         name="chain",
-        role=Role.SIMULATION,
+        role=method.Role.SIMULATION,
         rank=1,
-        about=About(
+        about=method.About(
             text="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
             accuracy="exact in law",
             equations=f"{equations}, reduced exactly in law to the overlap",
-            bits=Bits.EVERY_KIND,
-            engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
+            bits=method.Bits.EVERY_KIND,
+            engines=(*method.PROJECTED, OWN, method.home_of(rule_of), *uses),
         ),
-        outputs=Outputs(TRAJECTORY),
-        cost=Cost(
+        outputs=method.Outputs(TRAJECTORY),
+        cost=method.Cost(
             seconds=lambda system, n, last: (
                 1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
             ),
             fused=True,
         ),
-        scope=Scope(refuses=refuses, ignores=ignores),
+        scope=method.Scope(refuses=refuses, ignores=ignores),
         run=alone(together),
-        together=Together(together, lanes=LANES),
+        together=method.Together(together, lanes=LANES),
     )
     shared = _chains(rule_of, lambda system: SHARED)
     return replace(own, shared=with_shared_noise(own, shared, 1.0))

@@ -11,6 +11,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
+from hdica.systems import method
 from hdica.systems.fields import (
     F,
     Projected,
@@ -22,22 +23,6 @@ from hdica.systems.fields import (
     optional,
     prior,
     with_parameter,
-)
-from hdica.systems.method import (
-    COMMON,
-    MEAN_FIELD,
-    MOVING,
-    NUMERICS,
-    About,
-    Cost,
-    Outputs,
-    Refuses,
-    Role,
-    Scope,
-    States,
-    always,
-    home_of,
-    refusal,
 )
 from hdica.systems.outputs import (
     STATE_KINDS,
@@ -58,8 +43,8 @@ if TYPE_CHECKING:
     from hdica.limits.mean_field.transitions.continuation import Branch, Transitions
 
 FieldOf = Callable[[F], MeanField]
-ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
-CONTINUED = (*ENGINES, f"{MEAN_FIELD}.transitions")
+ENGINES = (*method.COMMON, method.NUMERICS, method.MEAN_FIELD, f"{method.MEAN_FIELD}.steady", OWN)
+CONTINUED = (*ENGINES, f"{method.MEAN_FIELD}.transitions")
 MAX_FIXED_POINTS = 12
 MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
@@ -74,10 +59,7 @@ def family(field_of: FieldOf[Any], system: Any, parameter: str) -> Callable[[flo
 
 
 def find_transitions(
-    field_of: FieldOf[Any],
-    system: Any,
-    parameter: str,
-    ends: tuple[float, float],
+    field_of: FieldOf[Any], system: Any, parameter: str, ends: tuple[float, float]
 ) -> Transitions:
     """Folds, junctions and exchanges of stability with Q = 0 as one parameter varies.
 
@@ -87,14 +69,14 @@ def find_transitions(
     from hdica.limits.mean_field.transitions.continuation import transitions
 
     with_parameter(system, parameter, ends[1])
-    found = transitions(family(field_of, system, parameter), *ends)
-    kind = np.where(found.kind == "pitchfork", "transcritical", found.kind)
-    return replace(found, kind=kind)
+    result = transitions(family(field_of, system, parameter), *ends)
+    kind = np.where(result.kind == "pitchfork", "transcritical", result.kind)
+    return replace(result, kind=kind)
 
 
-def steady_refusal(without_limit: Refuses[F], system: F) -> str:
+def steady_refusal(without_limit: method.Refuses[F], system: F) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
-    return without_limit(system) or refusal(constant_tau)(system) or moving_refusal(system)
+    return without_limit(system) or method.refusal(constant_tau)(system) or moving_refusal(system)
 
 
 def staying(system: Projected) -> str:
@@ -103,8 +85,8 @@ def staying(system: Projected) -> str:
         return ""
     return (
         f"motion = {optional(system, 'motion')!r} is not allowed for branches and transitions in "
-        "this parameter "
-        "(a feature that stays; hdica.best_step has the step sizes and drifts that can be tracked)"
+        "this parameter (a feature that stays; hdica.best_step has the step sizes and drifts that "
+        "can be tracked)"
     )
 
 
@@ -114,24 +96,21 @@ def moving_refusal(system: Projected) -> str:
     A feature that stays has all of them. One that moves has those at phi = 0 or beta x, roots of
     the drift less delta Q, where E[xi] = 0 and no jumps come.
     """
-    moved = motion(system)
+    moved, law = motion(system), prior(system)
     if not moved.moves:
         return ""
+    lead = f"motion = {optional(system, 'motion')!r} is not allowed for fixed points"
     if moved.jumps:
-        return (
-            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points (a feature "
-            "never rests)"
-        )
+        return f"{lead} (a feature never rests)"
     if not _is_linear(system):
         return (
-            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points with the "
-            f"regularizer {system.regularizer!r} (allowed: 0 and beta*x; method 'pde' follows any)"
+            f"{lead} with the regularizer {system.regularizer!r} (allowed: 0 and beta*x; method "
+            "'pde' follows any)"
         )
-    law = prior(system)
     if abs(float(law.nodes.mean(law.nodes.points))) > 1e-12:
         return (
-            f"motion = {optional(system, 'motion')!r} is not allowed for fixed points with prior = "
-            f"{system.prior!r} (a prior of mean 0, such as 'gaussian' or {{'sparse_sign': 0.3}})"
+            f"{lead} with prior = {system.prior!r} (a prior of mean 0, such as 'gaussian' or "
+            "{'sparse_sign': 0.3})"
         )
     return ""
 
@@ -150,7 +129,7 @@ _STATES = (
 
 
 def _columns(states: SteadyStates | Branch) -> dict[str, Array]:
-    """What is told of steady states, by output name."""
+    """Columns of steady states, by output name."""
     return {
         "Q": states.q,
         "R": states.r,
@@ -176,10 +155,10 @@ def fixed_points(
     field_of: FieldOf[F],
     equations: str,
     closed: Callable[[F], dict[str, Array] | None],
-    without_limit: Refuses[F] = always,
+    without_limit: method.Refuses[F] = method.always,
     uses: tuple[str, ...] = (),
-) -> States[F]:
-    """Method ``fixed_points``: the steady states that are found, with kind and stability.
+) -> method.States[F]:
+    """Method ``fixed_points``: the steady states, with kind and stability.
 
     ``closed`` has the same columns where the overlap alone closes the limit, else None;
     ``without_limit`` is empty if a system has a limit, else why not.
@@ -190,31 +169,31 @@ def fixed_points(
 
         columns = closed(system)
         if columns is None:
-            found = steady_states(field_of(system))
-            columns = {**_columns(found), "error": found.error}
+            states = steady_states(field_of(system))
+            columns = {**_columns(states), "error": states.error}
         values = padded(columns, MAX_FIXED_POINTS, "fixed points")
         if save.x:
             values |= _densities(field_of(system), values["Q"], save)
         return PointResult(values)
 
-    return States[F](
+    return method.States[F](
         name="fixed_points",
-        role=Role.STEADY_STATES,
+        role=method.Role.STEADY_STATES,
         rank=1,
-        about=About(
+        about=method.About(
             text="steady states by a search refined until stable, their stability and kind, and "
             "their densities at given x",
             accuracy="converged",
             equations=equations,
-            engines=(*ENGINES, MOVING, home_of(field_of), *uses),
+            engines=(*ENGINES, method.MOVING, method.home_of(field_of), *uses),
         ),
-        outputs=Outputs(
+        outputs=method.Outputs(
             _STATES,
             keeps=frozenset({"steady densities"}),
             coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
         ),
-        cost=Cost(seconds=_search_seconds, prepares=averages("drift")),
-        scope=Scope(
+        cost=method.Cost(seconds=_search_seconds, prepares=averages("drift")),
+        scope=method.Scope(
             refuses=lambda system: steady_refusal(without_limit, system),
             ignores=frozenset({"start"}),
         ),
@@ -238,35 +217,31 @@ def critical(
     control: Control,
     equations: str,
     closed: Callable[[F], dict[str, Array] | None] = lambda system: None,
-    without_limit: Refuses[F] = always,
+    without_limit: method.Refuses[F] = method.always,
     uses: tuple[str, ...] = (),
-) -> States[F]:
+) -> method.States[F]:
     """Method ``critical``: transitions in the system's natural parameter."""
     parameter = control.name
 
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         columns = closed(system)
         if columns is None:
-            found = find_transitions(field_of, system, parameter, (control.low, control.high))
-            columns = {
-                "value": found.value,
-                "Q": found.q,
-                "kind": codes(found.kind, TRANSITION_KINDS),
-                "error": found.error,
-            }
+            ends = find_transitions(field_of, system, parameter, (control.low, control.high))
+            kind = codes(ends.kind, TRANSITION_KINDS)
+            columns = {"value": ends.value, "Q": ends.q, "kind": kind, "error": ends.error}
         return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
 
-    return States[F](
+    return method.States[F](
         name="critical",
-        role=Role.TRANSITIONS,
+        role=method.Role.TRANSITIONS,
         rank=1,
-        about=About(
+        about=method.About(
             text="where steady states change: folds, exchanges of stability, junctions",
             accuracy="converged",
             equations=equations,
-            engines=(*CONTINUED, home_of(field_of), *uses),
+            engines=(*CONTINUED, method.home_of(field_of), *uses),
         ),
-        outputs=Outputs(
+        outputs=method.Outputs(
             (
                 Output("value", ("transition",), f"critical value of {parameter}"),
                 Output("Q", ("transition",), "overlap at the transition"),
@@ -275,11 +250,11 @@ def critical(
             ),
             coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
         ),
-        cost=Cost(
+        cost=method.Cost(
             seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
             prepares=averages("drift"),
         ),
-        scope=Scope(
+        scope=method.Scope(
             refuses=lambda system: _varied_refusal(without_limit, system, parameter),
             ignores=frozenset({parameter, "start"}),
         ),
@@ -288,7 +263,7 @@ def critical(
     )
 
 
-def _varied_refusal(without_limit: Refuses[F], system: F, parameter: str) -> str:
+def _varied_refusal(without_limit: method.Refuses[F], system: F, parameter: str) -> str:
     """The refusal of the system with a plain number for the parameter that varies."""
     try:
         return steady_refusal(without_limit, with_parameter(system, parameter, 1.0))
@@ -300,34 +275,34 @@ def branch_points(
     field_of: FieldOf[F],
     control: Control,
     equations: str,
-    without_limit: Refuses[F] = always,
+    without_limit: method.Refuses[F] = method.always,
     uses: tuple[str, ...] = (),
-) -> States[F]:
+) -> method.States[F]:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
     parameter = control.name
 
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         from hdica.limits.mean_field.transitions.continuation import branches
 
-        found = branches(family(field_of, system, parameter), control.low, control.high)
+        every = branches(family(field_of, system, parameter), control.low, control.high)
         each = [
             {"value": one.parameter, **_columns(one), "branch": np.full(one.q.size, float(index))}
-            for index, one in enumerate(found)
+            for index, one in enumerate(every)
         ]
         columns = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
         return PointResult(padded(columns, MAX_BRANCH_POINTS, "branch points"))
 
     dims = ("branch_point",)
-    return States[F](
+    return method.States[F](
         name="branches",
-        role=Role.BRANCHES,
-        about=About(
+        role=method.Role.BRANCHES,
+        about=method.About(
             text="curves of steady states over a parameter, through folds and junctions",
             accuracy="converged",
             equations=equations,
-            engines=(*CONTINUED, home_of(field_of), *uses),
+            engines=(*CONTINUED, method.home_of(field_of), *uses),
         ),
-        outputs=Outputs(
+        outputs=method.Outputs(
             (
                 Output("value", dims, f"{parameter} along the branch"),
                 *(Output(o.name, dims, o.long_name) for o in _STATES if o.name != "error"),
@@ -335,8 +310,8 @@ def branch_points(
             ),
             coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
         ),
-        cost=Cost(seconds=lambda system, n, last: 5.0, prepares=averages("drift")),
-        scope=Scope(
+        cost=method.Cost(seconds=lambda system, n, last: 5.0, prepares=averages("drift")),
+        scope=method.Scope(
             refuses=lambda system: (
                 _varied_refusal(without_limit, system, parameter) or staying(system)
             ),

@@ -1,9 +1,18 @@
-"""Methods ``stream`` and ``blind``: a rule of the family on samples that its user gives."""
+"""A rule of the family on samples of one's own: methods, and what of them is not as assumed.
+
+What of samples is not as a rule assumes comes in sentences with numbers: mean 0, entries of
+variance 1, a covariance that is the identity (but for the spike of sparse PCA), and a variance in
+every direction. Of many samples only some are looked at, evenly spaced: as many as fit 128 MiB and
+give a covariance matrix within seconds.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -13,26 +22,161 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, begin, steps_of
 from hdica.ingredients.plain import ARRAY
 from hdica.ingredients.save import Save
-from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
-from hdica.process.machine import slowness
+from hdica.inputs.samples import SHUFFLED, Samples, samples_of, shape_of
+from hdica.process.machine import one_thread, slowness
+from hdica.systems import method
 from hdica.systems.fields import F, Projected, batch, optional, prior, resting_refusal, start
-from hdica.systems.method import (
-    PROJECTED,
-    About,
-    Bits,
-    Cost,
-    Method,
-    Outputs,
-    Role,
-    Scope,
-    Simulation,
-    Size,
-    home_of,
-)
 from hdica.systems.outputs import Array, Output
-from hdica.systems.projected.controls import named
+from hdica.systems.projected.family import named
 from hdica.systems.projected.simulation import LARGEST, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
+
+_NUMBERS, _PRODUCTS, _SIDE = 2**24, 2e10, 1500
+"""Most numbers that are read, most products of a covariance matrix, its most rows."""
+_NOTHING = 1e-9
+"""A share of variance this small is that of rounding, also of single precision."""
+_MEAN, _SCALE, _SHAPE = 0.1, 0.1, 0.3
+"""Deviations that matter to no rule: of the mean in standard deviations along its direction, of a
+variance from 1, and of the variances along principal directions from their mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class Traits:
+    """What is seen of samples."""
+
+    count: int  # samples
+    rows: int  # how many of them are looked at
+    constant: dict[int, float]  # columns that do not vary, and their values
+    means: Array  # of the other columns over their standard deviations, shape (k,)
+    scale: float  # square root of their mean variance
+    referenced: bool  # whether the entries of every row have the same sum
+    spectrum: Array  # eigenvalues of their covariance over the mean variance, ascending
+    missing: int  # directions without variance, beyond constant columns
+
+    @property
+    def ratio(self) -> float:
+        """Columns over rows."""
+        return self.means.size / self.rows
+
+
+def rows_of(count: int, n: int) -> int:
+    """How many of ``count`` samples of ``n`` entries are looked at."""
+    most = _SIDE if n > _SIDE else int(_PRODUCTS / n**2)
+    return min(count, most, max(2, _NUMBERS // n))
+
+
+@lru_cache(maxsize=16)
+def traits(samples: Samples) -> Traits:
+    """Mean, variance and covariance of samples, of some of them if there are many."""
+    count, n = samples.shape
+    rows = rows_of(count, n)
+    x = samples.taken(np.linspace(0, count - 1, rows).astype(np.int64))
+    fixed = np.ptp(x, axis=0) == 0
+    constant = {int(k): float(x[0, k]) for k in np.flatnonzero(fixed)} if rows > 1 else {}
+    if rows < 2 or np.all(fixed):
+        nothing = np.empty(0)
+        return Traits(count, rows, constant, nothing, 0.0, False, nothing, 0)
+    # By columns of size 1, whose squares neither overflow nor vanish.
+    size = np.abs(x).max(axis=0)[~fixed]
+    x = x[:, ~fixed] / size
+    mean = x.mean(axis=0)
+    x -= mean
+    sd = np.sqrt(np.mean(x * x, axis=0))
+    x /= sd
+    correlation = _spectrum(x)
+    largest = float((sd * size).max())
+    share = sd * size / largest
+    level = float(np.mean(share**2))
+    x *= share / math.sqrt(level)
+    referenced = float(np.var(x.sum(axis=1))) < _NOTHING * sd.size
+    missing = int(np.sum(correlation < _NOTHING)) if rows >= 2 * sd.size else int(referenced)
+    scale = largest * math.sqrt(level)
+    return Traits(count, rows, constant, mean / sd, scale, referenced, _spectrum(x), missing)
+
+
+def _spectrum(x: Array) -> Array:
+    """Eigenvalues of x'x/rows, ascending: as many as the smaller side of x has."""
+    with one_thread():
+        product = x.T @ x if x.shape[1] <= x.shape[0] else x @ x.T
+        return np.maximum(np.linalg.eigvalsh(product / len(x)), 0.0)
+
+
+def data_notes(spikes: int, remedy: str) -> Callable[[F], tuple[str, ...]]:
+    """What a system says of its data: a sentence for all that is not as its rule assumes.
+
+    In ``spikes`` directions the variance may be larger; ``remedy`` is what to do, the last sentence
+    if there is any.
+    """
+
+    def notes(system: F) -> tuple[str, ...]:
+        if optional(system, "data") is None:
+            return ()
+        seen = traits(samples_of(optional(system, "data")))
+        sentences = [_mean(seen), *_covariance(seen, spikes), _rank(seen)]
+        wrong = [sentence for sentence in sentences if sentence]
+        if wrong and seen.rows < seen.count:
+            wrong.append(f"{seen.rows} of {seen.count} rows of data, evenly spaced, were looked at")
+        return (*wrong, remedy) if wrong else ()
+
+    return notes
+
+
+def _mean(seen: Traits) -> str:
+    # By chance its square is about the number of columns over that of rows.
+    length = float(np.sum(seen.means**2))
+    if length <= max(_MEAN**2, 10 * seen.ratio):
+        return ""
+    worst = float(np.abs(seen.means).max())
+    return f"the mean of data is not 0: columns have means of up to {worst:.3g} standard deviations"
+
+
+def _covariance(seen: Traits, spikes: int) -> list[str]:
+    """Of the size of the entries, and of the covariance once they have variance 1."""
+    k, ratio, sentences = seen.means.size, seen.ratio, []
+    if k <= spikes:
+        return []
+    # All that the spectrum leaves out is 0, so that its sum is k.
+    bulk = seen.spectrum[: seen.spectrum.size - spikes]
+    level = float(bulk.sum()) / (k - spikes)
+    bulk, chance = bulk / level, 6 * math.sqrt(2 / seen.rows)
+    deviation = seen.scale * math.sqrt(level)
+    if not abs(deviation * deviation - 1) <= _SCALE + chance / math.sqrt(k):
+        sentences.append(
+            f"the entries of data have standard deviation {deviation:.3g}, where 1 is assumed"
+        )
+    # Edges of the eigenvalues of samples whose covariance is the identity (Marchenko and Pastur).
+    high = (1 + _SHAPE) * (1 + math.sqrt(ratio)) ** 2 + chance
+    low = (1 - _SHAPE) * (1 - math.sqrt(ratio)) ** 2 - chance if ratio <= 0.5 else 0.0
+    least, most = float(bulk[min(seen.missing, bulk.size - 1)]), float(bulk[-1])
+    if most > high or least < low:
+        but = " beyond that of the feature" if spikes else ""
+        sentences.append(
+            f"the covariance of data{but} is not a multiple of the identity: along its principal "
+            f"directions the variance is {least:.3g} to {most:.3g} times its mean"
+        )
+    # Drawn samples never have a covariance that is the identity to so many digits.
+    if spikes and most - least < 0.1 * math.sqrt(ratio) and seen.rows == seen.count:
+        sentences.append(
+            "the covariance of data is a multiple of the identity: they have no principal component"
+        )
+    return sentences
+
+
+def _rank(seen: Traits) -> str:
+    """Of constant columns and of directions without variance."""
+    n, lost = seen.means.size + len(seen.constant), seen.missing + len(seen.constant)
+    if not lost:
+        return ""
+    why, columns = [], list(seen.constant)
+    if len(columns) == 1:
+        why.append(f"column {columns[0]} is constant, {seen.constant[columns[0]]:.6g}")
+    elif columns:
+        why.append(f"{len(columns)} columns are constant, the first is column {columns[0]}")
+    if seen.referenced:
+        why.append("all rows have the same mean, as with an average reference")
+    reason = f" ({', and '.join(why)})" if why else ""
+    return f"data vary in {n - lost} of {n} directions{reason}"
+
 
 INPUTS = "hdica.inputs"
 _OF_SAMPLES = (
@@ -105,44 +249,37 @@ def _aimed(system: Projected) -> str:
     return ""
 
 
-def given_data(methods: tuple[Method, ...]) -> tuple[Method, ...]:
+def refusing_data(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
     """Methods that see no given samples: those that draw samples refuse a system with data.
 
     Limits and steady states are those of the model, and ignore them.
     """
 
-    def without(method: Method) -> Method:
-        if not isinstance(method, Simulation):
-            scope = replace(method.scope, ignores=method.scope.ignores | {"data"})
-            return replace(method, scope=scope)
+    def without(own: method.Method) -> method.Method:
+        if not isinstance(own, method.Simulation):
+            return replace(own, scope=replace(own.scope, ignores=own.scope.ignores | {"data"}))
 
         def refuses(system: Projected) -> str:
             if optional(system, "data") is not None:
                 return _aimed(system) or (
-                    f"method {method.name!r} draws samples of the model and sees no data (use "
+                    f"method {own.name!r} draws samples of the model and sees no data (use "
                     "method 'stream' or 'blind', or leave out data)"
                 )
-            return method.scope.refuses(system)
+            return own.scope.refuses(system)
 
-        twin, scope = method.shared, replace(method.scope, refuses=refuses)
+        twin, scope = own.shared, replace(own.scope, refuses=refuses)
         shared = twin and replace(twin, scope=replace(twin.scope, refuses=refuses))
-        return replace(method, scope=scope, shared=shared)
+        return replace(own, scope=scope, shared=shared)
 
-    return tuple(without(method) for method in methods)
+    return tuple(map(without, methods))
 
 
 def _rows(system: Projected) -> Rows:
-    found, data = samples_of(optional(system, "data")), optional(system, "data")
-    count, n = found.shape
-    return Rows(
-        found.read,
-        found.taken,
-        count,
-        n,
-        found.block,
-        shuffled=data.get("order") == SHUFFLED,
-        passes=data.get("passes", 1),
-    )
+    data = optional(system, "data")
+    samples = samples_of(data)
+    count, n = samples.shape
+    shuffled, passes = data.get("order") == SHUFFLED, data.get("passes", 1)
+    return Rows(samples.read, samples.taken, count, n, samples.block, shuffled, passes)
 
 
 def beyond(system: Projected, last: float) -> str:
@@ -159,33 +296,35 @@ def beyond(system: Projected, last: float) -> str:
     )
 
 
+class OnData(Protocol):
+    """A rule of the family that acts on samples."""
+
+    @property
+    def on_data(self) -> GivenRule:
+        """As the engine of samples takes it."""
+
+
 def streams(
-    rule_of: Callable[[F], GivenRule],
+    rule_of: Callable[[F], OnData],
     equations: str,
     ignores: frozenset[str],
     uses: tuple[str, ...] = (),
-) -> tuple[Method, Method]:
-    """Methods ``stream``, with the overlap with a known feature, and ``blind``, without.
+) -> tuple[method.Method, method.Method]:
+    """Methods ``stream``, with the overlap with a given feature, and ``blind``, without.
 
-    Parameters
-    ----------
-    rule_of
-        The rule of a system as it acts on samples.
-    equations
-        What is computed.
-    ignores
-        Fields that say what samples are drawn from.
+    ``rule_of`` is the rule of a system as it acts on samples, ``equations`` what is computed, and
+    ``ignores`` are fields that say what samples are drawn from.
     """
 
-    def runner(known: bool) -> Callable[[F, Array, int, Stream, Save], Values]:
+    def runner(with_feature: bool) -> Callable[[F, Array, int, Stream, Save], Values]:
         def run(system: F, times: Array, n: int, stream: Stream, save: Save) -> Values:
             why = beyond(system, float(times[-1]))
             if why:
                 raise HdicaError(why, ["times"])
             rows, full = _rows(system), LOADING.name in save.extra
             xi, x = begin(prior(system), start(system), rows.n, stream)
-            found = run_given(rule_of(system), rows, times, x, xi if known else None, stream, full)
-            return named(found)
+            seen = xi if with_feature else None
+            return named(run_given(rule_of(system).on_data, rows, times, x, seen, stream, full))
 
         return run
 
@@ -194,27 +333,27 @@ def streams(
         step = 2e-5 + batch(system) * (6e-6 + 4e-9 * columns)
         return 1e-3 + slowness() * step * last * columns
 
-    blind = Simulation[F](
+    blind = method.Simulation[F](
         name="blind",
-        role=Role.SIMULATION,
+        role=method.Role.SIMULATION,
         rank=1,
-        about=About(
+        about=method.About(
             text="the rule on samples of your own, whose feature nobody knows",
             accuracy="exact",
             equations=f"{equations}, on given samples y",
-            bits=Bits.EVERY_KIND,
-            engines=(*PROJECTED, INPUTS, OWN, home_of(rule_of), *uses),
+            bits=method.Bits.EVERY_KIND,
+            engines=(*method.PROJECTED, INPUTS, OWN, method.home_of(rule_of), *uses),
         ),
-        outputs=Outputs(_OF_SAMPLES, extras=(LOADING,)),
-        cost=Cost(
+        outputs=method.Outputs(_OF_SAMPLES, extras=(LOADING,)),
+        cost=method.Cost(
             seconds=seconds,
             memory=lambda system, n: 4 * shape_of(optional(system, "data"))[1] + 2**21,
         ),
-        scope=Scope(
+        scope=method.Scope(
             refuses=lambda system: _no_data(system) or _aimed(system),
             ignores=ignores,
             beyond=beyond,
-            n=Size.NONE,
+            n=method.Size.NONE,
         ),
         run=seeded("stream", runner(False), ignores),
     )

@@ -94,13 +94,12 @@ def averages_of(f: Formula, sources: Sequence[Source]) -> Averages:
         )
     square = np.convolve(c, c)
     size = max(square.size, c.size + 1)
-    moments = np.array(
-        [[law.moment(p) / math.factorial(p) for p in range(size)] for law in sources]
-    )
-    raised = np.array(
-        [[law.moment(p + 1) / math.factorial(p) for p in range(c.size)] for law in sources]
-    )
-    return Averages(c, square, moments, raised)
+
+    def table(orders: int, more: int) -> Array:
+        rows = [[s.moment(p + more) / math.factorial(p) for p in range(orders)] for s in sources]
+        return np.array(rows)
+
+    return Averages(c, square, table(size, 0), table(c.size, 1))
 
 
 def drift(averages: Averages, q: Array, tau: float) -> Array:
@@ -124,13 +123,11 @@ def limit_path(averages: Averages, schedule: Schedule, start: Array, times: Arra
     def rate(q: Array, tau: float) -> Array:
         return drift(averages, q, tau)
 
-    fine = integrate(rate, schedule, start, times, FINE)
-    coarse = integrate(rate, schedule, start, times, max(COARSE, fine.tolerance))
-    wrong = integrate(
-        lambda q, tau: CONTROL * rate(q, tau), schedule, start, times, max(COARSE, fine.tolerance)
-    )
-    error = np.abs(fine.states - coarse.states) + fine.tolerance
-    return Path(fine.states, error, wrong.states)
+    fine, close = integrate(rate, schedule, start, times, FINE)
+    step = max(COARSE, close)
+    coarse, _ = integrate(rate, schedule, start, times, step)
+    wrong, _ = integrate(lambda q, tau: CONTROL * rate(q, tau), schedule, start, times, step)
+    return Path(fine, np.abs(fine - coarse) + close, wrong)
 
 
 STARTS = 60
@@ -193,40 +190,23 @@ def _starts(size: int) -> Array:
     return np.concatenate([0.95 * corners, 0.3 * corners, ball])
 
 
-def _is_symmetric(law: Source, orders: int) -> bool:
-    return all(abs(law.moment(p)) < 1e-12 for p in range(1, orders, 2))
-
-
-def _images(q: Array, mirrored: list[bool]) -> list[Array]:
-    """A state under the signs of symmetric sources."""
-    signs = itertools.product(*((1.0, -1.0) if one else (1.0,) for one in mirrored))
-    return [q * np.array(s) for s in signs]
-
-
-def _merged(states: list[Array]) -> list[Array]:
-    """States that are different."""
-    different: list[Array] = []
-    for q in states:
-        if all(np.abs(q - other).max() > 10 * _SAME for other in different):
-            different.append(q)
-    return different
-
-
 def _with_overlap(f: Formula, laws: tuple[Source, ...], tau: float) -> list[Array]:
     """States of these features all of whose overlaps are not 0, signs and exchanges included."""
-    averages = averages_of(f, laws)
-    orders = averages.moments.shape[1] + 1
-    mirrored = [_is_symmetric(law, orders) for law in laws]
-    labels = [law.label for law in laws]
+    averages, labels = averages_of(f, laws), [law.label for law in laws]
+    odd = range(1, averages.moments.shape[1] + 1, 2)
+    mirrored = [all(abs(law.moment(p)) < 1e-12 for p in odd) for law in laws]
+    signs = list(itertools.product(*((1.0, -1.0) if one else (1.0,) for one in mirrored)))
     exchanges = [
         list(order)
         for order in itertools.permutations(range(len(laws)))
         if [labels[i] for i in order] == labels
     ]
-    roots = _roots(averages, tau, _starts(len(laws)))
-    return _merged(
-        [one for q in roots for order in exchanges for one in _images(q[order], mirrored)]
-    )
+    roots, states = _roots(averages, tau, _starts(len(laws))), list[Array]()
+    for q, order, sign in itertools.product(roots, exchanges, signs):
+        image = q[order] * np.array(sign)
+        if all(np.abs(image - other).max() > 10 * _SAME for other in states):
+            states.append(image)
+    return states
 
 
 def steady_states(f: Formula, laws: tuple[Source, ...], tau: float) -> States:
@@ -247,22 +227,16 @@ def steady_states(f: Formula, laws: tuple[Source, ...], tau: float) -> States:
     states.sort(key=lambda q: (-round(float(np.abs(q).max()), 9), *np.round(-q, 9).tolist()))
     slopes = [jacobian(averages, q, tau) for q in states]
     eigenvalue = np.array([float(np.linalg.eigvals(one).real.max()) for one in slopes])
-    _refuse_continuum(states, eigenvalue, tau)
-    error = np.array(
-        [
-            np.abs(np.linalg.solve(one, drift(averages, q, tau))).max() + 1e-14
-            for one, q in zip(slopes, states, strict=True)
-        ]
-    )
-    return States(np.array(states), eigenvalue, error)
-
-
-def _refuse_continuum(states: list[Array], eigenvalue: Array, tau: float) -> None:
-    """Two equal normal sources turn into each other: their states are no list."""
-    flat = [q for q, e in zip(states, eigenvalue.tolist(), strict=True) if abs(e) < _MARGINAL * tau]
-    if flat:
+    # Two equal normal sources turn into each other: their states are no list.
+    flat = np.flatnonzero(np.abs(eigenvalue) < _MARGINAL * tau)
+    if flat.size:
         raise HdicaError(
             "the fixed points are not a list (one is neither stable nor unstable at Q = "
-            f"{np.round(flat[0], 6).tolist()}: a continuum of them, or a critical step size)",
+            f"{np.round(states[flat[0]], 6).tolist()}: a continuum of them, or a critical step "
+            "size)",
             ["sources", "tau"],
         )
+    pairs = zip(slopes, states, strict=True)
+    steps = [np.linalg.solve(one, drift(averages, q, tau)) for one, q in pairs]
+    error = np.array([np.abs(step).max() + 1e-14 for step in steps])
+    return States(np.array(states), eigenvalue, error)

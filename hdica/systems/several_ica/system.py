@@ -2,12 +2,15 @@
 
 C. Wang and Y. M. Lu, "The scaling limit of high-dimensional online independent component
 analysis", NIPS 2017, section 2: one feature is theirs, and a finite number of them what their
-analysis can be generalised to.
+analysis can be generalised to. One simulation has the overlaps alone, exact in law, eight chains in
+a call of the kernel; the other all n coordinates, with features in general position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -15,6 +18,10 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
+from hdica.finite.projected.chain import address, lane_polynomials, powers
+from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.record import Observation, Track, Values, contiguous, orthonormal, record
+from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule
@@ -31,7 +38,121 @@ from hdica.systems.fields import (
     schedule,
 )
 from hdica.systems.parameters import Parameters
-from hdica.systems.several_ica.simulation import Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """x <- x - (tau/sqrt n) f(y.x/sqrt n) y, then abs(x)^2 = n, from given overlaps."""
+
+    sources: tuple[Source, ...]  # laws of c_1 ... c_M
+    nonlinearity: Formula  # f
+    schedule: Schedule  # tau(t)
+    start: Array  # Q at t = 0, shape (M,)
+
+    @property
+    def features(self) -> int:
+        """M."""
+        return len(self.sources)
+
+    @property
+    def terms(self) -> Array:
+        """Coefficients of a polynomial f, the highest power first; empty for another f."""
+        return powers(self.nonlinearity)
+
+    @property
+    def alike(self) -> object:
+        """What chains in one call must have in common: M, and f if it is no polynomial."""
+        return self.features, None if self.terms.size else self.nonlinearity.expression
+
+    @property
+    def rest(self) -> float:
+        """Length of the part of x/sqrt(n) that is orthogonal to the features, at t = 0."""
+        return math.sqrt(max(0.0, 1.0 - dot(self.start, self.start)))
+
+
+def dimension_refusal(features: int, n: int) -> str:
+    """Empty if the features and the estimate leave another direction in n dimensions."""
+    if n >= features + 2:
+        return ""
+    return f"n = {n} is not allowed with {features} features (n >= {features + 2})"
+
+
+def check_dimension(rule: Rule, n: int) -> None:
+    """Refuse an n in which they do not."""
+    if dimension_refusal(rule.features, n):
+        raise HdicaError(dimension_refusal(rule.features, n))
+
+
+def track(rule: Rule, stream: Stream, overlaps: Callable[[], Array]) -> Track:
+    """A point as the recording loop takes it: a step takes M numbers, each from its own stream."""
+    rngs = [stream(f"source {j}" if j else "source") for j in range(rule.features)]
+
+    def draw(size: int) -> Array:
+        columns = [s.sample(r, size) for s, r in zip(rule.sources, rngs, strict=True)]
+        return contiguous(columns[0] if len(columns) == 1 else np.stack(columns, axis=1))
+
+    return Track(Observation(lambda: {"Q": overlaps()}), draw, rule.schedule)
+
+
+def run_chains(
+    rules: Sequence[Rule], times: Array, n: int, streams: Sequence[Stream]
+) -> list[Values]:
+    """Overlaps Q, shape (T, M), of at most eight points, one a lane of the kernel.
+
+    The rules have equal :attr:`Rule.alike`; a chain's numbers do not depend on the others. With Q,
+    NaN after a step that was not finite, comes why it stopped.
+    """
+    check_dimension(rules[0], n)
+    # Imported here, because loading compiled code takes about a second.
+    from hdica.finite.projected.chain_kernels import chain_steps
+    from hdica.finite.random.gaussian import side_by_side
+
+    m, terms = rules[0].features, lane_polynomials([rule.terms for rule in rules])
+    # Q and s of the lanes; one that is left over stands still.
+    state = np.zeros((m + 1, LANES))
+    state[-1] = 1.0
+    for lane, rule in enumerate(rules):
+        state[:, lane] = [*rule.start, rule.rest]
+    lanes, made = side_by_side([s("noise") for s in streams]), np.zeros(LANES, dtype=np.int64)
+    parameters, f = np.zeros((3, LANES)), address(rules[0].nonlinearity)
+    parameters[0, : len(rules)], parameters[1] = -1.0 / n, 1.0
+
+    def advance(source: Array, tau: Array) -> NDArray[np.int64]:
+        numbers = source.reshape(-1, LANES)
+        chain_steps(lanes, state, n, numbers, tau, parameters, terms, f, m, None, made)
+        return made
+
+    def point(lane: int) -> Track:
+        return track(rules[lane], streams[lane], lambda: state[:m, lane].copy())
+
+    return record(advance, [*map(point, range(len(rules)))], times, n, LANES, m)
+
+
+def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> Values:
+    """Overlaps Q, shape (T, M), of one point by all n >= M + 2 coordinates; else as the chains."""
+    check_dimension(rule, n)
+    # Imported here, because loading compiled code takes about a second.
+    from hdica.finite.random.gaussian import lanes_of
+    from hdica.finite.random.lanes import CHUNK
+    from hdica.systems.several_ica.vector_kernels import several_vector_steps
+
+    m = rule.features
+    rows = orthonormal(stream("start"), m + 1, n)
+    weights = np.array([*rule.start, rule.rest])
+    x = contiguous(np.sum(weights[:, None] * rows, axis=0))
+    features, y, lanes = contiguous(rows[:m]), np.zeros(n + -n % CHUNK), lanes_of(stream("noise"))
+    terms, f = rule.terms, address(rule.nonlinearity)
+
+    def advance(source: Array, tau: Array) -> NDArray[np.int64]:
+        numbers = source.reshape(-1, m)
+        made = several_vector_steps(lanes, features, x, y, n, numbers, tau, terms, f)
+        return np.full(1, made)
+
+    def overlaps() -> Array:
+        return np.array([dot(feature, x) for feature in features])
+
+    return record(advance, [track(rule, stream, overlaps)], times, n, 1, m, n * m)[0]
+
 
 Array = NDArray[np.float64]
 STARTS = (
@@ -77,9 +198,7 @@ class SeveralICA(Parameters):
 
     tau: StepSize = Field(description=SCHEDULE)
     sources: list[SourceSpec] = Field(
-        ["uniform", "uniform"],
-        min_length=1,
-        description=f"a list of laws, one a feature: {LAWS}",
+        ["uniform", "uniform"], min_length=1, description=f"a list of laws, one a feature: {LAWS}"
     )
     nonlinearity: FormulaText = Field(
         "x**3",
@@ -132,10 +251,7 @@ class SeveralICA(Parameters):
 
     def refuses_n(self, n: int) -> str:
         """Empty if M features and an estimate with a rest fit in n dimensions."""
-        least = len(self.sources) + 2
-        if n >= least:
-            return ""
-        return f"n = {n} is not allowed with {len(self.sources)} features (n >= {least})"
+        return dimension_refusal(len(self.sources), n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the number of the source, from 1 as in Q1."""

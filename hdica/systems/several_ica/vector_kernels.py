@@ -41,25 +41,11 @@ def _sample(features, y, n, source, step):  # type: ignore[no-untyped-def]
 def several_vector_steps(lanes, features, x, y, n, source, tau, coefficients, f):  # type: ignore[no-untyped-def]
     """Steps of one point; returns how many of them succeeded.
 
-    Parameters
-    ----------
-    lanes
-        State of the generators; updated.
-    features
-        xi_j/sqrt(n), orthonormal rows, shape (M, n).
-    x
-        The estimate over sqrt(n), shape (n,), of length 1; updated.
-    y
-        Room for a sample, shape (n + -n % CHUNK,).
-    n
-        Dimension.
-    source
-        Shape (steps, M): c_1 ... c_M of each step.
-    tau
-        Shape (steps, 1): the step size of each step.
-    coefficients, f
-        The nonlinearity: coefficients of a polynomial, the highest first, or none and the address
-        of a function.
+    ``lanes`` are the state of the generators and ``x`` the estimate over sqrt(n), of length 1: both
+    are updated. ``features`` are the xi_j/sqrt(n), orthonormal rows (M, n), ``y`` is room for a
+    sample, shape (n + -n % CHUNK,), ``source`` are c_1 ... c_M of each step, shape (steps, M), and
+    ``tau`` its step size, (steps, 1). The nonlinearity is ``coefficients`` of a polynomial, the
+    highest first, or none and the address ``f`` of a function.
     """
     for step in range(tau.shape[0]):
         fill_normal(lanes, y)

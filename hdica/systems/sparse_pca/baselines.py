@@ -49,8 +49,7 @@ def leading_vector(covariance: Array) -> Array:
     from scipy.linalg import eigh
 
     last = len(covariance) - 1
-    _, vectors = eigh(covariance, subset_by_index=(last, last), driver="evr")
-    return np.asarray(vectors[:, 0])
+    return np.asarray(eigh(covariance, subset_by_index=(last, last), driver="evr")[1][:, 0])
 
 
 def covariances(rule: PCARule, xi: Array, times: Array, stream: Stream) -> Iterator[Array | None]:
@@ -142,17 +141,12 @@ def penalty_of(rule: PCARule) -> Penalty:
     return Penalty(net[0] / tau, net[1] / tau)
 
 
-def soft(v: Array, a: float) -> Array:
-    """Soft thresholding: the proximal operator of a|x|."""
-    return np.asarray(np.sign(v) * np.maximum(np.abs(v) - a, 0.0))
-
-
 def on_sphere(v: Array, a: float) -> Array:
     """The x with |x|^2 = n that maximises v'x - a sum |x_i|: soft thresholding, then the length.
 
     Where the threshold leaves nothing, one entry is best: that of the largest abs(v).
     """
-    x = soft(v, a)
+    x = np.sign(v) * np.maximum(np.abs(v) - a, 0.0)
     if not np.any(x):
         x = np.zeros(v.size)
         k = int(np.argmax(np.abs(v)))
@@ -198,7 +192,7 @@ def residual(covariance: Array, a: float, x: Array) -> float:
 
 
 def penalised(covariance: Array, penalty: Penalty) -> Array:
-    """The best stationary point of (7) that is found, |x|^2 = n.
+    """The best stationary point of (7) from several starts, |x|^2 = n.
 
     Starts are the leading eigenvector and columns of S, as is usual for such methods;
     without a penalty the first is the solution.
@@ -211,10 +205,10 @@ def penalised(covariance: Array, penalty: Penalty) -> Array:
     columns = np.argsort(-norms, kind="stable")[:COLUMNS]
     best, lowest = first, math.inf
     for start in (first, *(on_sphere(covariance[:, k], 0.0) for k in columns)):
-        found = iterated(covariance, penalty.a, start)
-        value = objective(covariance, penalty, found)
+        x = iterated(covariance, penalty.a, start)
+        value = objective(covariance, penalty, x)
         if value < lowest:
-            best, lowest = found, value
+            best, lowest = x, value
     return best
 
 

@@ -18,7 +18,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
-from hdica.systems.projected.rule import moving_chain_refusal
+from hdica.systems.projected.family import chain_refusal, moving_chain_refusal
 
 Array = NDArray[np.float64]
 
@@ -80,19 +80,16 @@ class PCARule:
         )
 
     @property
-    def given(self) -> GivenRule:
+    def on_data(self) -> GivenRule:
         """The rule as it acts on given samples."""
-        phi, net = self.regularizer, self.regularizer.elastic_net
+        phi, (a, b) = self.regularizer, self.regularizer.elastic_net or (0.0, 0.0)
 
-        def linearised(x: Array, moved: Array, tau: float) -> Array:
-            return moved - phi.value(moved) / x.size
-
-        def proximal(x: Array, moved: Array, tau: float) -> Array:
-            a, b = net or (0.0, 0.0)
+        def shrink(x: Array, moved: Array, tau: float) -> Array:
+            if self.variant == "linearised":
+                return moved - phi.value(moved) / x.size
             left = np.maximum(np.abs(moved) - a / x.size, 0.0) / (1 + b / x.size)
             return np.asarray(np.copysign(left, moved))
 
-        shrink = proximal if self.variant == "proximal" else linearised
         return GivenRule(lambda u: u, shrink, self.schedule, phi, self.batch)
 
     @property
@@ -148,11 +145,5 @@ def proximal_refusal(rule: PCARule) -> str:
 
 def oja_chain_refusal(rule: PCARule) -> str:
     """Empty if the reduction to Q is exact for this rule, else the sentence that says why not."""
-    if rule.regularizer.slope_if_linear is None:
-        return (
-            f"method 'chain' is exact only for the regularizers 0 and beta*x, "
-            f"not for {rule.regularizer.text!r} (use method 'vector')"
-        )
-    if rule.variant == "proximal" and proximal_refusal(rule):
-        return proximal_refusal(rule)
-    return moving_chain_refusal(rule.motion)
+    proximal = proximal_refusal(rule) if rule.variant == "proximal" else ""
+    return chain_refusal(rule.regularizer) or proximal or moving_chain_refusal(rule.motion)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.vector import GivenRule
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
@@ -55,8 +54,8 @@ from hdica.systems.fields import (
     start,
 )
 from hdica.systems.parameters import Parameters
-from hdica.systems.projected.bands import noise_of, second_of
-from hdica.systems.projected.controls import own_dims
+from hdica.systems.projected.density_values import noise_of, second_of
+from hdica.systems.projected.family import own_dims
 from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
@@ -65,13 +64,10 @@ SIGNAL = "signal-to-noise ratio >= 0 until the last time, a formula in `t`, or s
 
 
 def _number_or_text(value: Any) -> Any:
-    if is_number(value):
-        if not 0 <= value < float("inf"):
-            raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
-        return float(value)
-    if not isinstance(value, str | Mapping):
+    wrong = not 0 <= value < float("inf") if is_number(value) else False
+    if wrong or not (is_number(value) or isinstance(value, str | Mapping)):
         raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
-    return value
+    return float(value) if is_number(value) else value
 
 
 Signal = Annotated[float | str | dict[str, Any], BeforeValidator(_number_or_text)]
@@ -123,8 +119,8 @@ class SparsePCA(Parameters):
 
     @model_validator(mode="before")
     @classmethod
-    def _held(cls, given: Any) -> Any:
-        return with_array_held(given)
+    def _arrays(cls, value: Any) -> Any:
+        return with_array_held(value)
 
     @model_validator(mode="after")
     def _formulas(self) -> SparsePCA:
@@ -164,11 +160,6 @@ def rule(system: SparsePCA) -> PCARule:
         batch=system.batch,
         motion=motion(system),
     )
-
-
-def on_data(system: SparsePCA) -> GivenRule:
-    """The update (5), as it acts on given samples."""
-    return rule(system).given
 
 
 def signal(system: SparsePCA) -> Schedule:
@@ -216,8 +207,7 @@ def products(variance: float) -> ProductsAt:
 
 def second(system: SparsePCA) -> Callable[[Array, float], Array]:
     """D1(Q, tau) of Oja's method: what n leaves of the drift. A linear phi is inert."""
-    variance = 1 + constant_omega(system)
-    return second_of(lambda: products(variance), system.batch)
+    return second_of(products(1 + constant_omega(system)), system.batch)
 
 
 def beyond(system: SparsePCA) -> Rule:
@@ -234,8 +224,7 @@ def noise(system: SparsePCA) -> Callable[[Array, Array], Array]:
     """
     tau, omega, m = schedule(system), signal(system), system.batch
     if omega.constant is not None:
-        variance = 1 + omega.constant
-        return noise_of(lambda: products(variance), m)
+        return noise_of(products(1 + omega.constant), m)
 
     def varying(q: Array, clock: Array) -> Array:
         t = np.asarray(clock) - 1.0

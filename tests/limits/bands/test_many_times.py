@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hdica
-from hdica.systems.projected import bands
+from hdica.systems.projected import density_values as bands
 from tests.limits.bands.test_bands import ICA
 
 TIMES = np.linspace(0, 4, 31)

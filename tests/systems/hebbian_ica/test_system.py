@@ -8,17 +8,23 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
 from hdica.ingredients.sources import make_source
 from hdica.systems.fields import formula
-from hdica.systems.hebbian_ica.fields import (
+from hdica.systems.hebbian_ica.rule import (
+    run_chains,
+    run_varied_chain,
+    run_varied_vector,
+    run_vector,
+)
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
     escape,
     in_unit,
     mu_of,
+    plain_refusal,
+    rule,
     signs,
     stability,
     start_overlap,
 )
-from hdica.systems.hebbian_ica.rule import run_chains, run_vector
-from hdica.systems.hebbian_ica.system import HebbianICA, plain_refusal, rule
-from hdica.systems.hebbian_ica.varied import run_varied_chain, run_varied_vector
 from hdica.systems.registry import record_of
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdica.systems.hebbian_ica.rule import run_varied_chain, run_varied_vector
 from hdica.systems.hebbian_ica.system import HebbianICA, rule
-from hdica.systems.hebbian_ica.varied import run_varied_chain, run_varied_vector
 from tests.systems.hebbian_ica.cases import stream_of
 from tests.systems.hebbian_ica.test_law import LEVEL, marginals
 

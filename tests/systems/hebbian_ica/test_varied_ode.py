@@ -10,10 +10,8 @@ from hdica import limit, simulate
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.adaptive import gain, solve_adaptive
-from hdica.systems.hebbian_ica.fields import mu_of
-from hdica.systems.hebbian_ica.ode import Problem
-from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.hebbian_ica.ode import Problem, gain, solve_adaptive
+from hdica.systems.hebbian_ica.system import HebbianICA, mu_of
 
 QUINTIC = "(x**5 - 4*x**3)/18"
 # g(R) = (16 R^6 - 12 R^4)/18 changes its sign at R^2 = 3/4: large steps lead there from above.

@@ -6,14 +6,15 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import run_length
 from hdica.systems.hebbian_ica.fields import Motion, make_motion
-from hdica.systems.hebbian_ica.rule import first_overlaps, first_weights
-from hdica.systems.hebbian_ica.system import HebbianICA, rule
-from hdica.systems.hebbian_ica.varied import (
+from hdica.systems.hebbian_ica.rule import (
     chain_draws,
+    first_overlaps,
+    first_weights,
     run_varied_chain,
     run_varied_vector,
     sample_draws,
 )
+from hdica.systems.hebbian_ica.system import HebbianICA, rule
 from tests.reference import LaneNormals
 from tests.systems.hebbian_ica.cases import hebbian, stream_of
 from tests.systems.hebbian_ica.varied_reference import (

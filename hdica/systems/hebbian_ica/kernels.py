@@ -1,17 +1,21 @@
-"""The rule (13) with batches, signs that change and sources that move, compiled.
+"""The rule (13) of Rattray 2002, compiled: on all n coordinates, and the chain of batches.
 
-Plain loops of one point, by the chain of R and Q or on all coordinates. What a step of the chain
-draws is given, so that NumPy can replay it. A batch of m
-samples moves W by the mean of eta x phi(y)' Sigma over it, all y at the same W. Of the normal part
-the chain keeps L with L L' = G'G, G = U L': sample a has K components g_a along U, and what is left
-of all samples, E = (e_1 ... e_m) with independent normal entries in d = n - M - K dimensions, moves
-G by E P with the rows p_a of P. With P = Q B, B of r = min(m, K) rows, E Q is normal again, and
+A pass over the entries ends one step and begins the next, block by block: it moves the rows of W',
+w_i <- sum_j M_ij w_j + p_i x with M = I + alpha (I - Q), draws the normal part of the next sample
+into the place of x, and sums what the next step needs, W'x and Q = W'W. Sums run in sixteen lanes,
+each in the order of the entries, and end pairwise: always the same additions.
+
+With batches, signs that change and sources that move it is plain loops of one point, by the chain
+of R and Q or on all coordinates, where a turn of the sources is drawn in full. What a step of the
+chain draws is given, so that NumPy can replay it. A batch of m samples moves W by the mean of
+eta x phi(y)' Sigma over it, all y at the same W. Of the normal part the chain keeps L with
+L L' = G'G, G = U L': sample a has K components g_a along U, and what is left of all samples,
+E = (e_1 ... e_m) with independent normal entries in d = n - M - K dimensions, moves G by E P with
+the rows p_a of P. With P = Q B, B of r = min(m, K) rows, E Q is normal again, and
 
     L L' <- T'T,  T = [L' M_t + sum_a g_a p_a'; A' B],
 
 where A A' is a Wishart matrix of r normal vectors in d dimensions (Bartlett 1933).
-
-On all n coordinates a turn of the sources is drawn in full.
 """
 
 from __future__ import annotations
@@ -22,12 +26,150 @@ import numba
 import numpy as np
 from numba import types
 
+from hdica.finite.projected.passes import BLOCK
 from hdica.finite.projected.vector_kernels import value_of
-from hdica.finite.random.lanes import CHUNK, pointer
-from hdica.systems.hebbian_ica.vector_kernels import add, fresh, summed
+from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
+from hdica.finite.random.lanes import CHUNK, LANES, beyond, every, fma, load, pointer, store, total
 
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-LAW = types.Tuple((types.float64, types.int64, _FLOATS, types.int64, _FLOATS, types.int64))
+_ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS, _MATRIX, _FLOATS, _COUNTS))
+_LAW = types.Tuple((types.float64, _FLOATS, _FLOATS, types.int64, _FLOATS, types.int64))
+
+
+@numba.njit
+def _move(w, x, keep, p, old, k, m, low, high):  # type: ignore[no-untyped-def]
+    """A block of w_i <- sum_j keep_ij w_j + p_i x; ``old`` has room for k CHUNK numbers."""
+    for at in range(low, high, LANES):
+        sample = load(x, at)
+        for j in range(k):
+            store(old, j * LANES, load(w, j * m + at))
+        for i in range(k):
+            moved = every(p[i]) * sample
+            for j in range(k):
+                moved = fma(every(keep[i * k + j]), load(old, j * LANES), moved)
+            store(w, i * m + at, moved)
+
+
+@numba.njit
+def fresh(lanes, x, low, high, first, n):  # type: ignore[no-untyped-def]
+    """Draw a block of normal numbers, with zeros below ``first`` and from n on."""
+    a, b, c, count = read_state(lanes)
+    for at in range(low, high, CHUNK):
+        one, a, b, c, count = draw(a, b, c, count)
+        two, a, b, c, count = draw(a, b, c, count)
+        even, odd = normal_pair(one, two)
+        store(x, at, even)
+        store(x, at + LANES, odd)
+    write_state(lanes, a, b, c, count)
+    for at in range(low, min(first, high)):
+        x[at] = 0.0
+    for at in range(max(n, low), high):
+        x[at] = 0.0
+
+
+@numba.njit
+def add(one, other, sums, low, high):  # type: ignore[no-untyped-def]
+    """Continue an inner product in sixteen lanes over a block."""
+    even, odd = load(sums, 0), load(sums, LANES)
+    for at in range(low, high, CHUNK):
+        even = fma(load(one, at), load(other, at), even)
+        odd = fma(load(one, at + LANES), load(other, at + LANES), odd)
+    store(sums, 0, even)
+    store(sums, LANES, odd)
+
+
+@numba.njit
+def _pass(lanes, w, x, keep, p, y, q, first, n, moves, room):  # type: ignore[no-untyped-def]
+    """One pass: move, unless it is the first, draw, and sum y and Q."""
+    k, m = w.shape
+    room[:] = 0.0
+    rows, sample, sums = pointer(w), pointer(x), pointer(room)
+    old = beyond(sums, (k + k * k) * CHUNK)
+    factors, push = pointer(keep), pointer(p)
+    for low in range(0, m, BLOCK):
+        high = min(low + BLOCK, m)
+        if moves:
+            _move(rows, sample, factors, push, old, k, m, low, high)
+        fresh(lanes, sample, low, high, first, n)
+        for i in range(k):
+            row = beyond(rows, i * m)
+            add(row, sample, beyond(sums, i * CHUNK), low, high)
+            for j in range(i + 1):
+                add(row, beyond(rows, j * m), beyond(sums, (k + i * k + j) * CHUNK), low, high)
+    for i in range(k):
+        y[i] = summed(sums, i)
+        for j in range(i + 1):
+            q[i, j] = q[j, i] = summed(sums, k + i * k + j)
+
+
+@numba.njit
+def summed(sums, place):  # type: ignore[no-untyped-def]
+    """What the sixteen lanes of a sum come to."""
+    return total(load(sums, place * CHUNK) + load(sums, place * CHUNK + LANES))
+
+
+@numba.njit
+def _sign(law, i, y, value, mean, count, eta):  # type: ignore[no-untyped-def]
+    """Sign of a projection: given, or of a running mean of y phi(y) - phi'(y)."""
+    _, signs, _, _, slope, derivative = law
+    if signs[i] != 0.0:
+        return signs[i]
+    rate = min(1.0, max(1.0 / (count + 1.0), eta))
+    mean[i] += rate * (y * value - value_of(derivative, slope, y) - mean[i])
+    return math.copysign(1.0, mean[i])
+
+
+@numba.njit(inline="always")
+def _weights(w, x, y, q, mean, count, source, step, eta, law, keep, p):  # type: ignore[no-untyped-def]
+    """M_t and p = eta Sigma phi(y) of a step, whose sources take their place in x."""
+    k, m = w.shape[0], source.shape[1]
+    for i in range(k):
+        along = y[i]
+        for j in range(m):
+            along += w[i, j] * source[step, j]
+        value = value_of(law[3], law[2], along)
+        p[i] = eta * _sign(law, i, along, value, mean, count, eta) * value
+        for j in range(k):
+            one = 1.0 if i == j else 0.0
+            keep[i * k + j] = one + law[0] * (one - q[i, j])
+    for j in range(m):
+        x[j] = source[step, j]
+
+
+@numba.njit(
+    types.int64(_ARRAYS, types.int64, _MATRIX, _MATRIX, _LAW),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def hebbian_vector_steps(arrays, n, source, eta, law):  # type: ignore[no-untyped-def]
+    """Steps of one point; returns how many of them succeeded.
+
+    ``arrays`` are those of a ``VectorState``; what lies
+    beyond n is zero. ``source`` and ``eta`` have shape (steps, M), the step size in the first
+    column. ``law``: alpha; the signs, 0 for adaptive ones; phi, as coefficients of a polynomial,
+    the highest first, or none and the address of a function; and its derivative likewise.
+    """
+    lanes, w, x, y, q, mean, count = arrays
+    k, m, places = w.shape[0], source.shape[1], pointer(lanes)
+    keep, p = np.empty(k * k), np.empty(k)
+    room = np.empty((2 * k + k * k) * CHUNK)
+    if count[0] < 0:
+        _pass(places, w, x, keep, p, y, q, m, n, False, room)
+        count[0] = 0
+    for step in range(source.shape[0]):
+        _weights(w, x, y, q, mean, count[0], source, step, eta[step, 0], law, keep, p)
+        _pass(places, w, x, keep, p, y, q, m, n, True, room)
+        trace = 0.0
+        for i in range(k):
+            trace += q[i, i]
+        if not trace < math.inf:
+            return step
+        count[0] += 1
+    return source.shape[0]
+
+
+_BATCH_LAW = types.Tuple((types.float64, types.int64, _FLOATS, types.int64, _FLOATS, types.int64))
 _STATE = types.Tuple((_MATRIX, _MATRIX, _FLOATS, _COUNTS))
 
 
@@ -88,7 +230,7 @@ def chosen_signs(law, steps, y, value, mean, count, eta, sign):  # type: ignore[
 
 
 @numba.njit
-def _turn(r, lower, given, at, rho, room):  # type: ignore[no-untyped-def]
+def _turn(r, lower, numbers, at, rho, room):  # type: ignore[no-untyped-def]
     """Turn the sources: of the new directions b the chain needs U'b = B and the factor of the rest.
 
     b = Z A'^-1 with normal Z and Z'Z = A A'; K rows of Z are drawn, and of the others only their
@@ -101,8 +243,8 @@ def _turn(r, lower, given, at, rho, room):  # type: ignore[no-untyped-def]
     frame, wishart = np.zeros((k + m, m)), np.zeros((m, m))
     for i in range(k):
         for j in range(m):
-            frame[i, j] = given[at + i * m + j]
-    bartlett(given, at + k * m, m, wishart)
+            frame[i, j] = numbers[at + i * m + j]
+    bartlett(numbers, at + k * m, m, wishart)
     for i in range(m):
         for j in range(m):
             frame[k + i, j] = wishart[j, i]
@@ -198,15 +340,12 @@ def _shrink(r, lower, alpha, keep):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    types.int64(_STATE, _MATRIX, _MATRIX, LAW),
-    cache=True,
-    nogil=True,
-    error_model="numpy",
+    types.int64(_STATE, _MATRIX, _MATRIX, _BATCH_LAW), cache=True, nogil=True, error_model="numpy"
 )
 def varied_chain_steps(state, numbers, path, law):  # type: ignore[no-untyped-def]
     """Steps of one chain; returns how many of them succeeded.
 
-    ``state``: R, L, the running mean of adaptive signs, and the steps made. ``given``, a row a
+    ``state``: R, L, the running mean of adaptive signs, and the steps made. ``numbers``, a row a
     step: the sources and the normal components of every sample, the numbers of
     :func:`bartlett` for the rest, and, where the sources move, those of a turn. ``path``: step
     size, rho of a turn and signs, 0 for adaptive ones. ``law``: alpha; the batch; phi, as
@@ -238,7 +377,7 @@ def varied_chain_steps(state, numbers, path, law):  # type: ignore[no-untyped-de
     return numbers.shape[0]
 
 
-_ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _MATRIX, _FLOATS, _COUNTS))
+_ENTRIES = types.Tuple((types.uint64[::1], _MATRIX, _MATRIX, _FLOATS, _COUNTS))
 
 
 @numba.njit
@@ -282,7 +421,7 @@ def _gram(w, q, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _move(w, q, alpha, eta, sign, change):  # type: ignore[no-untyped-def]
+def _move_all(w, q, alpha, eta, sign, change):  # type: ignore[no-untyped-def]
     """W <- W + alpha W (I - Q) + eta (change) Sigma."""
     k = w.shape[0]
     old = np.empty(k)
@@ -298,7 +437,7 @@ def _move(w, q, alpha, eta, sign, change):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    types.int64(_ARRAYS, types.int64, _MATRIX, _MATRIX, LAW),
+    types.int64(_ENTRIES, types.int64, _MATRIX, _MATRIX, _BATCH_LAW),
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -308,7 +447,7 @@ def varied_vector_steps(arrays, n, source, path, law):  # type: ignore[no-untype
 
     ``arrays``: the generators, W' padded with zeros, Q, the running mean of adaptive signs and the
     steps made. ``source``: those of every sample, a row a step; ``path`` and ``law`` as for
-    :func:`hdica.systems.hebbian_ica.varied_kernels.varied_chain_steps`.
+    :func:`varied_chain_steps`.
     """
     lanes, w, q, mean, count = arrays
     places, k, batch = pointer(lanes), w.shape[0], law[1]
@@ -328,7 +467,7 @@ def varied_vector_steps(arrays, n, source, path, law):  # type: ignore[no-untype
                 value[a, i] = value_of(law[3], law[2], y[a, i])
                 change[i] += value[a, i] / batch * x
         chosen_signs(law, path[step, 2:], y, value, mean, count[0], path[step, 0], sign)
-        _move(w, q, law[0], path[step, 0], sign, change)
+        _move_all(w, q, law[0], path[step, 0], sign, change)
         if not _gram(w, q, room) < math.inf:
             return step
         count[0] += 1

@@ -1,27 +1,78 @@
-"""Rules of the family by their push: x <- x + n^-1/2 tau G(u, c) y - (tau/n) phi(x), |x|^2 = n.
+"""The family of rules x <- x + n^-1/2 tau G(u, c) y - (tau/n) phi(x), |x|^2 = n, by their push G.
 
 G is any smooth formula of u = x.y/sqrt(n) and of c, the sample's component along the feature, whose
-law is the source's; a rule of another paper is an instance with a G of its own.
+law is the source's; a rule of another paper is an instance with a G of its own. All have order
+parameters, symbols and the step size in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.finite import record as finite
 from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.vector import GivenRule, VectorRule
-from hdica.finite.record import contiguous
+from hdica.finite.record import Values, contiguous
 from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.sources import Source
 from hdica.ingredients.starts import Start
+from hdica.systems.system import Control, Dimension, OrderParameter, Symbol, in_words
+
+TAU = Control("tau", 1e-4, 10.0, step=True)
+RHO = Control("rho", 1e-3, 1.0)
+OVERLAP = OrderParameter("Q", "overlap Q = xi.x/n", even=True)
+PENALTY = OrderParameter("R", "R, the mean of x phi(x)", low=float("-inf"), high=float("inf"))
+NAMES = {finite.OVERLAP: OVERLAP.name, finite.PENALTY: PENALTY.name}
+
+
+def named(run: Values) -> Values:
+    """What an engine gives, with the order parameters by the names that users have for them."""
+    values, diverged = run
+    return {NAMES.get(name, name): value for name, value in values.items()}, diverged
+
+
+COLUMN = Dimension("column", "column of the data")
+FEATURE = Dimension("feature", "value of xi in the group")
+GROUP = Dimension("group", "value of xi in the group of an entry that is followed", entries=True)
+FOLLOWED = Dimension("walker", "number of an entry that is followed in its group", entries=True)
+
+
+def own_dims(values: Sequence[float]) -> dict[str, tuple[float, ...]]:
+    """Own dimensions of a system of the family, by the values of xi in the groups of entries."""
+    return {FEATURE.name: tuple(values), GROUP.name: tuple(values)}
+
+
+SYMBOLS = {
+    "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
+    "|Q|": Symbol("|<i>Q</i>|", "$|Q|$", "|Q|"),
+    "q": Symbol("<i>q</i> = <i>Q</i>²", "$q = Q^2$", "q = Q²"),
+    "Q_u": Symbol("<i>Q</i><sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
+    "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+    "exchange": Symbol("δ", r"$\delta$", "δ"),
+    "best_tau": Symbol("best τ", r"best $\tau$", "best τ"),
+    "R": Symbol("<i>R</i>", "$R$", "R"),
+    "batch": Symbol("<i>m</i>", "$m$", "m"),
+    "second": Symbol("⟨<i>u</i>²⟩", r"$\langle u^2\rangle$", "mean u²"),
+    "fourth": Symbol("⟨<i>u</i>⁴⟩", r"$\langle u^4\rangle$", "mean u⁴"),
+    **in_words(
+        ode="ODE",
+        pde="PDE",
+        stream="stream",
+        blind="blind",
+        samples="samples",
+        loading="loading",
+        best_step="best step size",
+    ),
+}
+
 
 Array = NDArray[np.float64]
 
@@ -40,30 +91,16 @@ def acting(phi: Formula) -> tuple[int, tuple[float, float, float]]:
 
 @dataclass(frozen=True)
 class ProjectedRule:
-    """A rule as the engines at finite n take it.
+    """A rule as the engines at finite n take it."""
 
-    Parameters
-    ----------
-    source, prior, start, schedule
-        Laws of c, of the feature's entries and of the first estimate, and step sizes tau(k/n).
-    push
-        G as a formula in u and c; or f, a formula in u alone that is descended along: G = -f(u).
-    regularizer
-        phi.
-    batch
-        Samples over which G y is averaged in one update, all at the same x.
-    motion
-        How the feature moves.
-    """
-
-    source: Source
+    source: Source  # law of c
     prior: Prior
     start: Start
-    schedule: Schedule
-    push: Push | Formula
-    regularizer: Formula
-    batch: int = 1
-    motion: Motion = STILL
+    schedule: Schedule  # tau(k/n)
+    push: Push | Formula  # G(u, c), or f(u), which is descended along: G = -f(u)
+    regularizer: Formula  # phi
+    batch: int = 1  # samples over which G y is averaged in one update, all at the same x
+    motion: Motion = STILL  # of the feature
 
     def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
         """A function that continues the stream of c."""
@@ -95,7 +132,7 @@ class ProjectedRule:
         )
 
     @property
-    def given(self) -> GivenRule:
+    def on_data(self) -> GivenRule:
         """The rule as it acts on given samples, for a push G = -f(u)."""
         f, phi = self.push, self.regularizer
         if not isinstance(f, Formula):
