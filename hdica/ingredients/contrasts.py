@@ -8,22 +8,29 @@ the estimate sees of the sample y, and c is the sample's component along the fea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import sympy as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula, Pair, compiled_pair, parse_formula
+from hdica.ingredients.formula import (
+    CFunction,
+    Constants,
+    Formula,
+    Pair,
+    compiled_pair,
+    parse_formula,
+)
 from hdica.ingredients.grammar import read_expression
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.switches import SWITCHES, vectorised
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 NAMED = {
     "exp": "-exp(-s**2/2)",
@@ -82,12 +89,12 @@ class Contrast:
         return dot(law * polynomial, self.value(points))
 
 
-def _log_cosh(s: Any) -> Array:
+def _log_cosh(s: Array) -> Array:
     size = np.abs(s)
     return np.asarray(size + np.log1p(np.exp(-2 * size)) - math.log(2))
 
 
-def _sech2(s: Any) -> Array:
+def _sech2(s: Array) -> Array:
     # 1 - tanh^2 has no digits where it is small.
     small = np.exp(-np.abs(s))
     return np.asarray((2 * small / (1 + small * small)) ** 2)
@@ -131,7 +138,7 @@ def _jumps(slope: Function, at: float) -> bool:
     return wide > 1e-6 * (1 + height) and narrow > wide / 2
 
 
-def make_contrast(spec: str, constants: Mapping[str, float] | None = None) -> Contrast:
+def make_contrast(spec: str, constants: Constants = None) -> Contrast:
     """The contrast of a name or a formula in ``s``.
 
     Parameters
@@ -167,7 +174,7 @@ class Push(Pair):
         return vectorised(sp.diff(self.expression, self.symbols[0]), *self.symbols)
 
     @cached_property
-    def compiled_pair(self) -> Any:
+    def compiled_pair(self) -> CFunction:
         """The function, compiled by numba: a C function ``double G(double u, double c)``."""
         return compiled_pair(self.expression, *self.symbols)
 
@@ -183,6 +190,6 @@ def _parse_push(text: str, constants: tuple[tuple[str, float], ...]) -> Push:
     return Push(text, expression, symbols)
 
 
-def parse_push(text: str, constants: Mapping[str, float] | None = None) -> Push:
+def parse_push(text: str, constants: Constants = None) -> Push:
     """Read a formula in ``u`` and ``c``, such as ``"tanh(c - u)"``; numbers for other names."""
     return _parse_push(str(text), tuple(sorted((constants or {}).items())))

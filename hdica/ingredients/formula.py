@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import sympy as sp
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.functions import Opaque, is_word, opaque_of
 from hdica.ingredients.grammar import MAX_POWER, read_expression
+from hdica.ingredients.plain import Array
 from hdica.ingredients.switches import (
     SWITCHES,
     Choice,
@@ -27,11 +28,20 @@ from hdica.ingredients.switches import (
     vectorised,
 )
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
+Constants = Mapping[str, float] | None
+"""Numbers for names in a formula."""
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
 _PLAIN = 1e-20
 """A value of this size, computed to twenty digits, is not 0."""
+
+
+class CFunction(Protocol):
+    """A function that numba has compiled for callers in C, at an address."""
+
+    @property
+    def address(self) -> int:
+        """Where it is in memory."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Formula:
     symbol: sp.Symbol
 
     @cached_property
-    def value(self) -> Callable[[Any], Any]:
+    def value(self) -> Callable[[ArrayLike], Array]:
         """The function itself, on arrays of any shape."""
         return vectorised(self.expression, self.symbol)
 
@@ -58,27 +68,27 @@ class Formula:
         return Formula(f"d/d{self.symbol}({self.text})", slope, self.symbol)
 
     @cached_property
-    def compiled(self) -> Any:
+    def compiled(self) -> CFunction:
         """The scalar function, compiled by numba: a C function ``double f(double)``."""
         return _c_function("float64(float64)", self.expression, self.symbol)
 
     @cached_property
-    def compiled_pair(self) -> Any:
+    def compiled_pair(self) -> CFunction:
         """The same as a C function ``double f(double u, double c)`` of u alone."""
         return compiled_pair(self.expression, self.symbol, sp.Dummy("c"))
 
     @cached_property
-    def compiled_block(self) -> Any:
+    def compiled_block(self) -> CFunction:
         """The C function ``phi(x, out, count)`` of ``count`` neighbours in memory."""
         import numba
 
         function = on_numbers(self.expression, self.symbol)
-        one = numba.njit("float64(float64)", **_options(self.expression))(function)
+        scalar = numba.njit("float64(float64)", **_options(self.expression))(function)
 
         @numba.cfunc("void(CPointer(float64), CPointer(float64), int64)")
         def block(x, out, count):  # type: ignore[no-untyped-def]
             for i in range(count):
-                out[i] = one(x[i])
+                out[i] = scalar(x[i])
 
         return block
 
@@ -179,8 +189,8 @@ class Formula:
         terms = self.expression.as_coefficients_dict()
         if terms.keys() <= {x, jump}:
             return float(terms[jump]), float(terms[x])
-        one, two, three = (self.expression.subs(x, k) for k in (1, 2, 3))
-        if _differs(one - 2 * two + three, x):
+        first, second, third = (self.expression.subs(x, k) for k in (1, 2, 3))
+        if _differs(first - 2 * second + third, x):
             return None
         expanded = sp.expand(self.expression)
         a, b = expanded.coeff(jump), expanded.coeff(x)
@@ -203,18 +213,18 @@ def _differs(expression: sp.Expr, symbol: sp.Symbol) -> bool:
     return any(value.is_finite and bool(abs(value) > _PLAIN) for value in values)
 
 
-def _options(expression: sp.Expr) -> dict[str, Any]:
+def _options(expression: sp.Expr) -> dict[str, str]:
     """Of a switch both branches are computed, and 1/0 in one of them is no error."""
     return {"error_model": "numpy"} if has_branches(expression) else {}
 
 
-def _c_function(signature: str, expression: sp.Expr, *symbols: sp.Symbol) -> Any:
+def _c_function(signature: str, expression: sp.Expr, *symbols: sp.Symbol) -> CFunction:
     import numba
 
     return numba.cfunc(signature, **_options(expression))(on_numbers(expression, *symbols))
 
 
-def compiled_pair(expression: sp.Expr, u: sp.Symbol, c: sp.Symbol) -> Any:
+def compiled_pair(expression: sp.Expr, u: sp.Symbol, c: sp.Symbol) -> CFunction:
     """A function of two variables, compiled by numba: a C function ``double f(double, double)``."""
     return _c_function("float64(float64, float64)", expression, u, c)
 
@@ -242,9 +252,7 @@ def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -
     return Formula(text, expression, symbol)
 
 
-def parse_formula(
-    text: str, variable: str = "x", constants: Mapping[str, float] | None = None
-) -> Formula:
+def parse_formula(text: str, variable: str = "x", constants: Constants = None) -> Formula:
     """Read a user's formula, such as ``"beta*sign(x)"``; numbers for other names are given.
 
     The word for a function of Python, see :mod:`hdica.ingredients.functions`, is read, too.
@@ -282,7 +290,7 @@ def _parse_functional(text: str, constants: tuple[tuple[str, float], ...]) -> Fu
     return Functional(text, *read_expression(text, ("xi", "x"), dict(constants)))
 
 
-def parse_functional(text: str, constants: Mapping[str, float] | None = None) -> Functional:
+def parse_functional(text: str, constants: Constants = None) -> Functional:
     """Read a formula in ``x`` and ``xi``, such as ``"(x - xi)**2"``; numbers for other names."""
     return _parse_functional(str(text), tuple(sorted((constants or {}).items())))
 
@@ -296,7 +304,7 @@ _ROUNDED = 1e-12
 """Smaller values have no sign that could be trusted: 1 + tanh(x) far to the left."""
 _TOUCHES = 1e-13
 """A minimum this small, relative to what is around it, is a zero."""
-_BESIDE = 1e-9
+_CLOSE = 1e-9
 """How far from a zero, relative to its size, a branch counts as taken there."""
 MANY = 16
 """Places at which a zero is looked for more closely."""
@@ -313,7 +321,7 @@ def singular_at(expression: sp.Expr, symbol: sp.Symbol) -> float | None:
     for inner, strict, positive, guards in _conditions(expression):
         is_open = _is_open(guards, symbol)
         zeros = _zeros(inner, symbol)
-        points += [zero for zero in zeros if is_open(zero, _BESIDE)] if strict else []
+        points += [zero for zero in zeros if is_open(zero, _CLOSE)] if strict else []
         if positive and inner.is_nonnegative is not True:
             points += [x for x in _negative(inner, symbol, zeros) if is_open(x, 0.0)]
     return min(points, key=lambda x: (abs(x), x)) if points else None

@@ -23,16 +23,16 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar, TypeGuard
 
 import numpy as np
 import sympy as sp
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import resolving_edges
 
-Array = NDArray[np.float64]
+Scalar = Callable[[float], float]
 _REACH = 64.0
 _MOST = 64
 _NARROW, _SIDE, _APART = 1e-6, 1e-9, 3e-3
@@ -44,9 +44,9 @@ class Opaque(sp.Function):
 
     nargs = 1
     is_extended_real = True
-    scalar: ClassVar[Any]
+    scalar: ClassVar[Scalar]
     """Compiled by Numba, of a number."""
-    array: ClassVar[Any]
+    array: ClassVar[Callable[[Array], Array]]
     """The same of arrays."""
     order: ClassVar[int] = 0
     """Of the derivative that it is."""
@@ -65,7 +65,7 @@ class Opaque(sp.Function):
         return _breaks(cls)  # type: ignore[arg-type]
 
 
-def opaque(name: str, scalar: Any, order: int = 0) -> type[Opaque]:
+def opaque(name: str, scalar: Scalar, order: int = 0) -> type[Opaque]:
     """The class of a compiled function."""
     import numba
 
@@ -169,7 +169,7 @@ _ALLOWED = (
 )
 
 
-def is_word(value: Any) -> bool:
+def is_word(value: object) -> TypeGuard[str]:
     """Whether it is the word for a function of Python."""
     return isinstance(value, str) and _WORD.fullmatch(value) is not None
 
@@ -179,7 +179,7 @@ def name_of(word: str) -> str:
     return word.partition("@")[0]
 
 
-def word_for(function: Callable[..., Any]) -> str:
+def word_for(function: Callable[..., object]) -> str:
     """The word by which a system holds a function; it is compiled, and known from then on.
 
     Raises
@@ -208,14 +208,14 @@ def opaque_of(word: str) -> type[Opaque]:
     return _COMPILED[word]
 
 
-def refuse_in_files(where: str, value: Any) -> None:
+def refuse_in_files(where: str, value: object) -> None:
     """Refuse a function where results are keyed by what a file says."""
     if isinstance(value, dict):
-        for key, one in value.items():
-            refuse_in_files(f"{where}.{key}", one)
+        for key, item in value.items():
+            refuse_in_files(f"{where}.{key}", item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            refuse_in_files(where, one)
+        for item in value:
+            refuse_in_files(where, item)
     elif is_word(value) or callable(value):
         name = name_of(value) if is_word(value) else getattr(value, "__name__", repr(value))
         raise HdicaError(
@@ -228,7 +228,7 @@ def _refused(name: str, why: str) -> HdicaError:
     return HdicaError(f"the function {name} is not allowed ({why}; {_ALLOWED})")
 
 
-def _plain(function: Any) -> FunctionType:
+def _plain(function: object) -> FunctionType:
     """The function as it was written, and not as Numba has compiled it."""
     plain = getattr(function, "py_func", function)
     name = getattr(plain, "__name__", type(plain).__name__)
@@ -243,7 +243,7 @@ def _plain(function: Any) -> FunctionType:
     return plain
 
 
-def _content(function: FunctionType, within: list[str]) -> list[Any]:
+def _content(function: FunctionType, within: list[str]) -> list[object]:
     """What a function computes: its source, and whatever it names, by content."""
     name = function.__name__
     try:
@@ -256,7 +256,7 @@ def _content(function: FunctionType, within: list[str]) -> list[Any]:
         raise _refused(name, "its file has changed since it was defined")
     named = dict(_named(function))
     used = {key: _constant(name, key, value, [*within, source]) for key, value in named.items()}
-    defaults = [_constant(name, "a default", one, within) for one in function.__defaults__ or ()]
+    defaults = [_constant(name, "a default", item, within) for item in function.__defaults__ or ()]
     return [source, used, defaults]
 
 
@@ -270,14 +270,14 @@ def _is_source_of(source: str, code: CodeType) -> bool:
     outer.body[0].body = [inner]  # type: ignore[attr-defined]
     flags = code.co_flags & __future__.annotations.compiler_flag
     whole = compile(ast.fix_missing_locations(outer), "<source>", "exec", flags, dont_inherit=True)
-    made = next(one for one in whole.co_consts if isinstance(one, CodeType))
+    made = next(item for item in whole.co_consts if isinstance(item, CodeType))
     again = (inner for inner in made.co_consts if isinstance(inner, CodeType))
     return any(_steps(inner) == _steps(code) for inner in again if inner.co_name == code.co_name)
 
 
-def _steps(code: CodeType) -> list[Any]:
+def _steps(code: CodeType) -> list[object]:
     """What code does, apart from how a module is looked up, which its imports decide, and jumps."""
-    steps: list[Any] = [repr(one) for one in code.co_consts if not isinstance(one, CodeType)]
+    steps: list[object] = [repr(item) for item in code.co_consts if not isinstance(item, CodeType)]
     for step in dis.get_instructions(code):
         if step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
             jumps = step.opcode in dis.hasjrel or step.opcode in dis.hasjabs
@@ -287,7 +287,7 @@ def _steps(code: CodeType) -> list[Any]:
     return steps
 
 
-def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _named(function: FunctionType) -> Iterator[tuple[str, object]]:
     """Names of a function that are not its own, and what they stand for now."""
     free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     for name, cell in free:
@@ -313,13 +313,13 @@ def _global_names(code: CodeType) -> set[str]:
     return names
 
 
-def _constant(name: str, key: str, value: Any, within: list[str]) -> Any:
+def _constant(name: str, key: str, value: object, within: list[str]) -> object:
     """What a name stands for, as plain data that is the same in every process."""
     if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
         plain = value.item() if isinstance(value, np.generic) else value
         return [type(value).__name__, repr(plain)]
     if isinstance(value, tuple):
-        return [_constant(name, key, one, within) for one in value]
+        return [_constant(name, key, item, within) for item in value]
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.size <= _MOST_NUMBERS:
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return [str(value.dtype), list(value.shape), content]
@@ -329,14 +329,14 @@ def _constant(name: str, key: str, value: Any, within: list[str]) -> Any:
         return f"numpy.{value.__name__}"
     if inspect.isbuiltin(value) and value.__module__ in _MODULES:
         return f"{value.__module__}.{value.__name__}"
-    if inspect.isfunction(getattr(value, "py_func", None)):
-        return _content(value.py_func, within)
+    if inspect.isfunction(inner := getattr(value, "py_func", None)):
+        return _content(inner, within)
     if inspect.isfunction(value):
         raise _refused(name, f"it calls {key}, which is not compiled: write @numba.njit above it")
     raise _refused(name, f"{key} is a {type(value).__name__}")
 
 
-def _compiled(function: FunctionType) -> Any:
+def _compiled(function: FunctionType) -> Scalar:
     import numba
 
     try:

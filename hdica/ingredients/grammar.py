@@ -10,10 +10,8 @@ import ast
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
-from itertools import pairwise
-from typing import Any
 
 import sympy as sp
 
@@ -27,20 +25,12 @@ MAX_COMPARISONS = 12
 """Each may double what is computed."""
 
 
-def _choice(s: sp.Expr, weight: sp.Integer) -> Condition:
-    return lambda yes, no: Choice(s, yes, no, weight)
+def _both(first: Condition, second: Condition) -> Condition:
+    return lambda yes, no: first(second(yes, no), no)
 
 
-def _both(one: Condition, other: Condition) -> Condition:
-    return lambda yes, no: one(other(yes, no), no)
-
-
-def _either(one: Condition, other: Condition) -> Condition:
-    return lambda yes, no: one(yes, other(yes, no))
-
-
-def _opposite(condition: Condition) -> Condition:
-    return lambda yes, no: condition(no, yes)
+def _either(first: Condition, second: Condition) -> Condition:
+    return lambda yes, no: first(yes, second(yes, no))
 
 
 MAX_LENGTH = 300
@@ -50,41 +40,21 @@ MAX_DEGREE = 2 * MAX_POWER
 """Of a polynomial that is a product: its powers are bounded one by one."""
 MAX_NUMBER = 1e12
 
-FUNCTIONS: dict[str, Any] = {
-    "exp": sp.exp,
-    "log": sp.log,
-    "sqrt": sp.sqrt,
-    "sin": sp.sin,
-    "cos": sp.cos,
-    "tanh": sp.tanh,
-    "sinh": sp.sinh,
-    "cosh": sp.cosh,
-    "atan": sp.atan,
-    "erf": sp.erf,
-    "sign": sp.sign,
-    "abs": sp.Abs,
-}
-MORE: dict[str, Any] = {
+_OF_SYMPY = ("exp", "log", "sqrt", "sin", "cos", "tanh", "sinh", "cosh", "atan", "erf", "sign")
+FUNCTIONS: dict[str, Callable[..., sp.Expr]]
+FUNCTIONS = {**{name: getattr(sp, name) for name in _OF_SYMPY}, "abs": sp.Abs}
+MORE: dict[str, Callable[..., sp.Expr]] = {
     "arctan": sp.atan,
     "relu": lambda x: Largest(x, sp.Integer(0)),
     # Without exp(-x), which overflows, and its slope with it.
     "sigmoid": lambda x: (1 + sp.tanh(x / 2)) / 2,
-    "max": lambda *several: _largest(several),
-    "min": lambda *several: -_largest([-x for x in several]),
+    "max": lambda *several: reduce(Largest, several),
+    "min": lambda *several: -reduce(Largest, [-x for x in several]),
     "clip": lambda x, low, high: -Largest(-Largest(x, low), -high),
 }
 """Functions that are made of others."""
 ARGUMENTS = {"max": (2, 64), "min": (2, 64), "clip": (3, 3)}
 """How many a function takes at least and at most; all others take one."""
-OTHERS: dict[type[ast.operator], str] = {
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.MatMult: "@",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitOr: "|",
-    ast.BitAnd: "&",
-}
 OPERATIONS = (
     "named constants, + - * / **, parentheses, "
     + ", ".join([*FUNCTIONS, *MORE])
@@ -114,10 +84,6 @@ def _hint(name: str) -> str:
     if not close:
         return ""
     return f": write {close}(x)" if close == name else f": did you mean {close}(x)?"
-
-
-def _largest(several: Sequence[sp.Expr]) -> sp.Expr:
-    return reduce(Largest, several)
 
 
 class _Reader:
@@ -226,8 +192,8 @@ class _Reader:
             case ast.Compare():
                 return self.compared(node, depth, power)
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
-                condition = self.condition(node.operand, depth + 1, power)
-                return None if condition is None else _opposite(condition)
+                holds = self.condition(node.operand, depth + 1, power)
+                return None if holds is None else lambda yes, no: holds(no, yes)
             case ast.BoolOp(op=op, values=parts):
                 join = _both if isinstance(op, ast.And) else _either
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr() as sign):
@@ -243,19 +209,20 @@ class _Reader:
         if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops):
             return None
         values = [self.read(part, depth + 1, power) for part in (node.left, *node.comparators)]
-        conditions = []
-        for op, (left, right) in zip(node.ops, pairwise(values), strict=True):
+
+        def holds(op: ast.cmpop, left: sp.Expr, right: sp.Expr) -> Condition:
             above = right - left if isinstance(op, ast.Lt | ast.LtE) else left - right
             weight = sp.Integer(int(isinstance(op, ast.LtE | ast.GtE)))
-            conditions.append(_choice(above, weight))
-        return reduce(_both, conditions)
+            return lambda yes, no: Choice(above, yes, no, weight)
+
+        return reduce(_both, map(holds, node.ops, values, values[1:]))
 
     def written(self, node: ast.expr) -> str:
         """The part of the text that a node stands for."""
         text = ast.get_source_segment(self.text.strip(), node) or ast.unparse(node)
         return repr(text if len(text) <= 40 else text[:37] + "...")
 
-    def number(self, value: Any) -> sp.Expr:
+    def number(self, value: object) -> sp.Expr:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.refuse(f"{str(value)[:20]!r} is not a number")
         if abs(value) > MAX_NUMBER or not math.isfinite(value):
@@ -302,7 +269,8 @@ class _Reader:
             case ast.BitXor():
                 right_text = self.text.strip().replace("^", "**")
                 raise self.refuse(f"powers are written with ** and not with ^: write {right_text}")
-        raise self.refuse(f"the operator {OTHERS[type(op)]} is not part of the grammar")
+        sign = ast.unparse(ast.BinOp(ast.Name("a"), op, ast.Name("b"))).split()[1]
+        raise self.refuse(f"the operator {sign} is not part of the grammar")
 
 
 def _degree(expression: sp.Expr) -> int:

@@ -12,13 +12,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import (
     ORDER,
     Nodes,
@@ -29,7 +28,6 @@ from hdica.ingredients.quadrature import (
     resolving_edges,
 )
 
-Array = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, int], Array]
 
 
@@ -149,10 +147,7 @@ def uniform_law(low: float, high: float) -> Law:
 
 def normal_law(scale: float, mass: float = 1.0) -> Law:
     """A centred normal law of a given width; the rest of the mass is an atom at zero."""
-    norm = mass / math.sqrt(2 * math.pi)
-    half = _doubling(19.2)
-    ends = (*(-t for t in half[:0:-1]), *half)
-    part = Part(lambda t: scale * t, lambda t: norm * np.exp(-t * t / 2), lambda c: c / scale, ends)
+    part = replace(normal_part(0.0, scale, mass), width=0.0)
     atom = Nodes(np.zeros(1), np.array([1 - mass])) if mass < 1 else None
     return Law((part,), atom)
 
@@ -285,7 +280,7 @@ _NARROWEST = 1e-9
 _EVEN = 1e-12
 
 
-def _columns(spec: Any) -> tuple[Array, Array, Array]:
+def _columns(spec: object) -> tuple[Array, Array, Array]:
     """Weights of sum one, means and standard deviations of the components."""
     if not isinstance(spec, dict) or set(spec) != set(_KEYS):
         raise HdicaError(
@@ -293,22 +288,17 @@ def _columns(spec: Any) -> tuple[Array, Array, Array]:
         )
     rows = [numbers(spec[key]) for key in _KEYS]
     w, means, sds = (np.empty(0) if row is None else row for row in rows)
-    fits = w.size and w.size == means.size == sds.size
-    if not (fits and all(np.all(np.abs(row) < 1e100) for row in (w, means, sds))):
-        raise HdicaError(
-            f"source: mixture = {spec!r} is not allowed (weights, means and sds are lists of "
-            "finite numbers, one of each a component)"
-        )
-    if w.size > MOST_COMPONENTS:
-        raise HdicaError(
-            f"source: mixture with {w.size} components is not allowed (at most {MOST_COMPONENTS})"
-        )
-    if not np.all(w > 0):
-        raise HdicaError(f"source: mixture weights {w.tolist()} are not allowed (all above zero)")
-    if not np.all(sds >= 0):
-        raise HdicaError(
-            f"source: mixture sds {sds.tolist()} are not allowed (all >= 0; 0 makes an atom)"
-        )
+    fits = w.size > 0 and w.size == means.size == sds.size
+    finite = fits and all(np.all(np.abs(row) < 1e100) for row in (w, means, sds))
+    lists = "weights, means and sds are lists of finite numbers, one of each a component"
+    for allowed, what, why in (
+        (finite, f" = {spec!r} is", lists),
+        (w.size <= MOST_COMPONENTS, f" with {w.size} components is", f"at most {MOST_COMPONENTS}"),
+        (np.all(w > 0), f" weights {w.tolist()} are", "all above zero"),
+        (np.all(sds >= 0), f" sds {sds.tolist()} are", "all >= 0; 0 makes an atom"),
+    ):
+        if not allowed:
+            raise HdicaError(f"source: mixture{what} not allowed ({why})")
     return w / w.sum(), means, sds
 
 
@@ -320,12 +310,12 @@ def _rule(w: Array, means: Array, sds: Array) -> Nodes:
     return Nodes(np.append(points, means[~wide]), np.append(weights, w[~wide]))
 
 
-def mixture(spec: Any) -> Source:
+def mixture(spec: object) -> Source:
     """The mixture sum_k w_k N(m_k, s_k^2), moved and scaled to mean 0 and variance 1.
 
     Parameters
     ----------
-    given
+    spec
         ``{"weights": [w_1, ...], "means": [m_1, ...], "sds": [s_1, ...]}``: weights above zero, of
         which only the ratios count; an s_k of zero is an atom at m_k.
 

@@ -21,7 +21,7 @@ _PLACE = re.compile(r'"(vector|array)":\{"file":"(?:[^"\\]|\\.)*",')
 _VECTORS: dict[str, Array] = {}
 
 
-def is_vector(spec: Any) -> bool:
+def is_vector(spec: object) -> bool:
     """Whether a specification names a vector."""
     return isinstance(spec, Mapping) and set(spec) == {VECTOR}
 
@@ -38,7 +38,7 @@ def remember_vector(values: Array) -> str:
     return sha256
 
 
-def vector_of(spec: Mapping[str, Any]) -> Array:
+def vector_of(spec: Mapping[str, object]) -> Array:
     """The numbers that a normal form stands for, shape (n,), not to be written to.
 
     Raises
@@ -73,7 +73,7 @@ LONGEST = 64
 """Letters of a number, so that none takes long to read."""
 
 
-def as_number(value: Any) -> Any:
+def as_number(value: object) -> Any:
     """The number that a text writes, as ``"0.05"`` and ``"1/20"`` do; all else as it is."""
     read = _NUMBER.fullmatch(value) if isinstance(value, str) and len(value) <= LONGEST else None
     if read is None:
@@ -84,10 +84,10 @@ def as_number(value: Any) -> Any:
     return float(above) / float(below) if float(below) else value
 
 
-def with_numbers(value: Any) -> Any:
+def with_numbers(value: object) -> Any:
     """The same plain content with texts of numbers as numbers, except paths, digests."""
 
-    def is_name(key: str, value: Any) -> bool:
+    def is_name(key: str, value: object) -> bool:
         return key in (ARRAY, VECTOR, "file", "path", "sha256") and isinstance(value, str)
 
     if isinstance(value, dict):
@@ -97,7 +97,7 @@ def with_numbers(value: Any) -> Any:
     return as_number(value)
 
 
-def plain(value: Any, deepest: int = DEEPEST) -> Any:
+def plain(value: object, deepest: int = DEEPEST) -> Any:
     """The same content without NumPy's types, which JSON and comparisons do not know.
 
     Mappings, lists, tuples and arrays are followed ``deepest`` levels down and what is deeper

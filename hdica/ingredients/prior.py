@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.laws import Law, Source, composite_rule
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import ORDER, Nodes, dot, gauss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.plain import VECTOR, plain
+from hdica.ingredients.plain import VECTOR, Array, is_number, plain
 from hdica.ingredients.prior import Prior as Prior
 from hdica.ingredients.prior import (
     by_sign,
@@ -22,10 +21,9 @@ from hdica.ingredients.prior import (
     spread_of_mean,
     until_not_zero,
 )
-from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, is_number, numbers
+from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
 from hdica.ingredients.sources import make_source
 
-Array = NDArray[np.float64]
 HALF_NORMAL = 24
 """Nodes for each side of a normal part: for 1e-8 in Q and R of limits with an l1 kink."""
 NAMES = (
@@ -81,6 +79,8 @@ def _sparse_sign(rho: float, iid: bool) -> Prior:
 
 
 def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
+    label = "gaussian" if rho == 1 else f"bernoulli_gaussian({rho:g})"
+
     def feature(rng: np.random.Generator, n: int) -> Array:
         active = max(1, round(rho * n))
         return normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
@@ -92,39 +92,18 @@ def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
         return normalised(until_not_zero(once, "bernoulli_gaussian", n))
 
     def rule(order: int) -> Nodes:
-        half = half_normal_nodes(order)
+        half, zeros = half_normal_nodes(order), np.zeros(int(rho < 1))
         sides, share = half.points / math.sqrt(rho), rho * half.weights / 2
-        points = np.concatenate([-sides[::-1], [0.0], sides])
-        return Nodes(points, np.concatenate([share[::-1], [1 - rho], share]))
+        weights = np.concatenate([share[::-1], zeros + 1 - rho, share])
+        return Nodes(np.concatenate([-sides[::-1], zeros, sides]), weights)
 
-    def classify(xi: Array) -> NDArray[np.int64]:
-        return 1 + np.sign(xi).astype(np.int64)
-
-    nodes, draw = rule(HALF_NORMAL), drawn if iid else feature
-    label, groups = f"bernoulli_gaussian({rho:g})", classify(nodes.points)
+    nodes, iid = rule(HALF_NORMAL), iid and rho < 1
+    groups, classify = by_sign(nodes.points)
+    draw = drawn if iid else feature
     return Prior(label, draw, nodes, groups, classify, True, 1.0, iid=iid, finer=rule)
 
 
-def _gaussian() -> Prior:
-    def rule(order: int) -> Nodes:
-        half = half_normal_nodes(order)
-        points = np.concatenate([-half.points[::-1], half.points])
-        return Nodes(points, np.concatenate([half.weights[::-1], half.weights]) / 2)
-
-    nodes = rule(HALF_NORMAL)
-    return Prior(
-        "gaussian",
-        lambda rng, n: normalised(rng.standard_normal(n)),
-        nodes,
-        (nodes.points > 0).astype(np.int64),
-        lambda xi: (np.asarray(xi) > 0).astype(np.int64),
-        True,
-        1.0,
-        finer=rule,
-    )
-
-
-def _custom(atoms: Any, weights: Any, iid: bool) -> Prior:
+def _custom(atoms: object, weights: object, iid: bool) -> Prior:
     values, w = numbers(atoms), numbers(weights)
     if values is not None and w is not None and values.size and w.shape == values.shape:
         with np.errstate(all="ignore"):
@@ -138,7 +117,7 @@ def _custom(atoms: Any, weights: Any, iid: bool) -> Prior:
     )
 
 
-def make_prior(spec: str | dict[str, Any]) -> Prior:
+def make_prior(spec: object) -> Prior:
     """The prior that a study names.
 
     ``"dense"`` (all xi_i = 1), ``"gaussian"``, ``{"sparse": rho}`` (0 or 1/sqrt(rho)),
@@ -172,14 +151,12 @@ def _remembered(text: str) -> Prior:
     if spec == "dense":
         return _atoms(np.array([1.0]), np.array([1.0]), "dense")
     if spec == "gaussian":
-        return _gaussian()
+        return _bernoulli_gaussian(1.0, False)
     if not isinstance(spec, dict):
         raise unknown_word("prior", spec, NAMES, ALLOWED)
     iid, law = spec.get("iid", False), {key: spec[key] for key in spec if key != "iid"}
     if not isinstance(iid, bool):
         raise HdicaError(f"prior: iid = {iid!r} is not allowed (true or false)")
-    if law == {"bernoulli_gaussian": 1}:
-        return _gaussian()
     if len(law) == 1 and (name := next(iter(law))) in _FRACTIONS:
         return _FRACTIONS[name](_fraction(name, law[name]), iid)
     if set(law) == {"atoms", "weights"}:
@@ -192,13 +169,13 @@ def _remembered(text: str) -> Prior:
     raise unknown_word("prior", spec, NAMES, ALLOWED)
 
 
-def _fraction(name: str, rho: Any) -> float:
+def _fraction(name: str, rho: object) -> float:
     if not is_number(rho) or not 0 < rho <= 1:
         raise HdicaError(f"prior: {name} = {rho!r} is not allowed (0 < rho <= 1)")
     return float(rho)
 
 
-def _slab(spec: Any, rho: float, iid: bool) -> Prior:
+def _slab(spec: object, rho: float, iid: bool) -> Prior:
     try:
         source = make_source(spec)
     except HdicaError as exc:

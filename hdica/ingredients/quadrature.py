@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
+
+from hdica.ingredients.plain import Array, is_number
 
 # SciPy is imported where it is called: that takes longer than a cheap sweep, which needs no nodes.
-Array = NDArray[np.float64]
 _DENSITY = 32
 """Nodes of the double-exponential rule for each unit of its variable."""
 
@@ -28,12 +27,7 @@ def dot(a: Array, b: Array) -> float:
     return float(np.sum(a * b))
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a real number of Python, and no truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def numbers(values: Any) -> Array | None:
+def numbers(values: object) -> Array | None:
     """A list of numbers as an array of shape (numbers,), None if it is anything else."""
     if not isinstance(values, list | tuple | np.ndarray):
         return None

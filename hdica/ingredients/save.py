@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
+from hdica.ingredients.plain import Array
 
 ALL = -1
 """All entries, whatever the dimension."""

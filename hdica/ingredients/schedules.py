@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.formula import Constants, parse_formula
 from hdica.ingredients.grammar import NO_NUMBERS
-from hdica.ingredients.plain import plain
-from hdica.ingredients.quadrature import increasing, is_number, numbers
+from hdica.ingredients.plain import Array, is_number, plain
+from hdica.ingredients.quadrature import increasing, numbers
 
-Array = NDArray[np.float64]
 ALLOWED = (
     "a number > 0, a formula in t such as '0.1/(1 + t/50)', or "
     "{steps: {times: [t1, ...], values: [tau0, tau1, ...]}}"
@@ -46,23 +44,28 @@ class Schedule:
     breaks: tuple[float, ...] = ()
     refuses: Callable[[float], str] = lambda last: ""
 
+    def after(self, low: float) -> Schedule:
+        """The schedule from a time on, which is its t = 0."""
+        later = tuple(b - low for b in self.breaks if b > low)
+        return Schedule(lambda t: self.value(low + np.asarray(t)), self.constant, later)
 
-def _check_largest(values: Any, name: str) -> None:
+
+def _check_largest(values: ArrayLike, name: str) -> None:
     """Refuse what overflows in whatever is computed with it."""
     if (most := float(np.max(values))) > LARGEST:
         raise HdicaError(f"{name} = {most:g} is not allowed (at most {LARGEST:g})")
 
 
-def _number(tau: float, name: str, zero: bool = False) -> Schedule:
+def _number(tau: float, name: str, zero: bool) -> Schedule:
     if not zero and not (math.isfinite(tau) and tau > 0):
         raise HdicaError(f"{name} = {tau} is not allowed (a step size is a finite number > 0)")
     _check_largest(tau, name)
     return Schedule(lambda t: np.full(np.shape(t), tau), tau)
 
 
-def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
-    fits = isinstance(spec, Mapping) and set(spec) == {"times", "values"}
-    times, values = (numbers(spec[key]) if fits else None for key in ("times", "values"))
+def _steps(spec: object, name: str, zero: bool) -> Schedule:
+    rows = spec if isinstance(spec, Mapping) and set(spec) == {"times", "values"} else {}
+    times, values = (numbers(rows.get(key)) for key in ("times", "values"))
     if times is None or values is None:
         raise HdicaError(f"{name} = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
     if values.size != times.size + 1 or not increasing(times):
@@ -70,14 +73,10 @@ def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
             f"{name}: steps with times {times.tolist()} and {values.size} values is not allowed "
             "(increasing times > 0 and one value more than times)"
         )
-    least = ">= 0" if zero else "> 0"
-    if np.any(values < 0 if zero else values <= 0) or not np.all(np.isfinite(values)):
-        falls_to_zero = not zero and np.all(np.isfinite(values)) and values[0] > 0
-        floor = (
-            f"; for one that ends take a small one, such as {_floor(values):g}"
-            if falls_to_zero
-            else ""
-        )
+    finite, least, floor = bool(np.all(np.isfinite(values))), ">= 0" if zero else "> 0", ""
+    if not finite or np.any(values < 0 if zero else values <= 0):
+        if finite and values[0] > 0 and not zero:
+            floor = f"; for one that ends take a small one, such as {_floor(values):g}"
         raise HdicaError(
             f"{name}: step values {values.tolist()} are not allowed (all {least}{floor})"
         )
@@ -92,14 +91,12 @@ def _floor(tau: Array) -> float:
     return float(10.0 ** math.floor(math.log10(float(tau[0]) * 1e-3)))
 
 
-def _not_allowed(name: str, spec: Any, zero: bool) -> HdicaError:
+def _not_allowed(name: str, spec: object, zero: bool) -> HdicaError:
     allowed = ALLOWED_SIGNAL if zero else ALLOWED
     return HdicaError(f"{name} = {spec!r} is not allowed (allowed: {allowed})")
 
 
-def _of_formula(
-    spec: str, constants: Mapping[str, float] | None, name: str, zero: bool
-) -> Schedule:
+def _of_formula(spec: str, constants: Constants, name: str, zero: bool) -> Schedule:
     """A schedule whose values at the times of a run are > 0, or >= 0 with ``zero``."""
     if spec.strip().lower().lstrip("+-") in NO_NUMBERS:
         raise _not_allowed(name, spec, zero)
@@ -144,7 +141,7 @@ def _of_formula(
         )
 
     if formula.coefficients is not None and formula.coefficients.size == 1 and not zero:
-        return _number(float(formula.coefficients[0]), name)
+        return _number(float(formula.coefficients[0]), name, zero)
     begin = float(formula.value(np.array(0.0)))
     if not (math.isfinite(begin) and (begin >= 0 if zero else begin > 0)):
         raise HdicaError(f"{name} = {spec!r} is not allowed (it is not {what} at t = 0)")
@@ -165,7 +162,7 @@ def clock_of(*schedules: Schedule) -> Schedule:
 
 
 def make_schedule(
-    spec: Any, constants: Mapping[str, float] | None = None, name: str = "tau", zero: bool = False
+    spec: object, constants: Constants = None, name: str = "tau", zero: bool = False
 ) -> Schedule:
     """The schedule that a study names: a number, a formula in ``t``, or ``{"steps": ...}``.
 
@@ -184,9 +181,7 @@ def make_schedule(
     return _of_formula(spec, constants, name, zero)
 
 
-def make_signal(
-    spec: Any, constants: Mapping[str, float] | None = None, name: str = "omega"
-) -> Schedule:
+def make_signal(spec: object, constants: Constants = None, name: str = "omega") -> Schedule:
     """A signal strength as a function of time: as :func:`make_schedule`, but 0 is allowed."""
     return make_schedule(spec, constants, name, zero=True)
 
@@ -225,7 +220,7 @@ class Motion:
 STILL = Motion()
 
 
-def _jump_times(spec: Any) -> tuple[tuple[float, ...], float]:
+def _jump_times(spec: object) -> tuple[tuple[float, ...], float]:
     if not isinstance(spec, Mapping) or set(spec) != {"times", "share"}:
         raise HdicaError(
             f"motion: jumps = {spec!r} is not allowed (allowed: {{times: [t1, ...], share: s}})",
@@ -241,7 +236,7 @@ def _jump_times(spec: Any) -> tuple[tuple[float, ...], float]:
     return tuple(times.tolist()), float(share)
 
 
-def make_motion(spec: Any) -> Motion:
+def make_motion(spec: object) -> Motion:
     """The motion that a study names.
 
     None: the feature stays. ``{"exchange": delta}``: pairs of entries change places at random

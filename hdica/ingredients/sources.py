@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.laws import (
@@ -24,19 +24,20 @@ from hdica.ingredients.laws import (
     uniform_law,
 )
 from hdica.ingredients.laws import Source as Source
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import Array, is_number, plain
 from hdica.ingredients.quadrature import (
     Nodes,
     density_nodes,
     dot,
     gaussian_nodes,
-    is_number,
     numbers,
     quantile_nodes,
     uniform_nodes,
 )
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from scipy.stats.distributions import rv_frozen
+
 LEAST, MOST = 1e-9, 1e6
 """Smallest and largest number of a law: beyond, its moments are no floating-point numbers."""
 
@@ -235,7 +236,7 @@ ALLOWED = (
 )
 
 
-def make_source(spec: str | dict[str, Any]) -> Source:
+def make_source(spec: object) -> Source:
     """The source that a study names.
 
     ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``, ``{"bernoulli_gaussian": p}``,
@@ -284,6 +285,30 @@ they are below the second, beyond all that a double tells apart."""
 _LOST, _TAIL = 1e-9, 1e-10
 
 
+@dataclass(frozen=True)
+class _Frozen:
+    """A law of ``scipy.stats`` with its shapes, mean and standard deviation."""
+
+    name: str
+    shape: dict[str, float]
+    law: rv_frozen
+    mean: float
+    sd: float
+
+    def refused(self, why: str) -> HdicaError:
+        return HdicaError(f"source: scipy {self.name!r} with {self.shape} is not allowed ({why})")
+
+    def sample(self, rng: np.random.Generator, size: int) -> Array:
+        draws = self.law.rvs(size=size, random_state=rng)
+        return np.asarray((draws - self.mean) / self.sd, dtype=float)
+
+    def open_ends(self, k: Array, values: Array) -> list[float]:
+        """What lies at the ends of a window beyond which the support goes on."""
+        least, most = self.law.support()
+        below = [float(values[0])] if k[0] > least else []
+        return below + ([float(values[-1])] if k[-1] < most else [])
+
+
 @lru_cache(maxsize=64)
 def scipy_source(name: str, **shape: float) -> Source:
     """A law of ``scipy.stats`` by its name there, standardised; ``shape`` as SciPy calls it.
@@ -296,7 +321,7 @@ def scipy_source(name: str, **shape: float) -> Source:
     """
     from scipy import stats  # half a second, and only this source needs it
 
-    family: Any = getattr(stats, name, None)
+    family = vars(stats).get(name)
     discrete = isinstance(family, stats.rv_discrete)
     if not discrete and not isinstance(family, stats.rv_continuous):
         raise HdicaError(
@@ -308,57 +333,47 @@ def scipy_source(name: str, **shape: float) -> Source:
             warnings.simplefilter("ignore")  # sums that do not converge are refused below
             # Samplers of laws on whole numbers take whole shapes as whole numbers alone.
             whole = {k: int(v) if v.is_integer() else v for k, v in shape.items()}
-            frozen = family(**(whole if discrete else shape))
-            mean, var = (float(v) for v in frozen.stats(moments="mv"))
+            law = family(**(whole if discrete else shape))
+            mean, var = (float(v) for v in law.stats(moments="mv"))
     except TypeError as exc:
         raise HdicaError(f"source: scipy {name!r} with {shape} is not allowed ({exc})") from None
+    frozen = _Frozen(name, shape, law, mean, math.sqrt(var) if var > 0 else math.nan)
     if not (math.isfinite(mean) and math.isfinite(var) and var > 0):
-        raise HdicaError(
-            f"source: scipy {name!r} with {shape} is not allowed "
-            "(it needs a finite mean and a finite, positive variance)"
-        )
-    return (_on_whole_numbers if discrete else _continuous)(
-        name, shape, frozen, mean, math.sqrt(var)
-    )
+        raise frozen.refused("it needs a finite mean and a finite, positive variance")
+    return _on_whole_numbers(frozen) if discrete else _continuous(frozen)
 
 
-def _sampler(frozen: Any, mean: float, sd: float) -> Any:
-    def sample(rng: np.random.Generator, size: int) -> Array:
-        return np.asarray((frozen.rvs(size=size, random_state=rng) - mean) / sd, dtype=float)
-
-    return sample
-
-
-def _continuous(name: str, shape: dict[str, float], frozen: Any, mean: float, sd: float) -> Source:
-    raw = quantile_nodes(frozen.ppf, frozen.isf)
+def _continuous(frozen: _Frozen) -> Source:
+    law, mean, sd = frozen.law, frozen.mean, frozen.sd
+    raw = quantile_nodes(law.ppf, law.isf)
     nodes = Nodes((raw.points - mean) / sd, raw.weights)
     error = max(abs(float(nodes.mean(nodes.points))), abs(float(nodes.mean(nodes.points**2)) - 1))
     if not error < 1e-8:
         raise HdicaError(
-            f"source: scipy = {name!r} is not allowed (its density cannot be integrated "
+            f"source: scipy = {frozen.name!r} is not allowed (its density cannot be integrated "
             f"accurately: mean and variance are off by {error:.1e})"
         )
 
     def moment(k: int) -> float:
-        if not math.isfinite(float(frozen.moment(k))):
+        if not math.isfinite(float(law.moment(k))):
             return math.inf
         return float(nodes.mean(nodes.points**k))
 
-    def law() -> Law:
-        return quantile_law(frozen.ppf, frozen.isf, frozen.logcdf, frozen.logsf, mean, sd)
+    def pieces() -> Law:
+        return quantile_law(law.ppf, law.isf, law.logcdf, law.logsf, mean, sd)
 
     symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
-    sample = _sampler(frozen, mean, sd)
-    return Source(f"scipy {name}", sample, nodes, moment, symmetric, law, mean / sd)
+    label = f"scipy {frozen.name}"
+    return Source(label, frozen.sample, nodes, moment, symmetric, pieces, mean / sd)
 
 
-def _window(frozen: Any, mean: float, sd: float) -> tuple[Array, Array]:
+def _window(frozen: _Frozen) -> tuple[Array, Array]:
     """Whole numbers around the mean and their masses, until these are next to nothing."""
-    least, most = (float(end) for end in frozen.support())
-    reach = 8.0
+    least, most = (float(end) for end in frozen.law.support())
+    mean, reach = frozen.mean, 8.0
     while True:
-        low = max(least, math.floor(mean - reach * sd))
-        high = min(most, math.ceil(mean + reach * sd))
+        low = max(least, math.floor(mean - reach * frozen.sd))
+        high = min(most, math.ceil(mean + reach * frozen.sd))
         wide = high - low >= MOST_ATOMS
         if wide:
             # As much as is allowed, on the side where there is more to come.
@@ -366,30 +381,30 @@ def _window(frozen: Any, mean: float, sd: float) -> tuple[Array, Array]:
             high = min(high, low + MOST_ATOMS - 1)
         k = np.arange(low, high + 1)
         with np.errstate(all="ignore"):
-            p = np.nan_to_num(np.asarray(frozen.pmf(k), dtype=float))
-        if wide or all(end < LIGHTEST for end in _open_ends(frozen, k, p)):
+            p = np.nan_to_num(np.asarray(frozen.law.pmf(k), dtype=float))
+        if wide or all(end < LIGHTEST for end in frozen.open_ends(k, p)):
             return k, p
         reach *= 1.5
 
 
-def _atoms(name: str, shape: dict[str, float], frozen: Any, mean: float, sd: float) -> Nodes:
+def _atoms(frozen: _Frozen) -> Nodes:
     """Atoms of the standardised law; refused where they cannot stand for it."""
-    k, p = _window(frozen, mean, sd)
-    edge = max(_open_ends(frozen, k, p), default=0.0)
+    k, p = _window(frozen)
+    edge = max(frozen.open_ends(k, p), default=0.0)
     if edge > DECAYED:
-        raise HdicaError(
-            f"source: scipy {name!r} with {shape} is not allowed (it has more than {MOST_ATOMS} "
-            f"values that matter: the outermost of so many has the mass {edge:.1e}, and below "
-            f"{DECAYED:.0e} is needed; take a continuous law that is near to it)"
+        raise frozen.refused(
+            f"it has more than {MOST_ATOMS} values that matter: the outermost of so many has the "
+            f"mass {edge:.1e}, and below {DECAYED:.0e} is needed; take a continuous law that is "
+            "near to it"
         )
     matters = p > LIGHTEST
     k, p = k[matters], p[matters]
-    z = (k - mean) / sd
+    z = (k - frozen.mean) / frozen.sd
     lost = max(abs(dot(p, z**power) - (power != 1)) for power in (0, 1, 2))
     if not lost < _LOST:
-        raise HdicaError(
-            f"source: scipy {name!r} with {shape} is not allowed (mass, mean and variance of its "
-            f"values are off by {lost:.1e} of what SciPy says that they are)"
+        raise frozen.refused(
+            f"mass, mean and variance of its values are off by {lost:.1e} of what SciPy says that "
+            "they are"
         )
     # To rounding: what SciPy's masses lack is next to nothing, as was just seen.
     p = p / p.sum()
@@ -397,24 +412,16 @@ def _atoms(name: str, shape: dict[str, float], frozen: Any, mean: float, sd: flo
     return Nodes(z / math.sqrt(dot(p, z * z)), p)
 
 
-def _open_ends(frozen: Any, k: Array, values: Array) -> list[float]:
-    """What lies at the ends of a window beyond which the support goes on."""
-    least, most = frozen.support()
-    below = [float(values[0])] if k[0] > least else []
-    return below + ([float(values[-1])] if k[-1] < most else [])
-
-
-def _on_whole_numbers(
-    name: str, shape: dict[str, float], frozen: Any, mean: float, sd: float
-) -> Source:
-    nodes = _atoms(name, shape, frozen, mean, sd)
+def _on_whole_numbers(frozen: _Frozen) -> Source:
+    nodes = _atoms(frozen)
     z, p = nodes.points, nodes.weights
     # Which ends of the list are none of the law.
-    goes_on = [not math.isfinite(float(end)) for end in frozen.support()]
+    goes_on = [not math.isfinite(float(end)) for end in frozen.law.support()]
     even = bool(
         np.allclose(z, -z[::-1], rtol=0, atol=1e-10) and np.allclose(p, p[::-1], rtol=1e-8, atol=0)
     )
-    label = f"scipy {name}({', '.join(f'{key}={value:g}' for key, value in shape.items())})"
+    shape = ", ".join(f"{key}={value:g}" for key, value in frozen.shape.items())
+    label = f"scipy {frozen.name}({shape})"
 
     def moment(k: int) -> float:
         if k <= 2:
@@ -429,9 +436,8 @@ def _on_whole_numbers(
             )
         return float(np.sum(terms))
 
-    sample = _sampler(frozen, mean, sd)
-    law = Law(atoms=nodes, endless=any(goes_on))
-    return Source(label, sample, nodes, moment, even, lambda: law, mean / sd)
+    law, shift = Law(atoms=nodes, endless=any(goes_on)), frozen.mean / frozen.sd
+    return Source(label, frozen.sample, nodes, moment, even, lambda: law, shift)
 
 
 def _cut_off(sizes: Array, goes_on: list[bool]) -> bool:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.plain import VECTOR, plain
+from hdica.ingredients.plain import VECTOR, Array, is_number, plain
 from hdica.ingredients.prior import Prior, normalised
 from hdica.ingredients.priors import of_length
-from hdica.ingredients.quadrature import dot, is_number
+from hdica.ingredients.quadrature import dot
 
-Array = NDArray[np.float64]
 NAMES = ("overlap", "normal", VECTOR)
 ALLOWED = (
     "{overlap: Q0} with -1 <= Q0 <= 1, {overlap: Q0, exact: true}, or "
@@ -116,7 +113,7 @@ def _normal(mean: float, var: float) -> Start:
     )
 
 
-def make_start(spec: Mapping[str, Any]) -> Start:
+def make_start(spec: object) -> Start:
     """The start that a study names.
 
     ``{"overlap": Q0}``: x = Q0 xi + sqrt(1 - Q0^2) z with z standard normal, then |x|^2 = n, so

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError
 from hdica.ingredients.functions import Opaque
+from hdica.ingredients.plain import Array
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
-Names = dict[str, Callable[..., Any]]
+Names = dict[str, Callable[..., object]]
 _HALF = sp.Rational(1, 2)
 
 
@@ -98,7 +97,7 @@ def sign_of(number: sp.Expr) -> int:
     return 1 if value > 0 else -1
 
 
-def chosen(s: Any, above: Any, below: Any, weight: Any) -> Array:
+def chosen(s: Array, above: Array, below: Array, weight: float) -> Array:
     """:class:`Choice` of arrays."""
     at = below if weight == 0 else above if weight == 1 else (above + below) / 2
     return np.where(s > 0, above, np.where(s < 0, below, at))
@@ -121,20 +120,12 @@ def _named(expression: sp.Expr, kind: str, ours: Callable[[], Names]) -> list[Na
     return [*tables, called] if called else tables
 
 
-def on_arrays(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Any]:
-    """The function of an expression on arrays."""
-    named = _named(expression, "array", lambda: _ARRAYS)
-    function: Callable[..., Any] = sp.lambdify(
-        symbols, expression, modules=[*named, "scipy", "numpy"], cse=True
-    )
-    return function
-
-
 def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Array]:
     """The function of an expression: one array for each symbol, broadcast against each other."""
-    function = on_arrays(expression, *symbols)
+    modules = [*_named(expression, "array", lambda: _ARRAYS), "scipy", "numpy"]
+    function = sp.lambdify(symbols, expression, modules=modules, cse=True)
 
-    def value(*arguments: Any) -> Array:
+    def value(*arguments: ArrayLike) -> Array:
         arrays = [np.asarray(a, dtype=float) for a in arguments]
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -145,10 +136,9 @@ def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Array]
 
 def on_numbers(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]:
     """The function of an expression on numbers, for numba."""
-    named = _named(expression, "scalar", _scalars)
-    function: Callable[..., float] = sp.lambdify(
-        symbols, sp.Float(1.0) * expression, modules=[*named, "math"], cse=True
-    )
+    modules = [*_named(expression, "scalar", _scalars), "math"]
+    function: Callable[..., float]
+    function = sp.lambdify(symbols, sp.Float(1.0) * expression, modules=modules, cse=True)
     return function
 
 

@@ -14,20 +14,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot, panel_nodes
-from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, first_passage
+from hdica.limits.numerics.first_passage import Diffusion, PassageTime, first_passage
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import find_fixed_points, find_folds
 
 VERSION = 2
-Array = NDArray[np.float64]
 _FAR = 40.0
 """Exponent beyond which an integrand is nothing."""
 _SLOWEST = 1e2
 """Logarithm of a law's value from which on no run will show it: infinite."""
+
+
+def _integral(value: Callable[[float], float], high: float, peak: float) -> float:
+    """From 0 on, of a function that is largest at a peak."""
+    from scipy.integrate import quad
+
+    points = [peak] if peak > 0 else None
+    return float(quad(value, 0.0, high, points=points, epsabs=0, epsrel=1e-12, limit=400)[0])
 
 
 def fold(eps: float) -> float:
@@ -37,8 +44,6 @@ def fold(eps: float) -> float:
     F -> pi/sqrt(eps) for large eps, where noise does not matter, and for eps < 0 it grows like the
     exponential of the barrier, exp(8/3 |eps|^(3/2)).
     """
-    from scipy.integrate import quad
-
     # With w = s^2 nothing is singular; the integrand is largest at s^2 = w = 2 sqrt(-eps).
     peak = 2 * math.sqrt(max(-eps, 0.0))
     top = -2 * eps * peak - peak**3 / 6
@@ -52,9 +57,7 @@ def fold(eps: float) -> float:
     high = 1.0
     while 2 * eps * high**2 + high**6 / 6 + top < _FAR:
         high *= 1.25
-    points = [math.sqrt(peak)] if peak > 0 else None
-    integral, _ = quad(value, 0.0, high, points=points, epsabs=0, epsrel=1e-12, limit=400)
-    return 2 * math.sqrt(2 * math.pi) * math.exp(top) * float(integral)
+    return 2 * math.sqrt(2 * math.pi) * math.exp(top) * _integral(value, high, math.sqrt(peak))
 
 
 def separatrix(z: float) -> float:
@@ -69,8 +72,6 @@ def pitchfork(x: float) -> float:
 
     Psi(0) = Gamma(3/4)/Gamma(1/4); 1/(2 |x|) far below the transition, x/2 far above.
     """
-    from scipy.integrate import quad
-
     top = max(x, 0.0) ** 2 / 4
     peak = math.sqrt(max(x, 0.0) / 2)
     high = peak + 1.0
@@ -81,9 +82,7 @@ def pitchfork(x: float) -> float:
         def value(y: float) -> float:
             return y**power * math.exp(x * y * y - y**4 - top)
 
-        points = [peak] if peak > 0 else None
-        integral, _ = quad(value, 0.0, high, points=points, epsabs=0, epsrel=1e-12, limit=400)
-        return float(integral)
+        return _integral(value, high, peak)
 
     return moment(2) / moment(0)
 

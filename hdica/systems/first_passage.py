@@ -14,8 +14,7 @@ import numpy as np
 from hdica.finite.projected.passage import Passage
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
-from hdica.limits.averages.trap import Trap, safe_exp
-from hdica.limits.diffusion.escape import EscapeLaw
+from hdica.limits.escape import EscapeLaw, Trap, safe_exp
 from hdica.limits.passage.chain import PassageLaw
 from hdica.systems.method import RunAll
 from hdica.systems.outputs import Array, Output

@@ -30,11 +30,10 @@ PROJECTED = (*FINITE, "hdica.finite.projected")
 AVERAGES = "hdica.limits.averages"
 NUMERICS = "hdica.limits.numerics"
 OVERLAP = "hdica.limits.overlap"
-DIFFUSIONS = "hdica.limits.diffusion"
 PASSAGES = "hdica.limits.passage"
 COLLAPSE = "hdica.limits.collapse"
+NEAR_ZERO = "hdica.limits.escape"
 MEAN_FIELD = "hdica.limits.mean_field"
-MOVING = "hdica.limits.moving"
 BANDS = "hdica.limits.bands"
 
 

@@ -13,9 +13,8 @@ import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.averages.expectations import average
-from hdica.limits.averages.trap import near_zero
-from hdica.limits.diffusion.escape import escape_law, scaled_time
-from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.escape import escape_law, near_zero, scaled_time
+from hdica.limits.numerics.first_passage import Diffusion, first_passage
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.systems.hebbian_ica.escape_times import escape, finite_range
 from hdica.systems.hebbian_ica.ode import as_matrix, make_field, part_jacobians

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.diffusion.densities import _moved
-from hdica.limits.diffusion.first_passage import Diffusion
+from hdica.limits.numerics.densities import _moved
+from hdica.limits.numerics.first_passage import Diffusion
 
 Array = NDArray[np.float64]
 

@@ -5,9 +5,9 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import gaussian_nodes, panel_nodes
-from hdica.limits.diffusion import densities as module
-from hdica.limits.diffusion.densities import _moved, density, paths, survival
-from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.numerics import densities as module
+from hdica.limits.numerics.densities import _moved, density, paths, survival
+from hdica.limits.numerics.first_passage import Diffusion, first_passage
 from tests.limits.passage_times import passage_times
 
 BROWNIAN = Diffusion(lambda x: 0 * x, lambda x: 1 + 0 * x)

@@ -8,8 +8,8 @@ from scipy.integrate import quad, solve_ivp
 from scipy.special import erf, k0e
 
 from hdica.errors import HdicaError
-from hdica.limits.diffusion import first_passage as module
-from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.numerics import first_passage as module
+from hdica.limits.numerics.first_passage import Diffusion, first_passage
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/hebbian_escape.json").read_text())
 TABLE = {float(g): row for g, row in GOLDEN["scaled_time"]["table"].items()}

@@ -28,13 +28,13 @@ from hdica.ingredients.quadrature import Nodes, panel_nodes
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
-from hdica.limits.diffusion import densities
 from hdica.limits.mean_field import entries
 from hdica.limits.mean_field.steady import laplace_kernels, states
 from hdica.limits.mean_field.steady.closure import close
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.stability import graded_modes, relaxation_modes
 from hdica.limits.mean_field.transitions import landscape
+from hdica.limits.numerics import densities
 from hdica.limits.passage import chain as exact
 from hdica.limits.passage.step import Points, step_of
 from hdica.systems.projected import density
@@ -68,7 +68,8 @@ def is_fixed(node):
         return is_fixed(node.left) or is_fixed(node.right)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int) and node.value > 3
-    return isinstance(node, ast.Name) and node.id.strip("_").isupper()
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    return name.strip("_").isupper()
 
 
 def has_count(node):
@@ -213,8 +214,8 @@ STEEP = "0.5*sign(x) + tanh(20*x)"
 FLAT = "0.3*x/(1 + x**2)"
 STEADY = "limits.mean_field.steady"
 COUNTS = [  # the number of so few is wrong, twice as many change the result by less than the last
-    ("limits.diffusion.escape", "_NODES", 2, partial(trap, 0.5), 1e-6),
-    ("limits.diffusion.escape", "_NODES", 2, partial(trap, 2.0), 1e-6),
+    ("limits.escape", "_NODES", 2, partial(trap, 0.5), 1e-6),
+    ("limits.escape", "_NODES", 2, partial(trap, 2.0), 1e-6),
     ("systems.hebbian_ica.escape_times", "_NODES", 2, partial(race, 0.5), 1e-6),
     ("systems.hebbian_ica.escape_times", "_NODES", 2, partial(race, 20.0), 1e-6),
     (f"{STEADY}.stability", "PANELS", 2, partial(rates, FLAT, 1e-3, 5.0, 3.0), 1e-9),

@@ -10,6 +10,10 @@ from scipy.integrate import quad
 
 from hdica.ingredients.formula import parse_formula
 from hdica.limits.mean_field.density.grid import (
+    GAP,
+    GAP_MIDDLE,
+    GAP_PHI,
+    PUSH,
     Windows,
     carried,
     interpolated,
@@ -17,7 +21,6 @@ from hdica.limits.mean_field.density.grid import (
     make_mesh,
 )
 from hdica.limits.mean_field.density.kernels import bernoulli, push, rates, resolve
-from hdica.limits.mean_field.density.layout import GAP, GAP_MIDDLE, GAP_PHI, PUSH
 from hdica.limits.mean_field.density.loop import fit
 from hdica.limits.mean_field.density.march import Piece, Record, advance, cut
 from hdica.limits.mean_field.density.solve import lengths

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import hdica
-from hdica.limits.moving.overlap import best
+from hdica.limits.mean_field.moving import best
 from hdica.systems.online_ica.system import drift as ica_drift
 from hdica.systems.sparse_pca.system import drift as pca_drift
 from tests.systems.test_moving import ica, pca

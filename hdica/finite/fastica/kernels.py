@@ -16,9 +16,9 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.random import LANES
 from hdica.finite.fastica.functions import EXP, FORMULA, HE4, KURTOSIS, LOGCOSH, slopes, values
 from hdica.finite.jit import call_block, call_scalar
+from hdica.finite.random import LANES
 from hdica.finite.random.lanes import beyond, every, fma, load, pointer, store, total
 
 

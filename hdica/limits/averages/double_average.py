@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, Part, cut
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import gauss_legendre, resolving_edges
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 _REACH = 6
 """Logarithm, base 2, of how far a nonlinearity is looked at."""
 _GROWTH = 1e12
@@ -185,52 +184,41 @@ class _Setting:
         return value, size, np.sum(mass, axis=1), np.array(points)
 
 
-class _Tally:
-    """Running sums of what has been accepted."""
-
-    def __init__(self) -> None:
-        self.value: Array | float = 0.0
-        self.error: Array | float = 0.0
-        self.size: Array | float = 0.0
-        self.far: Array | float = 0.0
-        self.points = 0
-
-    def add(self, value: Array, error: Array, size: Array, mass: Array) -> None:
-        self.value = self.value + np.sum(value, axis=1)
-        self.error = self.error + np.sum(error, axis=1)
-        self.size = self.size + np.sum(size, axis=1)
-        self.far = self.far + np.sum(np.where(mass < _FAR, size, 0.0), axis=1)
+def _sums(value: Array, error: Array, size: Array, mass: Array) -> Array:
+    """Values, errors, sizes and sizes far out, summed over panels, shape (4, functions)."""
+    far = np.where(mass < _FAR, size, 0.0)
+    return np.stack([np.sum(part, axis=1) for part in (value, error, size, far)])
 
 
-def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> None:
-    """Add the average over one part, panels halved until two rules agree."""
+def _over_part(setting: _Setting, part: Part, cuts: Array, total: Array) -> tuple[Array, int]:
+    """The sums with those over one part, panels halved until two rules agree, and its points."""
     edges = cut(part, cuts)
     low, high, spent = edges[:-1], edges[1:], 0
     remote = part.mass(low) + part.mass((low + high) / 2) + part.mass(high) < _REMOTE
     if remote.any():
         value, size, mass, _ = setting.panels(part, low[remote], high[remote], _FEW)
-        tally.add(value, size, size, mass)
+        total = total + _sums(value, size, size, mass)
     low, high = low[~remote], high[~remote]
     before = np.full(low.size, np.inf)
     for generation in range(_GENERATIONS):
         value, size, mass, points = setting.panels(part, low, high, FINE)
         other, _, _, more = setting.panels(part, low, high, COARSE)
         spent += int(points + more)
-        tally.points += int(points + more)
         error = np.abs(value - other)
-        total = tally.size + np.sum(size, axis=1)
-        share = np.where(total[:, None] > 0, error / total[:, None], 0.0).max(axis=0)
+        whole = total[2] + np.sum(size, axis=1)
+        share = np.where(whole[:, None] > 0, error / whole[:, None], 0.0).max(axis=0)
         rough = share > TOLERANCE
         # What halving does not make smaller is rounding; what is far out decides nothing.
         rough &= (share > _NOISE) | (share < before / 4)
         if generation == _GENERATIONS - 1 or spent > setting.most or not np.isfinite(share).all():
             rough[:] = False
-        tally.add(*(v[..., ~rough] for v in (value, error, size, mass)))
+        total = total + _sums(*(v[..., ~rough] for v in (value, error, size, mass)))
         if not rough.any():
-            return
+            break
         middle = (low[rough] + high[rough]) / 2
         low, high = np.concatenate([low[rough], middle]), np.concatenate([middle, high[rough]])
         before = np.tile(share[rough], 2)
+    return total, spent
 
 
 @np.errstate(all="ignore")  # what overflows shows as values that are no numbers
@@ -243,14 +231,14 @@ def double_average(
     abruptly with u, ``law`` is that of c. Panels are halved no more beyond ``most`` points, of both
     rules.
     """
-    s = width_of(q)
-    setting, tally = _Setting(integrand, features, q, s, most), _Tally()
+    s, total, points = width_of(q), np.zeros((4, 1)), 0
+    setting = _Setting(integrand, features, q, s, most)
     if law.atoms is not None:
         c, mass = law.atoms.points, law.atoms.weights
         at_atoms = replace(setting, blurred=s == 0.0)
         value, size, _ = at_atoms.rows(c, FINE)
         other, _, _ = at_atoms.rows(c, COARSE)
-        tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
+        total = total + _sums(value * mass, np.abs(value - other) * mass, size * mass, mass)
     # Values of c at which c Q meets what f does abruptly, no finer than e blurs it.
     cuts = np.empty(0)
     if q != 0.0:
@@ -258,8 +246,8 @@ def double_average(
         thinned = features.edges[np.unique(cells, return_index=True)[1]]
         cuts = np.concatenate([thinned, *(kink + s * _WINDOWS for kink in features.kinks)]) / q
     for part in law.parts:
-        _over_part(setting, part, cuts, tally)
-    size = np.asarray(tally.size)
-    far = np.where(size > 0, np.asarray(tally.far) / size, 0.0)
-    error = np.asarray(tally.error) + _ROUNDING * size
-    return Average(np.asarray(tally.value), error, size, far, tally.points)
+        total, spent = _over_part(setting, part, cuts, total)
+        points += spent
+    value, error, size, far = total
+    far = np.where(size > 0, far / size, 0.0)
+    return Average(value, error + _ROUNDING * size, size, far, points)

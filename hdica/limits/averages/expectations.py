@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial import Chebyshev, Polynomial
+from numpy.polynomial import Chebyshev, HermiteE, Polynomial
 from numpy.polynomial import chebyshev as cheb
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import (
@@ -34,7 +34,6 @@ from hdica.limits.numerics.series import Fit, Function, Halves, joined, scaled, 
 from hdica.process.machine import one_thread
 from hdica.process.progress import tell
 
-Array = NDArray[np.float64]
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
 WORST = 1e-6
 """Largest error of an average, relative to the average of absolute values, that is accepted."""
@@ -180,6 +179,38 @@ def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
 def power_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     """<f(u)^2> at one overlap, and its error."""
     return average(lambda c, u: f.value(u) ** 2, f, source, q)
+
+
+def cumulants(source: Source, order: int) -> Array:
+    """Cumulants kappa_0 (which is 0) to kappa_order of a source, shape (order + 1,)."""
+    m = [source.moment(k) for k in range(order + 1)]
+    if not all(math.isfinite(v) for v in m):
+        raise HdicaError(
+            f"source: {source.label} has no finite moment of order {np.argmax(~np.isfinite(m))}; "
+            f"its cumulant of order {order} is needed near R = 0"
+        )
+    kappa = np.zeros(order + 1)
+    for n in range(1, order + 1):
+        terms = (math.comb(n - 1, k - 1) * kappa[k] * m[n - k] for k in range(1, n))
+        kappa[n] = m[n] - math.fsum(terms)
+    return kappa
+
+
+def mean_derivative(
+    phi: Formula, source: Source, overlap: float, order: int
+) -> tuple[float, float]:
+    """<phi^(order)(y)> for y = R s + sqrt(1 - R^2) z and its error, jumps of phi included.
+
+    By Stein's identity; the overlap R lies inside (-1, 1).
+    """
+    width = math.sqrt(1 - overlap * overlap)
+    hermite = HermiteE.basis(order)
+
+    def integrand(s: Array, z: Array, y: Array) -> tuple[Array]:
+        return (np.asarray(hermite(z) * phi.value(y)),)
+
+    result = averaged(integrand, phi, source, overlap)
+    return float(result.value[0]) / width**order, float(result.error[0]) / width**order
 
 
 def _closed(coefficients: Array, source: Source, extra: int) -> Polynomial:

@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import Start
 from hdica.limits.averages.expectations import Products, ProductsAt
@@ -33,9 +33,8 @@ from hdica.limits.mean_field.density.solve import planned
 from hdica.limits.mean_field.density.state import Problem
 from hdica.limits.mean_field.family import MeanField
 
-Array = NDArray[np.float64]
 _CLOSE, _SOON = 1e-5, 1e-3
-_BESIDE = 1e-4
+_STEP = 1e-4
 GOAL = 2e-2
 """Correction, relative to the largest of a target, above which there is a further level."""
 LEVELS = 3
@@ -55,14 +54,6 @@ class Rule:
     moved: bool
     batch: int = 1
     unlike: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    problem: Problem
-    prior: Prior
-    rule: Rule
-    target: Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +87,12 @@ def refusal(field: MeanField, rule: Rule) -> str:
     return ""
 
 
-def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
+def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[_At], Array]:
     """The columns at all ends of steps, by increasing time, and what the length of steps adds."""
     places: list[_At] = []
     lag: list[Array] = []
     gain: list[Array] = []
-    varies = task.problem.field.schedule.constant is None
+    varies = field.schedule.constant is None
 
     def passed(step: Step, later: Array, earlier: Array) -> None:
         weights, tau = step.cells.weights, float(step.taus[1])
@@ -115,7 +106,7 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
             first = float(step.q[0]), float(step.taus[0])
             places.append(_At(start, step.cells, step.before, *first, earlier))
 
-    sweep(steps, [task.target], None, passed=passed)
+    sweep(steps, [target], None, passed=passed)
     longer = np.sum(lag, axis=0)
     if varies:
         # Less half of what the columns, by the middles of steps, gain between the ends.
@@ -133,11 +124,11 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
 
 def _rates(field: MeanField, q: float, tau: float) -> Array:
     """B, H and g of L v = B xi v' - (H - B_phi R) x v' - B_phi phi v' + g v'', by Q: (3, 3)."""
-    at = q + _BESIDE * np.array([-1.0, 0.0, 1.0])
+    at = q + _STEP * np.array([-1.0, 0.0, 1.0])
     pull, noise = (np.array([f(float(k), tau) for k in at]) for f in (field.pull, field.diffusion))
     rows = np.array([pull, pull * at + noise, noise])
-    slope = (rows[:, 2] - rows[:, 0]) / (2 * _BESIDE)
-    bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _BESIDE**2
+    slope = (rows[:, 2] - rows[:, 0]) / (2 * _STEP)
+    bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _STEP**2
     return np.array([rows[:, 1], slope, bend]).T
 
 
@@ -154,13 +145,13 @@ class _Met:
     sizes: tuple[float, float, Array, Array]
 
 
-def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
-    field, cells = task.problem.field, at.cells
+def _met(field: MeanField, rule: Rule, at: _At, pieces: Pieces) -> _Met:
+    cells = at.cells
     phi, strength = field.phi.value(cells.x), field.strength(at.tau)
-    products = Products(*(np.asarray(one) for one in task.rule.products(np.array(at.q))))
+    products = Products(*(np.asarray(part) for part in rule.products(np.array(at.q))))
     place = Place(
-        cells, pieces, at.mass, at.q, at.tau, products, -strength * phi, task.rule.moved,
-        task.rule.batch,
+        cells, pieces, at.mass, at.q, at.tau, products, -strength * phi, rule.moved,
+        rule.batch,
     )  # fmt: skip
     first = pieces.slope(at.values)
     second = pieces.slope(first)
@@ -170,8 +161,8 @@ def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
     by_r = strength * cells.x[:, None] * first
     parts = (cells.xi * cells.x)[:, None], (cells.x * phi)[:, None], by_q, by_r
     # Of mean square 1 each: then sums and differences tell a covariance with the least rounding.
-    sizes = [np.sqrt(place.mean(one**2)) + 1e-300 for one in parts]
-    q, r, by_q, by_r = (one / size for one, size in zip(parts, sizes, strict=True))
+    sizes = [np.sqrt(place.mean(part**2)) + 1e-300 for part in parts]
+    q, r, by_q, by_r = (part / size for part, size in zip(parts, sizes, strict=True))
     columns = np.concatenate([q, q + by_q, q - by_q, r + by_r, r - by_r], axis=1)
     scales = float(sizes[0][0]), float(sizes[1][0]), sizes[2], sizes[3]
     return _Met(at, place, rates, first, second, columns, scales)
@@ -222,24 +213,25 @@ def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
     )
 
 
-def _level(task: _Task, plan: Plan, refine: int) -> Array:
+def _level(
+    problem: Problem, prior: Prior, rule: Rule, target: Target, plan: Plan, refine: int
+) -> Array:
     """M of every function on one level."""
-    field, noise = task.problem.field, task.rule.noise
-    steps = list(remembered(task.problem, plan, refine))
-    places, lag = _columns(task, steps)
+    field, steps = problem.field, list(remembered(problem, plan, refine))
+    places, lag = _columns(field, target, steps)
     by_cells = {id(at.cells): at.cells for at in places}
     pieces = {key: pieces_of(cells, field.phi.kinks) for key, cells in by_cells.items()}
-    met = [_met(task, at, pieces[id(at.cells)]) for at in places]
-    targets = [_target(one) for one in met[1:]]
-    swept = sweep(steps, targets, noise)
+    met = [_met(field, rule, at, pieces[id(at.cells)]) for at in places]
+    targets = [_target(part) for part in met[1:]]
+    swept = sweep(steps, targets, rule.noise)
     begin = steps[0].before
-    later = swept.way + spread_at_start(swept.values, begin, swept.cells, field.start, task.prior)
-    first = spread_at_start(met[0].columns, begin, met[0].at.cells, field.start, task.prior)
-    sizes = np.cumsum([one.columns.shape[1] for one in met[1:]])[:-1]
+    later = swept.way + spread_at_start(swept.values, begin, swept.cells, field.start, prior)
+    first = spread_at_start(met[0].columns, begin, met[0].at.cells, field.start, prior)
+    sizes = np.cumsum([part.columns.shape[1] for part in met[1:]])[:-1]
     parts = [first, *np.split(later, sizes)]
     rows = np.array([_pushed(*pair) for pair in zip(met, parts, strict=True)])
     way = np.trapezoid(rows, np.array([at.time for at in places]), axis=0)
-    begun = _at_start(places[0], pieces[id(places[0].cells)], field.start, task.prior)
+    begun = _at_start(places[0], pieces[id(places[0].cells)], field.start, prior)
     return np.asarray(begun + way + lag)
 
 
@@ -267,7 +259,7 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     if why:
         raise HdicaError(why)
     problem, prior = posed_whole(field)
-    task = _Task(problem, prior, rule, target)
+    task = problem, prior, rule, target
     at = np.array([target.time])
     plan = planned(problem, np.unique(np.append(at, _SOON)), _CLOSE)
     if target.time <= 0:
@@ -280,10 +272,10 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     if float(plan.runs[-1].ends[-1]) < target.time:
         return np.full(target.count, np.nan), np.full(target.count, np.nan)
     plan = graded(plan, at)
-    levels = [_level(task, plan, 1), _level(task, plan, 2)]
+    levels = [_level(*task, plan, 1), _level(*task, plan, 2)]
     while True:
         last, change = levels[-1], (levels[-1] - levels[-2]) / 3
         settled = np.all(np.abs(change) <= GOAL * np.maximum(np.abs(last), np.abs(last).max()))
         if settled or len(levels) == LEVELS:
             return last + change, np.abs(change)
-        levels.append(_level(task, plan, 2 ** len(levels)))
+        levels.append(_level(*task, plan, 2 ** len(levels)))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from hdica.limits.mean_field.density.grid import FROM_LEFT, FROM_RIGHT, GAMMA, GAP, PUSH, X
 from hdica.limits.mean_field.density.kernels import rates
-from hdica.limits.mean_field.density.layout import FROM_LEFT, FROM_RIGHT, GAMMA, GAP, PUSH, X
 from hdica.limits.mean_field.density.loop import LAW, MESH
 from hdica.limits.numerics.compiled import value_at
 

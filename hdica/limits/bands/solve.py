@@ -35,9 +35,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import Nodes
 from hdica.ingredients.starts import Start
@@ -53,15 +53,13 @@ from hdica.limits.bands.sweep import (
     shared_of,
     sweep,
 )
-from hdica.limits.mean_field.density.grid import make_mesh
-from hdica.limits.mean_field.density.layout import GAMMA
+from hdica.limits.mean_field.density.grid import GAMMA, make_mesh
 from hdica.limits.mean_field.density.march import Plan
 from hdica.limits.mean_field.density.solve import planned
 from hdica.limits.mean_field.density.state import NO_WEIGHT, Problem, start_masses
 from hdica.limits.mean_field.family import MeanField
 from hdica.process.progress import tell
 
-Array = NDArray[np.float64]
 _LEAST = 1e-12
 
 
@@ -92,14 +90,14 @@ def common_noise(p: Products, q: Array, tau: Array, batch: int = 1) -> Array:
     return np.asarray(batch * (shared - power[..., None, None] * along))
 
 
-BESIDE = 1e-4
+STRETCH = 1e-4
 """Share by which a feature is scaled to see what its length does."""
 
 
 def spread_at_start(values: Array, mass: Array, cells: Cells, start: Start, prior: Prior) -> Array:
     """N Var<v> at t = 0 of every column v, shape (functions,).
 
-    Atoms of the problem beyond those of the prior are its own, scaled by 1 + BESIDE and 1 - BESIDE.
+    Atoms of the problem beyond those of the prior are its own, times 1 + STRETCH and 1 - STRETCH.
     """
     along, radial, _ = shared_of(values, mass, cells)
     # Without what the length of x, and an exact overlap, take from the columns.
@@ -132,7 +130,7 @@ def _of_feature(means: Array, prior: Prior) -> Array:
     nodes, count = prior.nodes, prior.nodes.points.size
     own, up, down = means[:count], means[count : 2 * count], means[2 * count :]
     weights = nodes.weights[:, None]
-    longer = np.sum(weights * (up - down), axis=0) / (2 * BESIDE)
+    longer = np.sum(weights * (up - down), axis=0) / (2 * STRETCH)
     moved = own - longer / 2 * (nodes.points[:, None] ** 2 - 1)
     variance = np.zeros(own.shape[1])
     for part in prior.strata:
@@ -180,7 +178,7 @@ def posed_whole(field: MeanField) -> tuple[Problem, Prior]:
     prior, few = field.prior, _nodes(field)
     counts, xi, weights = prior.nodes.weights >= NO_WEIGHT, few.points, few.weights
     if prior.random:
-        xi = np.concatenate([xi, xi * (1 + BESIDE), xi * (1 - BESIDE)])
+        xi = np.concatenate([xi, xi * (1 + STRETCH), xi * (1 - STRETCH)])
         weights = np.concatenate([weights, np.zeros(2 * few.points.size)])
     return Problem(field, xi, weights), replace(prior, nodes=few, groups=prior.groups[counts])
 

@@ -36,12 +36,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hdica.ingredients.plain import Array
 from hdica.limits.averages.expectations import Products
 from hdica.limits.bands.sweep import Cells
 
-Array = NDArray[np.float64]
 Edge = tuple[int, int]
 
 
@@ -183,24 +182,24 @@ def _of_one(at: Place, t: float, r: float) -> _Moments:
 def _moments(at: Place) -> _Moments:
     """Those of all samples of a step, two by two where a product has two of them."""
     m, r = at.batch, float(at.mean(at.cells.x * at.psi))
-    one = _of_one(at, at.tau / m, r)
+    single = _of_one(at, at.tau / m, r)
     if m == 1:
-        return one
-    pairs, longer = m * (m - 1), -(one.first + r)
-    met = one.cross[0] ** 2 + one.cross[1] ** 2
+        return single
+    pairs, longer = m * (m - 1), -(single.first + r)
+    met = single.cross[0] ** 2 + single.cross[1] ** 2
     return _Moments(
-        b=m * one.b,
-        bend=m * one.bend + pairs * one.b**2,
-        b_rise=m * one.b_rise,
-        square=m * one.square,
+        b=m * single.b,
+        bend=m * single.bend + pairs * single.b**2,
+        b_rise=m * single.b_rise,
+        square=m * single.square,
         first=-(m * longer + r),
-        along=m * one.along - pairs * longer * one.b,
-        size=m * one.size + pairs * met,
-        first_square=m * (one.first_square - r**2) + pairs * longer**2 + r**2,
-        third=m * one.third + pairs * one.square * one.b,
-        power=m * one.power - pairs * longer * one.square,
-        fourth=m * one.fourth + pairs * one.square**2,
-        cross=(m * one.cross[0], m * one.cross[1]),
+        along=m * single.along - pairs * longer * single.b,
+        size=m * single.size + pairs * met,
+        first_square=m * (single.first_square - r**2) + pairs * longer**2 + r**2,
+        third=m * single.third + pairs * single.square * single.b,
+        power=m * single.power - pairs * longer * single.square,
+        fourth=m * single.fourth + pairs * single.square**2,
+        cross=(m * single.cross[0], m * single.cross[1]),
     )
 
 

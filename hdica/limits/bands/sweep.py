@@ -19,20 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
-from hdica.limits.mean_field.density.grid import Mesh, Windows
-from hdica.limits.mean_field.density.layout import GAMMA, KEPT, MASS, ONE, Q, T
+from hdica.limits.mean_field.density.grid import GAMMA, MASS, ONE, PAST, Mesh, Q, T, Windows
 from hdica.limits.mean_field.density.march import Plan, cut
-from hdica.limits.mean_field.density.state import NO_WEIGHT, Law, Problem, State, begin
+from hdica.limits.mean_field.density.state import (
+    NO_WEIGHT,
+    CompiledMesh,
+    Law,
+    Problem,
+    State,
+    begin,
+)
 from hdica.process.progress import check_deadline
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,7 @@ class Cells:
     low: Array
     high: Array
     atom: NDArray[np.int64]
-    compiled: tuple[Any, ...]
+    compiled: CompiledMesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +110,7 @@ def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
             before, q0, now, memory = state.work[MASS].copy(), state.q, state.clock, state.memory
             one = ends[k : k + 1], rows[k : k + 1]
             march(*one, 2, cells.compiled, law, memory, now, state.work, none, none)
-            stages = [past[int(past[KEPT, 0]) - 1, 1:] for past in memory[0]]
+            stages = [past[int(past[PAST, 0]) - 1, 1:] for past in memory[0]]
             yield Step(
                 cells=cells,
                 end=float(ends[k]),

@@ -21,9 +21,9 @@ import numba
 import numpy as np
 import scipy
 import sympy as sp
-from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.density.solve import solve as solve_density
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.normal import solve as solve_normal
@@ -68,7 +68,6 @@ def one_step(z, xi, phi, coefficients, noise, n):  # type: ignore[no-untyped-def
         z[i] = (z[i] + drift / n) + coefficients[SPREAD] * noise[i]
 
 
-Array = NDArray[np.float64]
 TOLERANCE = 1e-5
 """Error of Q at which the limit is no further refined."""
 KNOTS = 500
@@ -108,7 +107,7 @@ def order_of(field: MeanField, last: float, knots: int = KNOTS) -> Order:
     return Order(q_at, r_at, float(times[-1]), path.stopped)
 
 
-_KEPT = 32
+_CACHED = 32
 """Runs of steps of which the coefficients are kept, of a few thousand steps each."""
 
 
@@ -126,7 +125,7 @@ class Coefficients:
 
 
 # By identity: walks with many seeds share the same coefficients.
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED)
 def _rows(steps: Coefficients, first: int, last: int) -> Array:
     times, field = np.arange(first, last) / steps.n, steps.field
     # Only what rounding adds to a time lies beyond the last one.

@@ -20,18 +20,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-import numpy as np
 from numpy.polynomial import Chebyshev
-from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
 from hdica.limits.averages.expectations import Averages
 from hdica.limits.numerics.series import Function, Halves, packed, scaled
 
-Array = NDArray[np.float64]
 OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
 """Names of order parameters here: systems call them as their users do."""
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
@@ -25,7 +25,6 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.solvers import integrate
 
 VERSION = 1
-Array = NDArray[np.float64]
 REFINED = 1e-12
 """Tolerance of a step; that of the run with which it is compared is a hundredfold."""
 _FARTHEST, _TAIL = 9.0, 7.2
@@ -142,23 +141,18 @@ def solve(
         name: np.array([law.mean_with_error(h) for law in laws]).T
         for name, h in (functionals or {}).items()
     }
-    a, b, v = states.T
-    moment = np.abs(a * a + b * b + 2 * a * b * q0 + v - 1)
+    (a, b, v), none = states.T, np.zeros(times.size)
     return DensityPath(
         q=q,
         r=r,
         curvature=np.array([field.curvature(at, beta, tau) for at, tau in places]),
         pull=np.array([field.pull(at, tau) for at, tau in places]),
         q_error=np.abs(q - other) + close,
-        r_error=np.zeros(times.size),
+        r_error=none,
         functionals={name: mean for name, (mean, _) in means.items()},
         functional_errors={name: error for name, (_, error) in means.items()},
-        mass_error=np.zeros(times.size),
-        moment_error=moment,
-        multiplier_error=np.zeros(times.size),
+        mass_error=none,
+        moment_error=np.abs(a * a + b * b + 2 * a * b * q0 + v - 1),
+        multiplier_error=none,
         densities=tuple(laws[k] for k in where),
-        stopped="",
-        levels=1,
-        cells=0,
-        steps=0,
     )

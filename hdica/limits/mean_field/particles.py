@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.prior import normalised
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
@@ -26,7 +27,6 @@ from hdica.limits.mean_field.family import OVERLAP, PENALTY, MeanField
 from hdica.process.progress import check_deadline
 
 VERSION = 4
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ def steps(
         if t in motion.jumps:
             now = cloud(field, xi, drawn(rng, z.size).exchanged(now.z, motion.share))
         tau = _tau_within(field.schedule, t, edge)
-        within = tuple(_tau_within(one, t, edge) for one in field.followed)
+        within = tuple(_tau_within(schedule, t, edge) for schedule in field.followed)
         while t < edge:
             length = _length(field, now, t, tau, step, jump, within)
             end = edge if t + length >= edge * (1 - _NEAR) else t + length
@@ -223,9 +223,9 @@ def steps(
                 lots = drawn(rng, z.size), drawn(rng, z.size)
             else:
                 noise = matched(noise, xi, now.z)
-            one = Step(field, xi, now, noise, t, end, tau, lots)
-            yield one
-            now, t = one.at(end), end
+            current = Step(field, xi, now, noise, t, end, tau, lots)
+            yield current
+            now, t = current.at(end), end
 
 
 Stream = Callable[[str], np.random.Generator]
@@ -267,23 +267,19 @@ def run(
 
     A step is Heun's method with normal numbers made orthogonal to xi and z, then E[Z^2] = 1 again
     by rescaling; the multiplier 2 h alone would not hold it, as departures grow where h < 0. The
-    bits of a path depend on the field, the count, the stream and ``step`` alone: steps end where
-    the field says and at jumps of the step size, and output times in between are reached by a step
-    of their own from the last one before them.
+    bits of a path depend on the field, the count, the stream and ``step`` alone: output times
+    between the ends of steps are reached by a step of their own.
 
     Entries of xi take the shares of the prior, as in a feature of dimension ``count``;
     ``stream(part)`` is the generator of ``"start"`` and of ``"noise"``; the error of ``step``, a
     time step in units of the fastest time scale, is O(step^2) where phi is smooth; ``observe(xi, z,
     index)`` is called at each time. Returned are Q and R by name, each of the shape of the times,
-    and why the particles stopped, or nothing; values from then on are NaN.
+    and why the particles stopped, or nothing; values from then on are NaN. A jump of the feature
+    comes just after the values at its time.
 
-    Where the feature moves, particles change places; a jump comes just after the values at its
-    time.
-
-    At phi = 0 and a feature that stays the equation of Q is closed, and Q has neither noise nor
-    bias at any count. Else, while it stays, both are small: ten times or more below the standard
-    deviation, and some thirty times below the O(1/count) bias, of particles with independent
-    numbers.
+    At phi = 0 and a feature that stays Q has neither noise nor bias at any count. Else both are
+    small: ten times or more below the standard deviation, and some thirty times below the
+    O(1/count) bias, of particles with independent numbers.
     """
     if isinstance(count, bool) or int(count) != count or count < MIN_COUNT:
         raise HdicaError(f"count = {count!r} is not allowed (a whole number >= {MIN_COUNT})")
@@ -292,16 +288,17 @@ def run(
     xi, z = _begin(field, count, stream("start"))
     values = {name: np.full(times.size, np.nan) for name in (OVERLAP, PENALTY)}
     index = 0
-    for made, one in enumerate(steps(field, xi, z, stream("noise"), step)):
+    for made, current in enumerate(steps(field, xi, z, stream("noise"), step)):
         check_deadline()
         if made >= MAX_STEPS:
-            return values, f"the particles needed {MAX_STEPS} steps to reach t = {one.t:.6g}"
-        if not one.start.finite:
-            return values, _NOT_FINITE.format(one.t)
+            return values, f"the particles needed {MAX_STEPS} steps to reach t = {current.t:.6g}"
+        if not current.start.finite:
+            return values, _NOT_FINITE.format(current.t)
         # A time at which the feature jumps belongs to the step before.
-        last = math.nextafter(one.end, math.inf) if one.end in field.motion.jumps else one.end
+        jumps = current.end in field.motion.jumps
+        last = math.nextafter(current.end, math.inf) if jumps else current.end
         while index < times.size and times[index] < last:
-            seen = one.at(float(times[index]))
+            seen = current.at(float(times[index]))
             if not seen.finite:
                 return values, _NOT_FINITE.format(times[index])
             values[OVERLAP][index], values[PENALTY][index] = seen.q, seen.r

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numba
+import numpy as np
 
 
 @numba.njit("float64(float64[::1], float64)", cache=True)
@@ -63,3 +64,28 @@ def error_rhs(tau, y, d1, d2, s1, s2, e1, e2, out):  # type: ignore[no-untyped-d
     out[0] = tau * value_at(d1, q) + tau**2 * value_at(d2, q)
     slope = tau * value_at(s1, q) + tau**2 * value_at(s2, q)
     out[1] = slope * y[1] + tau * e1 + tau**2 * e2
+
+
+_STENCIL = 6
+
+
+@numba.njit("void(float64[::1], float64[::1], float64[::1])", cache=True)
+def interpolate(values, u, out):  # type: ignore[no-untyped-def]
+    """Values at 0, 1, 2, ... at the points ``u``, by polynomials through the nearest six."""
+    n = min(_STENCIL, values.size)
+    weights = np.ones(n)
+    for k in range(n):
+        for j in range(n):
+            if j != k:
+                weights[k] /= k - j
+    for p in range(u.size):
+        first = min(max(int(np.floor(u[p])) - n // 2 + 1, 0), values.size - n)
+        offset = u[p] - first
+        total = 0.0
+        for k in range(n):
+            share = weights[k] * values[first + k]
+            for j in range(n):
+                if j != k:
+                    share *= offset - j
+            total += share
+        out[p] = total

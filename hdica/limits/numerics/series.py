@@ -15,11 +15,11 @@ from functools import cache
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 
-Array = NDArray[np.float64]
 MAX_DEGREE = 1024
 _ROUNDING = 4 * np.finfo(float).eps
 
@@ -105,7 +105,7 @@ LEAST, MOST = 16, 512
 """Degrees on each half."""
 _GOAL = 1e-13
 _PROBES = np.array([-0.99993, -0.977, -0.71, -0.23, 0.37, 0.831, 0.9831, 0.99995])
-_NEAREST, _BESIDE = 1e-9, 1e-12
+_NEAREST, _OFF_ZERO = 1e-9, 1e-12
 """Least sqrt(1 - Q^2) by which is divided."""
 
 
@@ -255,7 +255,7 @@ def fitted(function: Callable[[Array], Array], degree: int, zero: int = 0) -> Ha
     """
     x = lobatto(degree)
     # The last point is Q = 0 itself: the next best value of the quotient is that beside it.
-    place = np.maximum(x + 1, _BESIDE)
+    place = np.maximum(x + 1, _OFF_ZERO)
     q = np.sin(np.pi / 4 * place)
     rows = coefficients(np.array([function(-q), function(q)]) / place**zero)
     return Halves(rows[0], rows[1], 0, zero)

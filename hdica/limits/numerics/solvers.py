@@ -22,13 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.schedules import Schedule
 from hdica.process.progress import check_deadline, tell
 
-Array = NDArray[np.float64]
 Flow = Callable[[float, Array], Array]
 Span = tuple[float, float, Array]
 """Two times, and those between them at which states are wanted."""

@@ -22,14 +22,13 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import Chebyshev
-from numpy.typing import NDArray
 
+from hdica.ingredients.plain import Array
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.expectations import Products
 from hdica.limits.numerics.series import Function, packed, scaled
 from hdica.limits.numerics.solvers import integrate
 
-Array = NDArray[np.float64]
 TOLERANCE = 1e-10
 REFINED = 1e-12
 CONTROL = 1.02
@@ -241,7 +240,7 @@ def bias(
         if high <= low:
             continue
         # Where the step size jumps m goes on, and D/2 does not.
-        clock = _from(schedule, low)
+        clock = schedule.after(low)
         now[2] += _half(drift, clock, now[0], 0.0)
         inside = (times > low) & (times <= high)
         ends = np.append(times[inside] - low, high - low)
@@ -250,12 +249,6 @@ def bias(
         states[:, 2] -= np.array(less)
         result[inside], now = states[:-1, 2], states[-1].copy()
     return result
-
-
-def _from(schedule: Schedule, low: float) -> Schedule:
-    """The schedule from a time on."""
-    later = tuple(b - low for b in schedule.breaks if b > low)
-    return Schedule(lambda t: schedule.value(low + np.asarray(t)), schedule.constant, later)
 
 
 def _half(drift: Drift, clock: Schedule, q: float, t: float) -> float:

@@ -29,6 +29,7 @@ from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 
+from hdica.ingredients.plain import Array
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.series import (
     Function,
@@ -45,11 +46,10 @@ from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import Drift, followed
 from hdica.process.machine import one_thread
 
-Array = NDArray[np.float64]
 _LONGEST, _MOST = 64, 1024
 _SMALL, _SLOPE_NOISE = 1e-13, 1e-10
 _NEWTON = 6
-_BESIDE = 1e-3
+_APART = 1e-3
 """How far from an extremum it is looked whether there is one, relative to the ends of a half."""
 _NEAR_ZERO = 1e-6
 _SAME = 1e-9
@@ -132,7 +132,7 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
         x = _zeros(rise, _SLOPE_NOISE)
         q = sign * overlap_of(x)
         # Where T rises steadily from rounding, as near Q = 0, its slope may vanish by accident.
-        near = _BESIDE * (1 - np.abs(x))
+        near = _APART * (1 - np.abs(x))
         level = steps(x)
         turns = (steps(x + near) - level) * (steps(x - near) - level) > 0
         inside = turns & (np.abs(q) > 1e-6) & (np.abs(q) < 1 - 1e-10)

@@ -28,6 +28,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.laws import double_factorial
+from hdica.ingredients.plain import Array
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import (
     Averages,
@@ -41,7 +42,6 @@ from hdica.limits.numerics.series import Function, Halves, fitted, interpolate, 
 from hdica.limits.overlap.drift import Drift, Noise
 from hdica.limits.overlap.fixed_points import Folds, find_folds, fold_error
 
-Array = NDArray[np.float64]
 MORE = 32
 """Degree that products with Q and sqrt(1 - Q^2) add on a half."""
 

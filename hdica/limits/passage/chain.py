@@ -6,7 +6,7 @@ K = M = 1. A chain gives the kernel of its step on polynomials of the overlap; w
 restored also the mean and the variance of a step, which are a diffusion.
 
 Its escape from 0 has four theories: as n -> infinity and as a diffusion at n in
-:mod:`hdica.limits.diffusion.escape`, exactly at n here, and at a fixed step size as n -> infinity
+:mod:`hdica.limits.escape`, exactly at n here, and at a fixed step size as n -> infinity
 in :mod:`hdica.limits.passage.wkb`.
 """
 
@@ -19,16 +19,15 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.sources import Source
-from hdica.limits.diffusion.escape import Begin, Range, begin, summit_of
-from hdica.limits.diffusion.first_passage import Diffusion
+from hdica.limits.escape import Begin, Range, begin, summit_of
+from hdica.limits.numerics.first_passage import Diffusion
 from hdica.limits.passage.collocation import Collocation, collocated, long_collocated
 from hdica.limits.passage.step import Function, Grid, Points, long_step, sphere_nodes, step_of
 
-Array = NDArray[np.float64]
 _TERMS, _PER_WIDTH, _MOST = 60, 3.0, 400
 """Polynomials: at least, for each unit of sqrt(n) since what happens has the width n^-1/2, at most.
 """
@@ -44,23 +43,15 @@ _PLACES = 48
 
 
 class _Refined(Protocol):
-    """How finely a step is resolved."""
-
-    def coarser(self) -> Self:
-        """With fewer nodes."""
-
-    def finer(self) -> Self:
-        """With more nodes."""
+    def coarser(self) -> Self: ...
+    def finer(self) -> Self: ...
 
 
 Nodes = TypeVar("Nodes", bound=_Refined)
 
 
 class OverlapChain(Protocol[Nodes]):
-    """A chain of one overlap at one n, and when it has escaped.
-
-    ``step_size`` and ``remedy`` are parts of the sentence that refuses a passage that is too long.
-    """
+    """A chain of one overlap at one n, and when it has escaped."""
 
     @property
     def n(self) -> int:
@@ -102,16 +93,12 @@ class NormalisedChain:
     even: bool  # whether Q and -Q are alike
     enough: float = 1e-6
     first: Points = field(default_factory=Points)
+    remedy: str = "WKB is the better the longer it is; or take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
         """The step size, as a sentence names it."""
         return f"tau = {self.tau:.6g}"
-
-    @property
-    def remedy(self) -> str:
-        """What to do where a passage is too long."""
-        return "WKB is the better the longer it is; or take a smaller step size or n"
 
     def kernel(self, terms: int, nodes: Points) -> Collocation:
         """One step below the threshold, on so many polynomials of the overlap."""
@@ -151,21 +138,16 @@ class FreeChain:
     odd: bool  # whether f is, and the source symmetric
     enough: float = 5e-4
     first: Grid = field(default_factory=Grid)
+    remedy: str = "take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
         """The step size, as a sentence names it."""
         return f"eta = {self.eta:.6g}"
 
-    @property
-    def remedy(self) -> str:
-        """What to do where a passage is too long."""
-        return "take a smaller step size or n"
-
     def kernel(self, terms: int, nodes: Grid) -> Collocation:
         """One step below the threshold, on so many polynomials of the direction's overlap."""
-        rates = self.eta, self.alpha
-        step = long_step(self.f, self.source, rates, self.n, nodes, self.odd)
+        step = long_step(self.f, self.source, (self.eta, self.alpha), self.n, nodes, self.odd)
         return long_collocated(step, self.threshold, terms, nodes, self.even)
 
 

@@ -33,11 +33,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hdica.ingredients.plain import Array
 from hdica.limits.passage.step import Grid, Lengths, LongStep, Step, lengths_of
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 _OFF = 2.0**-50
 
 

@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import Nodes, from_recurrence, gauss, gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.process.progress import check_deadline
@@ -51,7 +52,6 @@ def sphere_nodes(n: int, points: int) -> Nodes:
     return from_recurrence(np.zeros(points), off_diagonal)
 
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 _LEAST, _LEAST_LONG = 1e-25, 1e-20
 """Weights below which a node of the two steps is left out: its share of any passage is below
@@ -113,7 +113,7 @@ def step_of(f: Function, source: Source, tau: float, n: int, points: Points) -> 
 
 
 def _product(c: Nodes, e: Nodes, rest: Nodes, least: float) -> tuple[Array, Array, Array, Array]:
-    """Nodes c, e and |x|^2 and their weights, without those whose weight is below the least."""
+    """Nodes c, e and |x|^2 with weights above the least."""
     weights = c.weights[:, None, None] * e.weights[:, None] * rest.weights
     counted = weights > least
     places = (c.points[:, None, None], e.points[:, None], rest.points)
@@ -140,23 +140,13 @@ class Grid:
 
     def coarser(self) -> Grid:
         """A third fewer nodes, one polynomial less, and a narrower range."""
-        return Grid(
-            self.source * 2 // 3,
-            self.normal * 2 // 3,
-            self.rest,
-            self.lengths - 1,
-            self.beyond * 10,
-        )
+        c, e = self.source * 2 // 3, self.normal * 2 // 3
+        return Grid(c, e, self.rest, self.lengths - 1, self.beyond * 10)
 
     def finer(self) -> Grid:
         """Half as many more nodes, two polynomials more, and a wider range."""
-        return Grid(
-            self.source * 3 // 2,
-            self.normal * 3 // 2,
-            self.rest + 1,
-            self.lengths + 2,
-            self.beyond / 10,
-        )
+        c, e = self.source * 3 // 2, self.normal * 3 // 2
+        return Grid(c, e, self.rest + 1, self.lengths + 2, self.beyond / 10)
 
 
 @dataclass(frozen=True, eq=False)

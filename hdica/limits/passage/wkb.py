@@ -27,17 +27,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import part_edges
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 _FINE, _COARSE = 16, 12
 """Nodes on a panel of c, of e and (the former) of Q."""
 _PANELS, _REACH, _LEVELS = 16, 16.0, 5

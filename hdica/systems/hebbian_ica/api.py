@@ -20,8 +20,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import averages, gain_at
-from hdica.limits.averages.trap import near_zero
-from hdica.limits.moving.overlap import best
+from hdica.limits.escape import near_zero
+from hdica.limits.mean_field.moving import best
 from hdica.limits.numerics.series import scaled
 from hdica.limits.overlap.nonlinear import projected_drift
 from hdica.process.progress import shown

@@ -31,22 +31,24 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import smooth_parts
-from hdica.limits.averages.trap import Array, Trap, near_zero
-from hdica.limits.diffusion.escape import (
+from hdica.limits.escape import (
     SHOWN,
     Begin,
     EscapeLaw,
     Range,
+    Trap,
     begin,
     escape_law,
     limit_range,
+    near_zero,
     optimum,
     summit_of,
 )
-from hdica.limits.diffusion.first_passage import Diffusion
+from hdica.limits.numerics.first_passage import Diffusion
 from hdica.limits.numerics.series import Halves
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline

@@ -15,8 +15,7 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import digest
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.trap import Trap, near_zero, safe_exp
-from hdica.limits.diffusion.escape import Begin
+from hdica.limits.escape import Begin, Trap, near_zero, safe_exp
 from hdica.limits.passage.chain import FreeChain, PassageLaw, exact_passage
 from hdica.systems import method
 from hdica.systems.fields import averages, formula
@@ -192,7 +191,7 @@ _ENGINES = (
     *method.COMMON,
     "hdica.finite.random",
     method.AVERAGES,
-    method.DIFFUSIONS,
+    method.NEAR_ZERO,
     method.NUMERICS,
     HOME,
 )
@@ -262,7 +261,7 @@ TRAPPING = method.Limit[HebbianICA](
         text="the potential of √n R",
         accuracy="exact",
         equations=f"{PAPER}, (26) over the D of (25)",
-        engines=(*method.COMMON, method.AVERAGES, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
     ),
     outputs=method.Outputs(
         (
@@ -343,7 +342,14 @@ ESCAPE_EXACT = replace(
         equations=(
             f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation"
         ),
-        engines=(*method.COMMON, method.AVERAGES, method.PASSAGES, HOME),
+        engines=(
+            *method.COMMON,
+            method.AVERAGES,
+            method.NEAR_ZERO,
+            method.NUMERICS,
+            method.PASSAGES,
+            HOME,
+        ),
     ),
     outputs=replace(ESCAPE.outputs, always=OUTPUTS, extras=()),
     cost=method.Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 40)),

@@ -18,10 +18,9 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.plain import is_number, plain
+from hdica.ingredients.plain import Array, is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.averages.trap import Array
 
 ALLOWED = "{drift: rate >= 0 on t = k/n}, {jumps: {times: [t1, ...], share: s in (0, 1]}}, or both"
 

@@ -28,8 +28,18 @@ from numba import types
 
 from hdica.finite.projected.passes import BLOCK
 from hdica.finite.projected.vector_kernels import value_of
+from hdica.finite.random import LANES
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
-from hdica.finite.random.lanes import CHUNK, LANES, beyond, every, fma, load, pointer, store, total
+from hdica.finite.random.lanes import (
+    CHUNK,
+    beyond,
+    every,
+    fma,
+    load,
+    pointer,
+    store,
+    total,
+)
 
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS, _MATRIX, _FLOATS, _COUNTS))

@@ -268,7 +268,14 @@ FIXED_POINTS = method.States[HebbianICA](
         "polynomial f and K·M ≤ 6, else as many as a search finds",
         accuracy="converged",
         equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
-        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, HOME),
+        engines=(
+            *method.COMMON,
+            method.AVERAGES,
+            method.NEAR_ZERO,
+            method.NUMERICS,
+            method.OVERLAP,
+            HOME,
+        ),
     ),
     outputs=method.Outputs(
         (
@@ -326,7 +333,14 @@ CRITICAL = method.States[HebbianICA](
         text="the μ at which states end",
         accuracy="converged",
         equations=f"{PAPER}, fold of (17) for projection i and source i",
-        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, HOME),
+        engines=(
+            *method.COMMON,
+            method.AVERAGES,
+            method.NEAR_ZERO,
+            method.NUMERICS,
+            method.OVERLAP,
+            HOME,
+        ),
     ),
     outputs=method.Outputs(
         (
@@ -399,7 +413,7 @@ ANNEALED = method.Limit[HebbianICA](
         text="learning curves for μ₀/(t + t₀), to first order",
         accuracy="approximate",
         equations=f"{PAPER}, (19)-(20), to first order in R - R*",
-        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
     ),
     outputs=method.Outputs(
         (Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),)
@@ -437,7 +451,7 @@ ASYMPTOTICS = method.Limit[HebbianICA](
         text="eigenvalues and eigenmatrices at the optimal state",
         accuracy="converged",
         equations=f"{PAPER}, (21), (35) and (36) with the rows i > M of K > M corrected",
-        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
     ),
     outputs=method.Outputs(
         (

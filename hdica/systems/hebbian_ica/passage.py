@@ -22,9 +22,8 @@ from hdica.finite.random.streams import RUN, Stream
 from hdica.finite.record import Values, not_finite
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.averages.trap import safe_exp
-from hdica.limits.diffusion.densities import density, paths, survival
-from hdica.limits.diffusion.escape import scaled
+from hdica.limits.escape import safe_exp, scaled
+from hdica.limits.numerics.densities import density, paths, survival
 from hdica.systems import method
 from hdica.systems.first_passage import FIRST, FIRST_SEEN, LAST, LAST_SEEN, races
 from hdica.systems.hebbian_ica.escapes import (
@@ -171,7 +170,7 @@ ESCAPE_TIMES = method.Simulation[HebbianICA](
         accuracy="exact in law",
         equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
         bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, method.AVERAGES, HOME),
+        engines=(*method.PROJECTED, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
     ),
     outputs=method.Outputs(PASSAGES),
     cost=method.Cost(
@@ -239,7 +238,7 @@ DIFFUSION = method.Simulation[HebbianICA](
         equations=f"{PAPER}, (24)-(25), explicit scheme of weak order 2",
         engines=(
             *(*method.COMMON, "hdica.finite.random"),
-            *(method.AVERAGES, method.DIFFUSIONS, HOME),
+            *(method.AVERAGES, method.NEAR_ZERO, HOME),
         ),
     ),
     outputs=method.Outputs(
@@ -289,7 +288,7 @@ FOKKER_PLANCK = method.Limit[HebbianICA](
         text="densities of √n R",
         accuracy="converged",
         equations=f"{PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
-        engines=(*method.COMMON, method.AVERAGES, method.DIFFUSIONS, method.NUMERICS, HOME),
+        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
     ),
     outputs=method.Outputs(
         (

@@ -22,10 +22,20 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.expectations import power_at
-from hdica.limits.averages.trap import cumulants, mean_derivative, safe_exp
-from hdica.limits.diffusion.escape import Optimum, Range, escape_law, least_over_depth
-from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
+from hdica.limits.averages.expectations import cumulants, mean_derivative, power_at
+from hdica.limits.escape import (
+    Optimum,
+    Range,
+    escape_law,
+    least_over_depth,
+    safe_exp,
+)
+from hdica.limits.numerics.first_passage import (
+    Diffusion,
+    PassageTime,
+    Start,
+    first_passage,
+)
 from hdica.systems import method
 from hdica.systems.fields import formula
 from hdica.systems.first_passage import UNIT
@@ -265,7 +275,7 @@ SKEWED_ESCAPE = method.Limit[HebbianICA](
             *method.COMMON,
             "hdica.finite.random",
             method.AVERAGES,
-            method.DIFFUSIONS,
+            method.NEAR_ZERO,
             method.NUMERICS,
             HOME,
         ),

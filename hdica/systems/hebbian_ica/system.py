@@ -16,12 +16,12 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
 from hdica.ingredients.formula import Formula, parse_formula
-from hdica.ingredients.plain import is_number
+from hdica.ingredients.plain import Array, is_number
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.double_average import features
 from hdica.limits.averages.expectations import gain_at
-from hdica.limits.averages.trap import Array, near_zero
+from hdica.limits.escape import near_zero
 from hdica.systems.fields import (
     CONSTANTS,
     LAWS,

@@ -180,7 +180,7 @@ _VECTOR = method.Simulation[HebbianICA](
         accuracy="exact",
         equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
         bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, method.AVERAGES, HOME),
+        engines=(*method.PROJECTED, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
     ),
     outputs=method.Outputs(OVERLAPS),
     cost=method.Cost(
@@ -208,7 +208,7 @@ _CHAIN = method.Simulation[HebbianICA](
         accuracy="exact in law",
         equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
         bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, method.AVERAGES, HOME),
+        engines=(*method.PROJECTED, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
     ),
     outputs=method.Outputs(OVERLAPS),
     cost=method.Cost(
@@ -236,7 +236,14 @@ ODE = method.Limit[HebbianICA](
         text="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
         accuracy="converged",
         equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
-        engines=(*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, HOME),
+        engines=(
+            *method.COMMON,
+            method.AVERAGES,
+            method.NEAR_ZERO,
+            method.NUMERICS,
+            method.OVERLAP,
+            HOME,
+        ),
     ),
     outputs=method.Outputs(
         (

@@ -16,8 +16,15 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.averages.trap import Trap, near_zero, safe_exp
-from hdica.limits.diffusion.escape import Begin, escape_law, limit_range, optimum
+from hdica.limits.escape import (
+    Begin,
+    Trap,
+    escape_law,
+    limit_range,
+    near_zero,
+    optimum,
+    safe_exp,
+)
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.limits.passage.chain import NormalisedChain, PassageLaw, diffusion_range, exact_passage
@@ -254,7 +261,7 @@ ESCAPE = method.Limit[OnlineICA](
         text="law of the escape from Q = 0 as n → ∞ at fixed ν",
         accuracy="converged",
         equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
-        engines=(*_ENGINES, method.DIFFUSIONS),
+        engines=(*_ENGINES, method.NEAR_ZERO),
     ),
     outputs=method.Outputs(
         (MEAN, SD, MEDIAN, KRAMERS, EXPONENT, SURVIVAL, ERROR),
@@ -276,7 +283,7 @@ ESCAPE_EXACT = replace(
         text="law of the escape from Q = 0 at n, from the exact chain",
         accuracy="exact",
         equations=f"{_RULE}: h - E h(Q') = 1 for the chain that is exact in law, by collocation",
-        engines=(*_ENGINES, method.DIFFUSIONS, method.PASSAGES),
+        engines=(*_ENGINES, method.NEAR_ZERO, method.PASSAGES),
     ),
     outputs=replace(ESCAPE.outputs, always=_LAW, extras=()),
     cost=method.Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
@@ -295,7 +302,7 @@ ESCAPE_DIFFUSION = replace(
         equations=(
             "diffusion with the exact mean and variance of one step of (1)-(2) at dimension n"
         ),
-        engines=(*_ENGINES, method.DIFFUSIONS, method.PASSAGES),
+        engines=(*_ENGINES, method.NEAR_ZERO, method.PASSAGES),
     ),
     outputs=replace(ESCAPE.outputs, extras=()),
     cost=method.Cost(seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400)),

@@ -16,7 +16,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.passage import Passage, passages
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.limits.overlap.nonlinear import closed_overlap, closed_refusal, folds_of
 from hdica.process.machine import slowness
 from hdica.systems import method
@@ -263,7 +264,7 @@ _METHODS = (
                 f"{_STEADY}, continued in tau",
                 _closed_transitions,
                 without_limit,
-                (*_CLOSED, method.MOVING),
+                (*_CLOSED, method.MEAN_FIELD),
             ),
             DRIFT,
             best_step_method(drift, _STEADY, _CLOSED),

@@ -23,7 +23,7 @@ from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.moving.overlap import Moving, moving_of
+from hdica.limits.mean_field.moving import Moving, moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (

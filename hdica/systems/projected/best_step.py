@@ -9,7 +9,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.moving.overlap import best
+from hdica.limits.mean_field.moving import best
 from hdica.limits.overlap.drift import Drift
 from hdica.systems import method
 from hdica.systems.arguments import finite
@@ -74,7 +74,7 @@ def best_step_method(
             text="the best constant step size for a feature that moves, and the fastest tracked",
             accuracy="converged",
             equations=f"{equations}, with -delta Q; the largest root over all step sizes",
-            engines=reached(drift_of, uses, method.NUMERICS, method.OVERLAP, method.MOVING),
+            engines=reached(drift_of, uses, method.NUMERICS, method.OVERLAP, method.MEAN_FIELD),
         ),
         outputs=method.Outputs(_OUTPUTS),
         cost=method.Cost(seconds=lambda system, n, last: 0.02),

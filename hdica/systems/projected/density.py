@@ -13,7 +13,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
-from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
+from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve
+from hdica.limits.mean_field.density.state import start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.limits.mean_field.normal import solve as solve_normal
 from hdica.systems import method

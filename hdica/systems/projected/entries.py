@@ -14,7 +14,7 @@ from hdica.finite.random.streams import Stream, digest, normal_numbers
 from hdica.finite.record import Observation, Track, Values, observe, steps_of
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
-from hdica.limits.mean_field.density.solve import start_refusal
+from hdica.limits.mean_field.density.state import start_refusal
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems import method
 from hdica.systems.fields import (

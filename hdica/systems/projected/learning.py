@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.trap import cumulants, mean_derivative
+from hdica.limits.averages.expectations import cumulants, mean_derivative
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import FixedPoints, find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of

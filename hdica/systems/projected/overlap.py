@@ -9,8 +9,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.moving.overlap import Moving, moved_drift
-from hdica.limits.moving.overlap import solve as moved
+from hdica.limits.mean_field.moving import Moving, moved_drift
+from hdica.limits.mean_field.moving import solve as moved
 from hdica.limits.overlap.drift import Drift, bias, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points, holds_from
 from hdica.systems import method
@@ -105,7 +105,7 @@ def ode(
             values["Q_bias"] = bias_of_mean(system, times)
         return PointResult(values)
 
-    rooms = (method.NUMERICS, method.OVERLAP, method.MOVING, method.MEAN_FIELD, method.AVERAGES)
+    rooms = (method.NUMERICS, method.OVERLAP, method.MEAN_FIELD, method.MEAN_FIELD, method.AVERAGES)
     return method.Limit[F](
         name="ode",
         role=method.Role.LIMIT,

@@ -10,7 +10,7 @@ from hdica.ingredients.formula import Formula
 from hdica.limits.averages.expectations import Averages, ProductsAt, products_of
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.family import MeanField, field_of
-from hdica.limits.moving.overlap import moving_of
+from hdica.limits.mean_field.moving import moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import pushed_averages, pushed_drift
 from hdica.systems.fields import (

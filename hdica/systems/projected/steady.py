@@ -185,7 +185,7 @@ def fixed_points(
             "their densities at given x",
             accuracy="converged",
             equations=equations,
-            engines=(*ENGINES, method.MOVING, method.home_of(field_of), *uses),
+            engines=(*ENGINES, method.MEAN_FIELD, method.home_of(field_of), *uses),
         ),
         outputs=method.Outputs(
             _STATES,

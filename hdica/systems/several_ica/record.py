@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness

@@ -19,7 +19,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import address, lane_polynomials, powers
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random import LANES
+from hdica.finite.random.streams import Stream
 from hdica.finite.record import Observation, Track, Values, contiguous, orthonormal, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import is_number

@@ -22,7 +22,7 @@ from hdica.limits.averages.expectations import ProductsAt, normal_products
 from hdica.limits.bands.bias import Rule
 from hdica.limits.bands.solve import common_noise
 from hdica.limits.mean_field.family import MeanField, Scaled
-from hdica.limits.moving.overlap import Moving
+from hdica.limits.mean_field.moving import Moving
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (

@@ -29,7 +29,7 @@ from hdica.finite.record import (
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
-from hdica.limits.averages.trap import cumulants
+from hdica.limits.averages.expectations import cumulants
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]

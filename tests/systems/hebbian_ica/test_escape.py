@@ -10,13 +10,7 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.averages.trap import near_zero
-from hdica.limits.diffusion.escape import (
-    escape_law,
-    limit_range,
-    optimum,
-    scaled_time,
-)
+from hdica.limits.escape import escape_law, limit_range, near_zero, optimum, scaled_time
 from hdica.systems.hebbian_ica.escape_times import (
     Race,
     escape,

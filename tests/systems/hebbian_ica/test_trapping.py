@@ -9,8 +9,7 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.averages.expectations import average
-from hdica.limits.averages.trap import cumulants, mean_derivative
+from hdica.limits.averages.expectations import average, cumulants, mean_derivative
 from hdica.systems.hebbian_ica.api import (
     conflict,
     conflict_intervals,

@@ -6,6 +6,7 @@ stands here and not beside the compiled lines, so that who only reads a result d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,20 +14,27 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.limits.mean_field.density.layout import (
-    FROM_LEFT,
-    FROM_RIGHT,
-    GAP,
-    GAP_MIDDLE,
-    GAP_PHI,
-    X_PHI,
-    X,
-)
+from hdica.ingredients.plain import Array
 from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+X, X_PHI, GAP, GAP_PHI, GAP_MIDDLE, FROM_LEFT, FROM_RIGHT = range(7)
+"""Rows of the table of a mesh."""
+MASS, RATE, ONE, SOURCE, TWO, RIGHT, LEFT, SHARE, SMOOTH = range(9)
+"""Rows of the flat arrays over cells of a state."""
+T, DT, Q, H2, RATED, SPENT, MARK = range(7)
+"""Entries of the clock of a state."""
+PAST = 5
+"""Earlier solutions of a stage through which its next one is foretold."""
+FIRST = 6
+"""Column of the first functional in a row of measures."""
+DONE, WINDOWS, HALT, BROKE, ROOM = range(5)
+"""Why a walk returned: all marks passed; other windows; a mark to halt at; budget; no room."""
+GAMMA = 1 - 1 / math.sqrt(2)
+"""The two-stage diagonally implicit method of order 2 that is L-stable (Alexander 1977)."""
+PUSH = (1 - 2 * GAMMA) / GAMMA
+"""p0 + (1 - gamma) dt A s1 = s1 + PUSH gamma dt A s1, because s1 = p0 + gamma dt A s1."""
 _LEAST = 4
 """Cells at least between two neighbouring kinks."""
 
@@ -186,7 +194,7 @@ _TAIL = 1e-12
 
 def interpolated(values: Array, u: Array) -> Array:
     """Values at 0, 1, 2, ... interpolated at ``u`` by polynomials through the six nearest."""
-    from hdica.limits.mean_field.density.kernels import interpolate
+    from hdica.limits.numerics.compiled import interpolate
 
     result = np.empty(u.shape)
     interpolate(np.ascontiguousarray(values), np.ravel(u), np.ravel(result))

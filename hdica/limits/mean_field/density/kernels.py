@@ -10,16 +10,8 @@ from __future__ import annotations
 import math
 
 import numba
-import numpy as np
 
-from hdica.limits.mean_field.density.layout import (
-    FROM_LEFT,
-    FROM_RIGHT,
-    GAP,
-    GAP_MIDDLE,
-    GAP_PHI,
-    X,
-)
+from hdica.limits.mean_field.density import grid as at
 
 _FLOOR = 0.1
 _SERIES = 1.0
@@ -113,11 +105,11 @@ def rates(right, left, w, table, offsets, lows, xi, b, big, h2, g, c):  # type: 
         first, end, low = offsets[a], offsets[a + 1], lows[a]
         high = low + end - first
         own, pull = w[first:end], b * xi[a]
-        gap, phi, middle = table[GAP, low:high], table[GAP_PHI, low:high], table[GAP_MIDDLE]
-        middle = middle[low:high]
+        gap, phi = table[at.GAP, low:high], table[at.GAP_PHI, low:high]
+        middle = table[at.GAP_MIDDLE, low:high]
         for i in range(own.size):
             own[i] = (pull * gap[i] - big * phi[i] - h2 * middle[i]) * inverse
-        from_left, from_right = table[FROM_LEFT, low:high], table[FROM_RIGHT, low:high]
+        from_left, from_right = table[at.FROM_LEFT, low:high], table[at.FROM_RIGHT, low:high]
         _fluxes(right[first:end], left[first:end], own, from_left, from_right, c * g)
 
 
@@ -206,7 +198,7 @@ def resolve(before, mass, right, left, share, sums, table, offsets, lows, xi, we
         first, end, low = offsets[a], offsets[a + 1], lows[a]
         own, shares = mass[first:end], share[first:end]
         _eliminate(before[first:end], own, right[first:end], left[first:end], shares)
-        sums[a], mean, second = _substitute(own, shares, table[X, low : low + end - first])
+        sums[a], mean, second = _substitute(own, shares, table[at.X, low : low + end - first])
         overlap += weights[a] * xi[a] * mean
         square += weights[a] * second
     return overlap, square
@@ -267,28 +259,3 @@ def push(mass, moved, right, left, flux, offsets, factor):  # type: ignore[no-un
         if short > 0 or new[n - 1] < _FLOOR * own[n - 1]:
             limited += _limit(own, new)
     return limited
-
-
-_STENCIL = 6
-
-
-@numba.njit("void(float64[::1], float64[::1], float64[::1])", cache=True)
-def interpolate(values, u, out):  # type: ignore[no-untyped-def]
-    """Values at 0, 1, 2, ... at the points ``u``, by polynomials through the nearest six."""
-    n = min(_STENCIL, values.size)
-    weights = np.ones(n)
-    for k in range(n):
-        for j in range(n):
-            if j != k:
-                weights[k] /= k - j
-    for p in range(u.size):
-        first = min(max(int(np.floor(u[p])) - n // 2 + 1, 0), values.size - n)
-        offset = u[p] - first
-        total = 0.0
-        for k in range(n):
-            share = weights[k] * values[first + k]
-            for j in range(n):
-                if j != k:
-                    share *= offset - j
-            total += share
-        out[p] = total

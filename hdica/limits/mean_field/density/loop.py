@@ -12,36 +12,8 @@ import math
 
 import numba
 
+from hdica.limits.mean_field.density import grid as at
 from hdica.limits.mean_field.density.kernels import push, rates, resolve
-from hdica.limits.mean_field.density.layout import (
-    BROKE,
-    DONE,
-    DT,
-    FIRST,
-    GAMMA,
-    GIVEN,
-    H2,
-    HALT,
-    KEPT,
-    LEFT,
-    MARK,
-    MASS,
-    ONE,
-    PUSH,
-    RATE,
-    RATED,
-    RIGHT,
-    ROOM,
-    SHARE,
-    SMOOTH,
-    SPENT,
-    TWO,
-    WINDOWS,
-    X_PHI,
-    Q,
-    T,
-    X,
-)
 from hdica.limits.numerics.compiled import value_at
 
 _SWEEPS = 14
@@ -54,7 +26,7 @@ MEMORY = "Tuple((float64[:, :, ::1], float64[:, ::1], float64[::1], float64[::1]
 @numba.njit("UniTuple(float64, 2)(float64[:, ::1], float64, float64, float64)", cache=True)
 def foretold(past, t, q, h2):  # type: ignore[no-untyped-def]
     """Q and 2h extrapolated to time t; ``q`` and ``h2`` where nothing is known."""
-    count = int(past[KEPT, 0])
+    count = int(past[at.PAST, 0])
     if count == 0:
         return q, h2
     q, h2 = 0.0, 0.0
@@ -71,13 +43,13 @@ def foretold(past, t, q, h2):  # type: ignore[no-untyped-def]
 @numba.njit("void(float64[:, ::1], float64, float64, float64)", cache=True)
 def learn(past, t, q, h2):  # type: ignore[no-untyped-def]
     """Remember an accepted solution."""
-    count = int(past[KEPT, 0])
-    if count == KEPT:
-        for i in range(KEPT - 1):
+    count = int(past[at.PAST, 0])
+    if count == at.PAST:
+        for i in range(at.PAST - 1):
             past[i] = past[i + 1]
         count -= 1
     past[count, 0], past[count, 1], past[count, 2] = t, q, h2
-    past[KEPT, 0] = count + 1
+    past[at.PAST, 0] = count + 1
 
 
 @numba.njit("void(float64[::1], float64[::1], float64[::1], float64)", cache=True)
@@ -103,7 +75,7 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, source):  # type: ig
     table, offsets, lows, xi, _ = mesh
     pull, noise, big = law[0][row], law[1][row], law[2][row]
     answer, sums = memory[1][stage], memory[2]
-    before, mass, share = work[source], work[ONE if stage == 0 else TWO], work[SHARE]
+    before, mass, share = work[source], work[at.ONE if stage == 0 else at.TWO], work[at.SHARE]
     if answer[4] == 0.0:
         _first_answer(answer, pull, noise, q)
     # Derivatives of what Q and E[x^2] become, less what they should be, by Q and by 2h.
@@ -111,8 +83,8 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, source):  # type: ig
     dq, dh, off, wide, met = 0.0, 0.0, 0.0, 0.0, False
     for sweep in range(_SWEEPS):
         b, g = value_at(pull, q), value_at(noise, q)
-        rates(work[RIGHT], work[LEFT], share, table, offsets, lows, xi, b, big, h2, g, c)
-        overlap, square = resolve(before, mass, work[RIGHT], work[LEFT], share, sums, *mesh)
+        rates(work[at.RIGHT], work[at.LEFT], share, table, offsets, lows, xi, b, big, h2, g, c)
+        overlap, square = resolve(before, mass, work[at.RIGHT], work[at.LEFT], share, sums, *mesh)
         first, second = overlap - q, square - 1.0
         met = abs(first) < _Q_EXACT and abs(second) < _SQUARE_EXACT
         if met or not math.isfinite(overlap + square):
@@ -144,12 +116,13 @@ def step(t, end, row, last, mesh, law, memory, state, work):  # type: ignore[no-
     1.0 if both met E[x^2] = 1 and their own Q. RIGHT and LEFT are left as those of the second.
     """
     past = memory[0]
-    middle, c = t + GAMMA * (end - t), GAMMA * (end - t)
-    q, h2 = foretold(past[0], middle, state[Q], state[H2])
-    q1, h1, one = implicit(row, q, h2, c, 0, mesh, law, memory, work, MASS)
-    push(work[ONE], work[GIVEN], work[RIGHT], work[LEFT], work[SHARE], mesh[1], PUSH)
+    middle, c = t + at.GAMMA * (end - t), at.GAMMA * (end - t)
+    q, h2 = foretold(past[0], middle, state[at.Q], state[at.H2])
+    q1, h1, one = implicit(row, q, h2, c, 0, mesh, law, memory, work, at.MASS)
+    right, left, flux = work[at.RIGHT], work[at.LEFT], work[at.SHARE]
+    push(work[at.ONE], work[at.SOURCE], right, left, flux, mesh[1], at.PUSH)
     q, h2 = foretold(past[1], end, q1, h1)
-    q2, h2, two = implicit(last, q, h2, c, 1, mesh, law, memory, work, GIVEN)
+    q2, h2, two = implicit(last, q, h2, c, 1, mesh, law, memory, work, at.SOURCE)
     return q1, h1, q2, h2, 1.0 if one and two else 0.0
 
 
@@ -170,7 +143,7 @@ def measure(row, mass, mesh, integrands, h2):  # type: ignore[no-untyped-def]
     q, r, square, worst = 0.0, 0.0, 0.0, 0.0
     for a in range(xi.size):
         own, low = mass[offsets[a] : offsets[a + 1]], lows[a]
-        x, x_phi = table[X, low : low + own.size], table[X_PHI, low : low + own.size]
+        x, x_phi = table[at.X, low : low + own.size], table[at.X_PHI, low : low + own.size]
         total, first, second, third = 0.0, 0.0, 0.0, 0.0
         for i in range(own.size):
             total += own[i]
@@ -186,7 +159,7 @@ def measure(row, mass, mesh, integrands, h2):  # type: ignore[no-untyped-def]
         mean = 0.0
         for i in range(mass.size):
             mean += mass[i] * integrands[k, i]
-        row[FIRST + k] = mean
+        row[at.FIRST + k] = mean
 
 
 @numba.njit(
@@ -203,23 +176,23 @@ def march(ends, rows, every, mesh, law, memory, state, work, integrands, rows_ou
     """
     past, missed = memory[0], 0
     for k in range(ends.size):
-        t, end = state[T], ends[k]
+        t, end = state[at.T], ends[k]
         q1, h1, q2, h2, met = step(t, end, rows[k, 0], rows[k, 1], mesh, law, memory, state, work)
         missed += met == 0.0
-        learn(past[0], t + GAMMA * (end - t), q1, h1)
+        learn(past[0], t + at.GAMMA * (end - t), q1, h1)
         learn(past[1], end, q2, h2)
-        unrounded(work[TWO], work[MASS], memory[2], mesh[1])
-        state[T], state[Q], state[H2] = end, q2, h2
+        unrounded(work[at.TWO], work[at.MASS], memory[2], mesh[1])
+        state[at.T], state[at.Q], state[at.H2] = end, q2, h2
         if (k + 1) % every == 0:
-            measure(rows_out[(k + 1) // every - 1], work[MASS], mesh, integrands, h2)
+            measure(rows_out[(k + 1) // every - 1], work[at.MASS], mesh, integrands, h2)
     return missed
 
 
 SHORTEST = 1e-10
 # Quadrature of order 3 through the slopes at 0, gamma and 1, minus the weights of the method.
-_MIDDLE = (1 / 6) / (GAMMA * (1 - GAMMA))
-_LAST = 1 / 2 - GAMMA * _MIDDLE
-_EMBEDDED = (1 - _MIDDLE - _LAST, _MIDDLE - (1 - GAMMA), _LAST - GAMMA)
+_MIDDLE = (1 / 6) / (at.GAMMA * (1 - at.GAMMA))
+_LAST = 1 / 2 - at.GAMMA * _MIDDLE
+_EMBEDDED = (1 - _MIDDLE - _LAST, _MIDDLE - (1 - at.GAMMA), _LAST - at.GAMMA)
 
 
 @numba.njit("float64(float64, float64, float64)", cache=True)
@@ -236,23 +209,24 @@ def ahead(t, mark, dt):  # type: ignore[no-untyped-def]
 def _local_error(dt, rated, mesh, memory, work):  # type: ignore[no-untyped-def]
     """Difference to a quadrature of order 3, smoothed by the implicit operator.
 
-    Sum of w |e| (1 + x^2)/2. GIVEN becomes the slope over the step, ONE the difference.
+    Sum of w |e| (1 + x^2)/2. SOURCE becomes the slope over the step, ONE the difference.
     """
     table, offsets, lows, xi, weights = mesh
-    mass, rate, one, slopes, two = work[MASS], work[RATE], work[ONE], work[GIVEN], work[TWO]
+    mass, rate, one = work[at.MASS], work[at.RATE], work[at.ONE]
+    slopes, two = work[at.SOURCE], work[at.TWO]
     for i in range(mass.size):
-        middle, slope = (one[i] - mass[i]) / GAMMA, (two[i] - slopes[i]) / GAMMA
+        middle, slope = (one[i] - mass[i]) / at.GAMMA, (two[i] - slopes[i]) / at.GAMMA
         # After a jump the old slope says nothing: with the middle one the estimate errs high.
         before = rate[i] * dt if rated != 0.0 else middle
         one[i] = _EMBEDDED[0] * before + _EMBEDDED[1] * middle + _EMBEDDED[2] * slope
         slopes[i] = slope
-    smooth = work[SMOOTH]
-    resolve(one, smooth, work[RIGHT], work[LEFT], work[SHARE], memory[3], *mesh)
+    smooth = work[at.SMOOTH]
+    resolve(one, smooth, work[at.RIGHT], work[at.LEFT], work[at.SHARE], memory[3], *mesh)
     error = 0.0
     for a in range(xi.size):
         shift, own = lows[a] - offsets[a], 0.0
         for i in range(offsets[a], offsets[a + 1]):
-            own += abs(smooth[i]) * (1.0 + table[X, i + shift] ** 2)
+            own += abs(smooth[i]) * (1.0 + table[at.X, i + shift] ** 2)
         error += weights[a] * own
     return error / 2
 
@@ -287,7 +261,7 @@ def fit(mass, mesh, edge, windows):  # type: ignore[no-untyped-def]
     grown, shrunk = 0, 0
     for a in range(lows.size):
         own = mass[offsets[a] : offsets[a + 1]]
-        x = table[X, lows[a] : lows[a] + own.size]
+        x = table[at.X, lows[a] : lows[a] + own.size]
         for side in range(2):
             windows[2 + side, a] = _verdict(own, x, side, edge)
             grown += windows[2 + side, a] == 1
@@ -316,24 +290,24 @@ def attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, wind
     """
     q1, h1, q2, h2, met = step(t, end, 0, last, mesh, law, memory, state, work)
     length = end - t
-    state[SPENT] += work.shape[1]
-    error = _local_error(length, state[RATED], mesh, memory, work)
+    state[at.SPENT] += work.shape[1]
+    error = _local_error(length, state[at.RATED], mesh, memory, work)
     wanted = 0.9 * (goal / max(error, 1e-30)) ** (1 / 3) if met != 0.0 else 0.2
     if not error <= goal or met == 0.0:
-        state[DT] = length * min(0.9, max(0.2, wanted))
+        state[at.DT] = length * min(0.9, max(0.2, wanted))
         return 1
-    unrounded(work[TWO], work[SMOOTH], memory[2], mesh[1])
-    change = fit(work[SMOOTH], mesh, edge, windows)
+    unrounded(work[at.TWO], work[at.SMOOTH], memory[2], mesh[1])
+    change = fit(work[at.SMOOTH], mesh, edge, windows)
     if change == 1:
         return 2
     grown = length * min(2.0, max(0.5, wanted))
     # A step cut short by a mark does not say that the next one must be short.
-    state[DT] = grown if free else max(state[DT], grown)
-    learn(memory[0][0], t + GAMMA * length, q1, h1)
+    state[at.DT] = grown if free else max(state[at.DT], grown)
+    learn(memory[0][0], t + at.GAMMA * length, q1, h1)
     learn(memory[0][1], end, q2, h2)
     for i in range(work.shape[1]):
-        work[MASS, i], work[RATE, i] = work[SMOOTH, i], work[GIVEN, i] / length
-    state[T], state[Q], state[H2], state[RATED] = end, q2, h2, 1.0
+        work[at.MASS, i], work[at.RATE, i] = work[at.SMOOTH, i], work[at.SOURCE, i] / length
+    state[at.T], state[at.Q], state[at.H2], state[at.RATED] = end, q2, h2, 1.0
     return 3 if change == -1 else 0
 
 
@@ -367,25 +341,25 @@ def walk(  # type: ignore[no-untyped-def]
     ``ends`` and ``measures``.
     """
     steps, last = 0, law[2].size - 1
-    while state[MARK] < marks.size:
-        mark = int(state[MARK])
-        while state[T] < marks[mark]:
-            if state[SPENT] > budget or state[DT] < SHORTEST * (1 + state[T]):
-                return BROKE, steps
+    while state[at.MARK] < marks.size:
+        mark = int(state[at.MARK])
+        while state[at.T] < marks[mark]:
+            if state[at.SPENT] > budget or state[at.DT] < SHORTEST * (1 + state[at.T]):
+                return at.BROKE, steps
             if steps == ends.size:
-                return ROOM, steps
-            t, end = state[T], ahead(state[T], marks[mark], state[DT])
+                return at.ROOM, steps
+            t, end = state[at.T], ahead(state[at.T], marks[mark], state[at.DT])
             free = end < marks[mark]
             came = attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, windows)
             if came == 0 or came == 3:
                 ends[steps] = end
-                measure(measures[steps], work[MASS], mesh, integrands, state[H2])
+                measure(measures[steps], work[at.MASS], mesh, integrands, state[at.H2])
                 steps += 1
             if came >= 2:
-                return WINDOWS, steps
+                return at.WINDOWS, steps
             if last > 0:
-                return ROOM, steps
-        state[MARK] = mark + 1
+                return at.ROOM, steps
+        state[at.MARK] = mark + 1
         if halts[mark]:
-            return HALT, steps
-    return DONE, steps
+            return at.HALT, steps
+    return at.DONE, steps

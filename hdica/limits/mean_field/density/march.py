@@ -8,23 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
+from hdica.limits.mean_field.density import grid as at
 from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows
-from hdica.limits.mean_field.density.layout import (
-    BROKE,
-    DONE,
-    DT,
-    FIRST,
-    GAMMA,
-    MARK,
-    MASS,
-    RATED,
-    ROOM,
-    WINDOWS,
-    T,
-)
 from hdica.limits.mean_field.density.state import (
     LONGEST,
     Functional,
@@ -33,28 +21,25 @@ from hdica.limits.mean_field.density.state import (
     State,
     begin,
     jump,
-    march_mixing,
     relax,
     tabulated,
     together,
 )
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
-
 
 @dataclass(eq=False)
 class Record:
     """What is seen after every step of the coarsest level, and kept at the snapshots.
 
-    Functionals are h(xi, x) by name, means of which are taken; ``kept`` are mesh and masses at the
-    snapshots reached, ``cells`` the largest number of cells of all atoms.
+    Functionals are h(xi, x) by name, means of which are taken; ``masses`` those of the cells of a
+    mesh at the snapshots reached, ``cells`` the largest number of cells of all atoms.
     """
 
     problem: Problem
     snapshots: Array
     functionals: Mapping[str, Functional]
-    kept: dict[float, tuple[Mesh, Array]] = field(default_factory=dict)
+    masses: dict[float, tuple[Mesh, Array]] = field(default_factory=dict)
     cells: int = 0
     _times: list[Array] = field(default_factory=list)
     _rows: list[Array] = field(default_factory=list)
@@ -68,7 +53,7 @@ class Record:
 
     def room(self, steps: int) -> Array:
         """Rows to measure so many states in."""
-        return np.empty((steps, FIRST + len(self.functionals)))
+        return np.empty((steps, at.FIRST + len(self.functionals)))
 
     def begin(self, state: State, tau: float) -> None:
         """See the start."""
@@ -85,9 +70,9 @@ class Record:
         self._times.append(times.copy())
         self._rows.append(rows)
         self.cells = max(self.cells, state.work.shape[1])
-        t = float(state.clock[T])
-        if t in self.snapshots and t not in self.kept:
-            self.kept[t] = (state.mesh, state.work[MASS].copy())
+        t = float(state.clock[at.T])
+        if t in self.snapshots and t not in self.masses:
+            self.masses[t] = (state.mesh, state.work[at.MASS].copy())
 
     @property
     def times(self) -> Array:
@@ -184,7 +169,7 @@ def _in_range(state: State) -> Iterator[None]:
         yield
     except ZeroDivisionError:
         raise HdicaError(
-            f"the density could not be followed beyond t = {state.clock[T]:.6g}: its rates are "
+            f"the density could not be followed beyond t = {state.clock[at.T]:.6g}: its rates are "
             "too large or too small, or its times too near to each other, for numbers of 16 digits "
             "(choose a more moderate step size, signal, prior or regularizer, or other times)"
         ) from None
@@ -197,9 +182,9 @@ def _law_ahead(piece: Piece, state: State) -> Law:
     problem = piece.problem
     if problem.constant_law is not None:
         return problem.constant_law
-    t, later = float(state.clock[T]), piece.marks[piece.marks > state.clock[T]]
-    end = ahead(t, later[0], state.clock[DT]) if later.size else t
-    return tabulated(problem.field, piece.tau(np.array([t + GAMMA * (end - t), end])))
+    t, later = float(state.clock[at.T]), piece.marks[piece.marks > state.clock[at.T]]
+    end = ahead(t, later[0], state.clock[at.DT]) if later.size else t
+    return tabulated(problem.field, piece.tau(np.array([t + at.GAMMA * (end - t), end])))
 
 
 def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iterator[Run]:
@@ -209,19 +194,19 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
     halts = np.isin(piece.marks, record.snapshots)
     state.forget()
     jump(state, piece.low)
-    state.clock[MARK], reason = 0.0, ROOM
+    state.clock[at.MARK], reason = 0.0, at.ROOM
     # Laws that mix do so after every step.
     most = 1 if piece.problem.moves else _ROWS
-    start, run, ends, measures = float(state.clock[T]), [], np.empty(most), record.room(most)
-    while reason not in (DONE, BROKE):
+    start, run, ends, measures = float(state.clock[at.T]), [], np.empty(most), record.room(most)
+    while reason not in (at.DONE, at.BROKE):
         check_deadline()
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
         limits, integrands = (step_error, _EDGE, BUDGET), record.integrands(state.mesh)
-        before, rate = float(state.clock[T]), piece.problem.field.motion.rate
+        before, rate = float(state.clock[at.T]), piece.problem.field.motion.rate
         if rate > 0:
             # Where laws mix, the next step is no longer than they allow.
-            state.clock[DT] = min(float(state.clock[DT]), LONGEST / rate)
+            state.clock[at.DT] = min(float(state.clock[at.DT]), LONGEST / rate)
         with _in_range(state):
             reason, count = walk(
                 piece.marks, halts, *limits, state.cells, _law_ahead(piece, state),
@@ -230,14 +215,14 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
         record.see(state, ends[:count], piece.tau(ends[:count]), measures[:count])
         run.append(ends[:count].copy())
         if piece.problem.moves and count:
-            relax(state, float(state.clock[T]) - before)
-            state.clock[RATED] = 0.0
-        if reason != ROOM:
+            relax(state, float(state.clock[at.T]) - before)
+            state.clock[at.RATED] = 0.0
+        if reason != at.ROOM:
             steps = np.concatenate(run)
             if steps.size:
                 yield Run(start, steps, state.windows, piece)
-            start, run = float(state.clock[T]), []
-        if reason == WINDOWS:
+            start, run = float(state.clock[at.T]), []
+        if reason == at.WINDOWS:
             fitting = Windows(windows[0], windows[1])
             state.move(together(fitting) if piece.problem.moves else fitting)
 
@@ -262,8 +247,8 @@ def explore(
     runs: list[Run] = []
     for piece in pieces(problem, times):
         runs += _walk(piece, state, record, step_error)
-        if piece.marks.size and state.clock[T] < piece.marks[-1]:
-            t, cells = state.clock[T], state.windows.cells
+        if piece.marks.size and state.clock[at.T] < piece.marks[-1]:
+            t, cells = state.clock[at.T], state.windows.cells
             cost = f"more than {BUDGET:.0e} cells times steps ({cells} cells by then)"
             why = f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
             if state.h2 < 0:
@@ -288,22 +273,30 @@ def advance(
     piece: Piece, state: State, ends: Array, every: int, integrands: Array, measures: Array
 ) -> int:
     """Steps to each of ``ends``, measured after ``every``; how many did not meet E[x^2] = 1."""
-    from hdica.limits.mean_field.density.loop import march
+    from hdica.limits.mean_field.density.loop import march, measure
 
-    starts = np.concatenate([[state.clock[T]], ends[:-1]])
-    law, rows = piece.problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
-    arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, measures)
+    starts, missed = np.concatenate([[state.clock[at.T]], ends[:-1]]), 0
+    stages = np.stack([starts + at.GAMMA * (ends - starts), ends], 1)
+    law, rows = piece.problem.law(piece.tau(stages))
+    arrays = (state.cells, law, state.memory, state.clock, state.work, integrands)
+    # Some steps a call, of which none depends on how many: the kernel looks at no clock.
+    moves, some = piece.problem.moves, every * max(1, _NUMBERS // (every * state.work.shape[1]))
     with _in_range(state):
-        if piece.problem.moves:
-            return march_mixing(ends, rows, every, arrays, state)
-        # Some steps a call, of which none depends on how many: the kernel looks at no clock.
-        missed, some = 0, every * max(1, _NUMBERS // (every * state.work.shape[1]))
-        for first in range(0, ends.size, some):
+        for first in range(0, ends.size, 1 if moves else some):
             check_deadline()
-            part = slice(first, first + some)
-            *inner, measured = arrays
-            missed += int(march(ends[part], rows[part], every, *inner, measured[first // every :]))
-        return missed
+            row = measures[first // every :]
+            if not moves:
+                part = slice(first, first + some)
+                missed += int(march(ends[part], rows[part], every, *arrays, row))
+                continue
+            # Laws that mix do so before and after each step.
+            part, half = slice(first, first + 1), (ends[first] - state.clock[at.T]) / 2
+            relax(state, half)
+            missed += int(march(ends[part], rows[part], 2, *arrays, row))
+            relax(state, half)
+            if (first + 1) % every == 0:
+                measure(row[0], state.mass, state.cells, integrands, state.h2)
+    return missed
 
 
 def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:

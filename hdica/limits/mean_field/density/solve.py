@@ -16,9 +16,9 @@ from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.density.grid import Curve, Density, Mesh, extrapolated, make_lattice
 from hdica.limits.mean_field.density.march import BUDGET, Plan, Record, explore, follow
 from hdica.limits.mean_field.density.state import (
@@ -26,14 +26,12 @@ from hdica.limits.mean_field.density.state import (
     Places,
     Problem,
     posed,
-    start_refusal,
     start_windows,
 )
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import tell
 
-Array = NDArray[np.float64]
 _REACH = 4.0
 """Where most of a law with E[x^2] = 1 lies."""
 _SIDE = 1e-9
@@ -77,7 +75,6 @@ def lengths(phi: Formula) -> Lengths:
     return Lengths(float(jumps.max(initial=0.0)), slope, own)
 
 
-__all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
 _AT_START, _LATER = 0.1, 0.25
 """Cells of the coarsest level per finest scale of the start, and of what follows."""
 _LEVELS, _MOST_LEVELS = 3, 6
@@ -118,10 +115,10 @@ class DensityPath:
     moment_error: Array
     multiplier_error: Array
     densities: tuple[Density, ...]
-    stopped: str
-    levels: int
-    cells: int
-    steps: int
+    stopped: str = ""
+    levels: int = 1
+    cells: int = 0
+    steps: int = 0
 
 
 def _explored(
@@ -218,9 +215,9 @@ def _curves(levels: list[tuple[Mesh, Array]], kinks: tuple[float, ...]) -> list[
 
 def _density(t: float, field: MeanField, places: Places, records: list[Record]) -> Density:
     nodes = field.prior.nodes
-    if t not in records[-1].kept:
+    if t not in records[-1].masses:
         return Density(nodes.points, nodes.weights, ())
-    own = _curves([r.kept[t] for r in records], field.phi.kinks)
+    own = _curves([r.masses[t] for r in records], field.phi.kinks)
     images = {a: own[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
     where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
     curves = tuple(None if a < 0 else (images[a] if flip else own[a]) for a, flip in where)

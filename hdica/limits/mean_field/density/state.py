@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import NOT_NORMAL, Start
+from hdica.limits.mean_field.density import grid as at
 from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
-from hdica.limits.mean_field.density.layout import DT, H2, KEPT, MASS, RATE, RATED, SMOOTH, Q, T
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.numerics.series import adaptive, packed, times
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Coefficient = Callable[[float, float], float]
 Law = tuple[Array, Array, Array]
@@ -160,6 +160,8 @@ def posed(field: MeanField) -> tuple[Problem, Places]:
 
 
 Memory = tuple[Array, Array, Array, Array]
+CompiledMesh = tuple[Array, Indices, Indices, Array, Array]
+"""Table, offsets and lows of a mesh, nodes and weights of the prior, for compiled code."""
 _REACH = 9.0
 """Standard deviations beyond which a normal law has no mass in double precision."""
 _FIRST_STEP = 1e-3
@@ -188,28 +190,28 @@ class State:
     @property
     def mass(self) -> Array:
         """Cell masses."""
-        return np.asarray(self.work[MASS])
+        return np.asarray(self.work[at.MASS])
 
     @property
     def q(self) -> float:
         """Overlap."""
-        return float(self.clock[Q])
+        return float(self.clock[at.Q])
 
     @property
     def h2(self) -> float:
         """Multiplier."""
-        return float(self.clock[H2])
+        return float(self.clock[at.H2])
 
     @property
-    def cells(self) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array, Array]:
-        """The mesh and the nodes as the compiled lines take them."""
+    def cells(self) -> CompiledMesh:
+        """The mesh and the nodes."""
         mesh, problem = self.mesh, self.problem
         return mesh.table, mesh.offsets, mesh.lows, problem.xi, problem.weights
 
     def forget(self) -> None:
         """A new piece of the step size begins, of which nothing is known."""
         self.memory = blank_memory(self.problem.xi.size)
-        self.clock[RATED] = 0.0
+        self.clock[at.RATED] = 0.0
 
     def move(self, windows: Windows) -> None:
         """Go on with other windows."""
@@ -218,14 +220,14 @@ class State:
             return
         mesh = self.mesh.on(windows) or _roomy(self.problem, self.mesh.lattice, windows, refine)
         work = np.empty((self.work.shape[0], int(mesh.offsets[-1])))
-        for row in (MASS, RATE):
+        for row in (at.MASS, at.RATE):
             work[row] = carried(self.work[row], old, windows, refine)
         self.windows, self.mesh, self.work = windows, mesh, work
 
 
 def blank_memory(atoms: int) -> Memory:
     """A memory that has learnt nothing."""
-    return np.zeros((2, KEPT + 1, 3)), np.zeros((2, 5)), np.empty(atoms), np.empty(atoms)
+    return np.zeros((2, at.PAST + 1, 3)), np.zeros((2, 5)), np.empty(atoms), np.empty(atoms)
 
 
 def _roomy(problem: Problem, lattice: Lattice, windows: Windows, refine: int) -> Mesh:
@@ -295,9 +297,9 @@ def begin(
     _, x, weights = mesh.flat(problem.xi, problem.weights)
     q, tau = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
     r = float(np.sum(weights * mass * x * field.phi.value(x)))
-    work, clock = np.zeros((SMOOTH + 1, mass.size)), np.zeros(7)
-    work[MASS] = mass
-    clock[DT], clock[Q], clock[H2] = _FIRST_STEP, q, field.curvature(q, r, tau)
+    work, clock = np.zeros((at.SMOOTH + 1, mass.size)), np.zeros(7)
+    work[at.MASS] = mass
+    clock[at.DT], clock[at.Q], clock[at.H2] = _FIRST_STEP, q, field.curvature(q, r, tau)
     return State(problem, windows, mesh, work, clock, blank_memory(problem.xi.size))
 
 
@@ -314,7 +316,7 @@ def together(windows: Windows) -> Windows:
 def mix(state: State, share: float) -> None:
     """Each atom's law gives a share of itself for as much of the mixture."""
     weights = state.problem.weights / np.sum(state.problem.weights)
-    laws = state.work[MASS].reshape(weights.size, -1)
+    laws = state.work[at.MASS].reshape(weights.size, -1)
     # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
     mixture = np.sum(weights[:, None] * laws, axis=0)
     laws *= 1 - share
@@ -322,7 +324,7 @@ def mix(state: State, share: float) -> None:
     low, size = int(state.mesh.lows[0]), int(state.mesh.offsets[1])
     first = float(np.sum(mixture * state.mesh.x[low : low + size]))
     mean = float(np.sum(weights * state.problem.xi)) * first
-    state.clock[Q] += share * (mean - state.clock[Q])
+    state.clock[at.Q] += share * (mean - state.clock[at.Q])
 
 
 def relax(state: State, dt: float) -> None:
@@ -337,23 +339,3 @@ def jump(state: State, t: float) -> None:
     motion = state.problem.field.motion
     if t > 0 and t in motion.jumps:
         mix(state, motion.share)
-
-
-def march_mixing(  # type: ignore[no-untyped-def]
-    ends: Array, rows, every: int, arrays, state: State
-) -> int:
-    """As :func:`hdica.limits.mean_field.density.loop.march`, with relaxation around each step."""
-    from hdica.limits.mean_field.density.loop import march, measure
-
-    *inner, integrands, measures = arrays
-    missed = 0
-    for k in range(ends.size):
-        check_deadline()
-        half = (ends[k] - state.clock[T]) / 2
-        relax(state, half)
-        missed += march(ends[k : k + 1], rows[k : k + 1], 2, *inner, integrands, measures)
-        relax(state, half)
-        if (k + 1) % every == 0:
-            row = measures[(k + 1) // every - 1]
-            measure(row, state.work[MASS], state.cells, integrands, float(state.clock[H2]))
-    return missed

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.mean_field.steady.confinement import DEPTH, Confinement, confinement, region
@@ -28,7 +29,6 @@ from hdica.limits.numerics.series import Function, Halves, adaptive, scaled
 from hdica.limits.numerics.solvers import spend
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _FARTHEST = 2.0**40
 _SAMPLES = 97

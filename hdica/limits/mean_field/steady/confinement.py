@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 _DEGREE = 11
 _FINEST = 44
 """Halvings of a panel at most."""
@@ -186,6 +186,8 @@ def _resolved(shape: Confinement, edges: Array) -> tuple[Array, Array, Array]:
 
 
 Mask = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+Ends = tuple[Indices, Indices]
 DEPTH = 46.0
 """The density is followed down to exp(-46) = 1e-20 of its maximum."""
 _REACHES = (8.0, 2.0**6, 2.0**12, 2.0**24, 2.0**39, 2.0**52)
@@ -278,7 +280,7 @@ def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
     """Where each density, of coefficients of shape (rows,), exceeds 1e-20 of its maximum."""
     low, high = np.empty(a.size), np.empty(a.size)
     confined, many = np.zeros((2, a.size), dtype=bool)
-    rungs: list[tuple[NDArray[np.int64], Array]] = []
+    rungs: list[tuple[Indices, Array]] = []
     open_ = np.arange(a.size)
     for reach in _REACHES:
         x, energy, force = _points(shape, reach)
@@ -375,11 +377,7 @@ def _is_heavy(x: Array, v: Array) -> Mask:
 
 
 def _on_plateaus(
-    shape: Confinement,
-    row: list[Array],
-    points: tuple[Array, Array],
-    ends: tuple[NDArray[np.int64], NDArray[np.int64]],
-    heavy: Mask,
+    shape: Confinement, row: list[Array], points: tuple[Array, Array], ends: Ends, heavy: Mask
 ) -> tuple[Array, Array, Array]:
     """Ends of all regions and their rungs, where some are heavy."""
     (x, v), (first, last) = points, ends
@@ -399,12 +397,7 @@ def _on_plateaus(
 
 
 def _narrowed(
-    shape: Confinement,
-    row: list[Array],
-    x: Array,
-    v: Array,
-    first: NDArray[np.int64],
-    last: NDArray[np.int64],
+    shape: Confinement, row: list[Array], x: Array, v: Array, first: Indices, last: Indices
 ) -> tuple[Array, Array]:
     """Ends of regions of heavy densities, between points that are far apart there."""
     a, k, tilt = row
@@ -421,7 +414,7 @@ def _narrowed(
     return ends[0], ends[1]
 
 
-def _ends(inside: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ends(inside: Mask) -> Ends:
     """First and last index inside, and one further out."""
     size = inside.shape[1]
     first = np.maximum(inside.argmax(axis=1) - 1, 0)
@@ -448,7 +441,7 @@ def _bottom(shape: Confinement, a: Array, k: Array, tilt: Array, low: Array, hig
     return middle
 
 
-def _ladders(at: NDArray[np.int64], bottom: Array, start: Array, end: Array, v: Array) -> Array:
+def _ladders(at: Indices, bottom: Array, start: Array, end: Array, v: Array) -> Array:
     """Points that halve their distance to the bottom of each well, from both ends of its reach."""
     if not at.size:
         return np.empty((v.shape[0], 0))

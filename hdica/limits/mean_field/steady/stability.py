@@ -38,12 +38,12 @@ from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure, edges, potential, rates_of_change
 from hdica.limits.mean_field.steady.confinement import Confinement, confinement
 from hdica.process.machine import one_thread
 
-Array = NDArray[np.float64]
 _NODES = 12
 _FLAT = 0.1
 """Height above the bottom below which a well is one element, unless phi has a kink there."""
@@ -185,11 +185,6 @@ def _elements(shape: Confinement, a: float, k: float, tilt: float) -> tuple[Arra
     return x, half, 2 * a * x + k * shape.psi(inside) - tilt
 
 
-def _is_lost(rate: Array) -> bool:
-    """Whether rounding is seen in the slowest of all rates, the ground state's 0 among them."""
-    return bool(abs(rate[0]) > _GROUND * rate[1] or rate[1] < _RANGE * rate[-1])
-
-
 def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
     """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
     x, half, slope = _elements(shape, a, k, tilt)
@@ -205,7 +200,8 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
     root = np.sqrt(mass)
     with one_thread():
         rate, vectors = np.linalg.eigh(stiffness / root / root[:, None])
-    if _is_lost(rate):
+    # Rounding is seen in the slowest of all rates, the ground state's 0 among them.
+    if abs(rate[0]) > _GROUND * rate[1] or rate[1] < _RANGE * rate[-1]:
         rate, coefficients = graded_modes(shape, a, k, tilt, PANELS)
         return Modes(rate, *coefficients)
     points = np.empty(size)
@@ -217,7 +213,7 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
 
 
 Complex = NDArray[np.complex128]
-_KEPT = 240
+_SLOWEST = 240
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +277,7 @@ class Linearisation:
 
     def rightmost(self) -> complex:
         """The eigenvalue with the largest real part."""
-        slowest = np.sort(np.argsort(self.rate, kind="stable")[:_KEPT])
+        slowest = np.sort(np.argsort(self.rate, kind="stable")[:_SLOWEST])
         with one_thread():
             values = np.linalg.eigvals(self.matrix(slowest))
         first = complex(values[np.argmax(values.real)])

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.family import MeanField, coefficient_error
 from hdica.limits.mean_field.steady.closure import (
     Closure,
@@ -35,7 +36,7 @@ from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.stability import stability
 from hdica.limits.numerics.solvers import bounded, find_zeros
 
-Array = NDArray[np.float64]
+Rate = Callable[[float, float], float]
 _VANISHES = 1e-13
 """Share of the largest diffusion below which it is zero with rounding."""
 _SAME = 1e-12
@@ -82,8 +83,8 @@ def _at(field: MeanField, q: float) -> Noiseless | None:
     curvature = field.pull(q, tau) * q - strength * r
     back = curvature + strength * _slope(field, x)
     growth = _growth(back, weights, abs(float(widens(np.array([q]))[0])))
-    held_by_jump = not np.all(np.isfinite(back[xi != 0.0]))
-    r, curvature = (math.nan, math.nan) if held_by_jump else (r, curvature)
+    pinned = not np.all(np.isfinite(back[xi != 0.0]))
+    r, curvature = (math.nan, math.nan) if pinned else (r, curvature)
     return Noiseless(q, r, curvature / 2, growth)
 
 
@@ -161,20 +162,17 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
         if not off.any():
             continue
         size = _SHOWN * float(np.abs([coefficient(float(v), tau) for v in q]).max())
-        changed = _plus(coefficient, size)
         pulled = coefficient is field.pull
+
+        def changed(q: float, tau: float, of: Rate = coefficient, by: float = size) -> float:
+            return of(q, tau) + by
+
         moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
         base = close(field, q, slopes=False).excess if base is None else base
         with np.errstate(invalid="ignore"):
             answer = np.abs(close(moved, q, slopes=False).excess - base) / size
         total += off * np.where(np.isfinite(answer), answer, 0.0)
     return total
-
-
-def _plus(
-    coefficient: Callable[[float, float], float], by: float
-) -> Callable[[float, float], float]:
-    return lambda q, tau: coefficient(q, tau) + by
 
 
 def _moved(field: MeanField, q: Array) -> Array:
@@ -294,19 +292,15 @@ def steady_states(field: MeanField) -> SteadyStates:
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
     by_key = {key: stability(field, state, first[key]) for key in dict.fromkeys(keys)}
     judged = [by_key[key] for key in keys]
-    return _with(
-        noiseless(field),
-        SteadyStates(
-            q=q,
-            r=state.r,
-            h=state.h,
-            bulk=state.bulk,
-            kind=kinds(state),
-            stable=np.array([s for s, _ in judged], dtype=bool),
-            growth=np.array([g for _, g in judged]),
-            error=error,
-        ),
-    )
+    stable = np.array([settles for settles, _ in judged], dtype=bool)
+    growth = np.array([rate for _, rate in judged])
+    rows = [q, state.r, state.h, state.bulk, kinds(state), stable, growth, error]
+    # Those at Q = +-1 that are no densities.
+    for end in noiseless(field):
+        own = (end.q, end.r, end.h, 1.0, "informative", end.growth < 0, end.growth, 0.0)
+        rows = [np.append(row, np.array(value)) for row, value in zip(rows, own, strict=True)]
+    order = np.argsort(rows[0], kind="stable")
+    return SteadyStates(*(row[order] for row in rows))
 
 
 def densities(field: MeanField, q: Array, x: Array, ends: Array) -> tuple[Array, Array]:
@@ -329,26 +323,3 @@ def densities(field: MeanField, q: Array, x: Array, ends: Array) -> tuple[Array,
         row = np.full(nodes.size, a), np.full(nodes.size, k), ratio * nodes
         results[0][i], results[1][i] = density(shape, *row, x, ends)
     return results[0], results[1]
-
-
-def _with(ends: list[Noiseless], inner: SteadyStates) -> SteadyStates:
-    """Steady states with those at Q = +-1 that are no densities."""
-    if not ends:
-        return inner
-    growth = np.array([end.growth for end in ends])
-    added = SteadyStates(
-        q=np.array([end.q for end in ends]),
-        r=np.array([end.r for end in ends]),
-        h=np.array([end.h for end in ends]),
-        bulk=np.ones(len(ends)),
-        kind=np.full(len(ends), "informative"),
-        stable=growth < 0,
-        growth=growth,
-        error=np.zeros(len(ends)),
-    )
-    order = np.argsort(np.concatenate([inner.q, added.q]), kind="stable")
-    joined = (
-        np.concatenate([getattr(inner, field.name), getattr(added, field.name)])[order]
-        for field in fields(SteadyStates)
-    )
-    return SteadyStates(*joined)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure
 from hdica.limits.mean_field.steady.stability import linearise
@@ -33,7 +34,6 @@ from hdica.limits.mean_field.transitions.landscape import (
 )
 from hdica.limits.numerics.solvers import bounded
 
-Array = NDArray[np.float64]
 _COLUMNS = 9
 """Parameter values at which all states are searched, so that every branch is met."""
 _AT_ZERO = 65
@@ -84,18 +84,18 @@ def _events(land: Landscape, spots: list[Spot]) -> list[tuple[int, Point]]:
     """Transitions between neighbouring points, each with the index of the point before it."""
     events: list[tuple[int, Point]] = []
     slopes = [_steepness(land, s.q, s.slope) for s in spots]
-    for i, (one, two) in enumerate(pairwise(spots)):
-        if one.q == 0.0 or two.q == 0.0:
+    for i, (left, right) in enumerate(pairwise(spots)):
+        if left.q == 0.0 or right.q == 0.0:
             continue
-        middle = ((one.q + two.q) / 2, (one.u + two.u) / 2)
-        if one.condensed != two.condensed:
+        middle = ((left.q + right.q) / 2, (left.u + right.u) / 2)
+        if left.condensed != right.condensed:
             # From the condensed side, where the moment at the end of its range is finite.
-            side = one if one.condensed else two
+            side = left if left.condensed else right
             corner = solve(junction, land, side.q, side.u, "junction")
             if corner is None:
                 continue
             events.append((i, corner))
-            events += _beside(land, corner, i, (one, two), (slopes[i], slopes[i + 1]))
+            events += _beside(land, corner, i, (left, right), (slopes[i], slopes[i + 1]))
         elif slopes[i] * slopes[i + 1] < 0:
             point = solve(fold, land, *middle, "fold")
             events += [(i, point)] if point else []
@@ -282,8 +282,8 @@ def _stable_along(land: Landscape, u: Array, states: list[Closure]) -> NDArray[n
     for first, last in zip(edges[::2], edges[1::2] - 1, strict=True):
         samples = np.unique(np.linspace(first, last, _SAMPLES).astype(int))
         steady = [settles(i) for i in samples]
-        for (i, one), (j, two) in pairwise(zip(samples, steady, strict=True)):
-            stable[i : j + 1] = one if one == two else [settles(k) for k in range(i, j + 1)]
+        for (i, left), (j, right) in pairwise(zip(samples, steady, strict=True)):
+            stable[i : j + 1] = left if left == right else [settles(k) for k in range(i, j + 1)]
         if samples.size == 1:
             stable[first] = steady[0]
     return stable

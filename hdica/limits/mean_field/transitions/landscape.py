@@ -14,9 +14,9 @@ from functools import lru_cache
 import numpy as np
 import scipy
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure, close
 from hdica.limits.mean_field.steady.states import (
@@ -116,7 +116,6 @@ def landscape(family: Family, low: float, high: float) -> Landscape:
     return Landscape(remembered, low, high, logarithmic, zero, mirrored)
 
 
-Array = NDArray[np.float64]
 Condition = Callable[[Landscape, float, float], Array]
 _ITERATIONS = 40
 _NEAR_ZERO = 0.03

@@ -23,11 +23,11 @@ from numpy.polynomial import Legendre, legendre
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 Start = float | Function
 """A point, or the distribution function of a law on the positions above the lower end."""
@@ -51,6 +51,11 @@ class Diffusion:
     variance: Function
 
 
+def safe_exp(log: float) -> float:
+    """exp, infinite where a floating-point number cannot hold it."""
+    return math.exp(log) if log < 709.0 else math.inf
+
+
 @dataclass(frozen=True)
 class PassageTime:
     """Logarithms of mean and second moment of a first-passage time, finite for any exponent.
@@ -68,7 +73,7 @@ class PassageTime:
     @property
     def mean(self) -> float:
         """The mean; infinite where a floating-point number cannot hold it."""
-        return math.exp(self.log_mean) if self.log_mean < 709.0 else math.inf
+        return safe_exp(self.log_mean)
 
     @property
     def cv(self) -> float:

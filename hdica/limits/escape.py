@@ -1,6 +1,14 @@
-"""The law of the time at which an overlap escapes from zero: mean, second moment, survival.
+"""Near zero: whether an overlap is trapped there, how deep, and when it escapes.
 
-Time is in n^3 steps throughout. As n tends to infinity r = sqrt(n) R escapes to infinity,
+With r = sqrt(n) R and nu = n^2 eta (or n tau) of order one, an overlap obeys in s = t/n^3
+(Rattray 2002, (24)-(26))
+
+    dr = -U'(r) ds + sqrt(P) nu dB,    U = P nu^2 r^2/4 - C nu r^4/24,
+
+with P = <phi(z)^2> and C = |kappa4 <phi'''(z)>|, z standard normal, if the rule has the sign of
+kappa4 <phi'''(z)>; with the other sign both terms of U confine.
+
+Times of escapes are in n^3 steps throughout. As n tends to infinity r escapes to infinity,
 dr = (-r/2 + g r^3) du + dB in u = P nu^2 s; at finite n it escapes when |R| reaches a threshold,
 by a diffusion with the moments of one step.
 """
@@ -11,16 +19,121 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot, panel_nodes
-from hdica.limits.averages.trap import Array, Trap, safe_exp
-from hdica.limits.diffusion.densities import survival
-from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.expectations import cumulants, mean_derivative, power_at
+from hdica.limits.numerics.densities import survival
+from hdica.limits.numerics.first_passage import (
+    Diffusion,
+    PassageTime,
+    Start,
+    first_passage,
+    safe_exp,
+)
 from hdica.limits.numerics.series import interpolate, real_roots
+
+VERSION = 4
+
+
+_VANISHES = 1e-11
+"""An average by quadrature below this, relative to its scale, counts as zero."""
+
+
+@dataclass(frozen=True)
+class Trap:
+    """What a nonlinearity and a source mean to an overlap near zero."""
+
+    power: float  # P = <phi(z)^2>
+    kurtosis: float  # kappa4 of the source
+    third: float  # <phi'''(z)>
+    power_error: float = 0.0  # absolute, as third_error
+    third_error: float = 0.0
+
+    @property
+    def product(self) -> float:
+        """Kappa4 <phi'''(z)>, with its sign."""
+        return self.kurtosis * self.third
+
+    @property
+    def pull(self) -> float:
+        """C = |kappa4 <phi'''(z)>|."""
+        return abs(self.product)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Relative errors of P and C."""
+        third = self.third_error / abs(self.third) if self.third else 0.0
+        return self.power_error / self.power, third
+
+    @property
+    def sigma(self) -> int:
+        """The sign that lets an entry escape, (23); 0 if kappa4 <phi'''(z)> vanishes."""
+        return int(np.sign(self.product))
+
+    def depth(self, nu: float) -> float:
+        """The only parameter g = C/(6 P nu) of dr = (-r/2 + g r^3) ds + dB."""
+        return self.pull / (6 * self.power * nu)
+
+    def potential(self, nu: float, r: Array | float, escaping: bool = True) -> Array:
+        """U(r), (26), for the sign of sigma that lets an entry escape, or for the other."""
+        square = np.asarray(r, dtype=float) ** 2
+        quartic = self.pull * nu * square**2 / 24
+        return self.power * nu**2 * square / 4 + (-quartic if escaping else quartic)
+
+    def summit(self, nu: float) -> float:
+        """Where the barrier is: r with r^2 = 3 P nu/C."""
+        return math.sqrt(3 * self.power * nu / self.pull) if self.pull else math.inf
+
+    def barrier(self, nu: float) -> float:
+        """Height of the barrier, 3 P^2 nu^3/(8 C)."""
+        return 3 * self.power**2 * nu**3 / (8 * self.pull) if self.pull else math.inf
+
+    def exponent(self, nu: float) -> float:
+        """3 P nu/(4 C), the exponent of the escape time: (27) corrected.
+
+        The noise in (25) has variance D = P nu^2 a unit of s, so that Kramers' exponent is
+        2 Delta U/D; (27) has Delta U/D, half of it.
+        """
+        return 3 * self.power * nu / (4 * self.pull) if self.pull else math.inf
+
+    def log_kramers(self, nu: float) -> float:
+        """Logarithm of Kramers' escape time pi sqrt(2)/(P nu^2) exp(3 P nu/(4 C)), in n^3 steps.
+
+        Both barriers count. Its relative error falls like the inverse of the exponent.
+        """
+        return math.log(math.pi * math.sqrt(2) / (self.power * nu**2)) + self.exponent(nu)
+
+    def kramers(self, nu: float) -> float:
+        """Kramers' escape time, in n^3 steps; infinite where a number cannot hold it."""
+        return safe_exp(self.log_kramers(nu))
+
+
+@lru_cache(maxsize=64)
+def near_zero(phi: Formula, source: Source) -> Trap:
+    """P, kappa4 and <phi'''(z)> of a nonlinearity and a source."""
+    power, power_off = power_at(phi, source, 0.0)
+    if power == 0.0:
+        raise HdicaError(f"nonlinearity: {phi.text!r} is not allowed (it vanishes)")
+    kappa = cumulants(source, 4)
+    scale = math.sqrt(power)
+    (second, _), (third, off) = (mean_derivative(phi, source, 0.0, k) for k in (2, 3))
+    if abs(kappa[3] * second) > 1e-9 * scale:
+        raise HdicaError(
+            f"nonlinearity: {phi.text!r} with the skewed source {source.label} is not allowed "
+            f"near R = 0 (kappa3 <phi''(z)> = {kappa[3] * second:.3g} must be 0, as for odd ones; "
+            "else it escapes in n^2 steps: give nu2, where the system has it)"
+        )
+    third = 0.0 if abs(third) < _VANISHES * scale else third
+    kurtosis = 0.0 if abs(kappa[4]) < _VANISHES else float(kappa[4])
+    return Trap(power, kurtosis, third, power_off, off)
+
 
 SHOWN = 1e3
 """Factor on errors of averages, so that what they do stands out from rounding."""
@@ -49,6 +162,15 @@ class Range:
     wrong: tuple[Diffusion, ...] = ()  # with averages off by SHOWN times their errors
     coarse: Diffusion | None = None  # with averages by fewer points
 
+    @property
+    def scale(self) -> float:
+        """A length on which something happens."""
+        return min(max(self.summit, 1e-3), self.high)
+
+    def passage(self, diffusion: Diffusion) -> PassageTime:
+        """The time of the escape by a diffusion."""
+        return first_passage(diffusion, 0.0, self.high, self.start, scale=self.scale)
+
 
 @dataclass(frozen=True, eq=False)
 class EscapeLaw:
@@ -65,8 +187,9 @@ class EscapeLaw:
             return _two_moments(passage, self.setting.rate), math.exp(-_DEEP)
         times, hazard, error = _tabulated(self.setting, passage)
         cumulative = _interpolated(times / self.setting.rate, hazard)
+        nodes, weights = panel_nodes(np.concatenate([[0.0], _octaves(self.mean)]), _NODES)
         # The mean is known far better from its own equation: the clock is set by it.
-        pace = _integral(cumulative, self.mean) / self.mean
+        pace = dot(weights, np.exp(-cumulative(nodes))) / self.mean
         return lambda t: cumulative(t * pace), max(error, abs(pace - 1))
 
     def hazard(self, times: Array) -> Array:
@@ -81,18 +204,16 @@ class EscapeLaw:
     @cached_property
     def mean_error(self) -> float:
         """Relative error of the mean: of its equation, and of the averages that enter it."""
-        one = self.setting
-        moved = math.fsum(self._moved(diffusion) for diffusion in one.wrong) / SHOWN
-        coarse = self._moved(one.coarse) if one.coarse is not None else 0.0
-        return self.passage.error + one.doubt + moved + coarse
+        setting = self.setting
+        moved = math.fsum(self._moved(diffusion) for diffusion in setting.wrong) / SHOWN
+        coarse = self._moved(setting.coarse) if setting.coarse is not None else 0.0
+        return self.passage.error + setting.doubt + moved + coarse
 
     def _moved(self, diffusion: Diffusion) -> float:
         """How far another diffusion moves the logarithm of the mean; 0 where there is none."""
         if not math.isfinite(self.passage.log_mean):
             return 0.0
-        one = self.setting
-        other = first_passage(diffusion, 0.0, one.high, one.start, scale=_scale(one))
-        return abs(other.log_mean - self.passage.log_mean)
+        return abs(self.setting.passage(diffusion).log_mean - self.passage.log_mean)
 
     @property
     def log_mean(self) -> float:
@@ -166,23 +287,13 @@ def summit_of(diffusion: Diffusion, high: float) -> float:
     return float(confined[-1] if confined.size else places[0])
 
 
-def _scale(one: Range) -> float:
-    return min(max(one.summit, 1e-3), one.high)
-
-
-def escape_law(one: Range) -> EscapeLaw:
+def escape_law(setting: Range) -> EscapeLaw:
     """The law of the escape from a range."""
-    return EscapeLaw(one, first_passage(one.diffusion, 0.0, one.high, one.start, scale=_scale(one)))
+    return EscapeLaw(setting, setting.passage(setting.diffusion))
 
 
 def _octaves(mean: float) -> Array:
     return np.asarray(mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1))
-
-
-def _integral(hazard: Callable[[Array], Array], mean: float) -> float:
-    """The mean time by the survival."""
-    times, weights = panel_nodes(np.concatenate([[0.0], _octaves(mean)]), _NODES)
-    return dot(weights, np.exp(-hazard(times)))
 
 
 def _two_moments(passage: PassageTime, rate: float) -> Callable[[Array], Array]:
@@ -193,14 +304,14 @@ def _two_moments(passage: PassageTime, rate: float) -> Callable[[Array], Array]:
     return lambda t: np.asarray(t * slope - log_p)
 
 
-def _tabulated(one: Range, passage: PassageTime) -> tuple[Array, Array, float]:
+def _tabulated(setting: Range, passage: PassageTime) -> tuple[Array, Array, float]:
     """Times and cumulative hazards, in the units of the range, and the error of the survival."""
-    cut = min(one.high, max(_CUT * one.summit, 8.0 if callable(one.start) else 2 * one.start))
-    delay, scale = 0.0, _scale(one)
-    if cut < one.high:
-        delay = first_passage(one.diffusion, 0.0, one.high, cut, scale=scale).mean
+    diffusion, start, scale, delay = setting.diffusion, setting.start, setting.scale, 0.0
+    cut = min(setting.high, max(_CUT * setting.summit, 8.0 if callable(start) else 2 * start))
+    if cut < setting.high:
+        delay = first_passage(diffusion, 0.0, setting.high, cut, scale=scale).mean
     times, _ = panel_nodes(_octaves(passage.mean), _NODES)
-    values, error = survival(one.diffusion, cut, one.start, times, scale=scale)
+    values, error = survival(diffusion, cut, start, times, scale=scale)
     # What has been carried past the cut arrives later by a time that hardly varies.
     hazard = -np.log(np.maximum(values, 1e-12))
     return times + delay, np.maximum.accumulate(hazard), float(error.max())
@@ -213,7 +324,7 @@ def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
     last = int(np.searchsorted(hazard, -math.log(_SURE)))
     last = min(max(last, _NODES), times.size - 1)
     slope = float((hazard[last] - hazard[last - _NODES]) / (times[last] - times[last - _NODES]))
-    spline: Any = CubicSpline(np.log(times[: last + 1]), hazard[: last + 1])
+    spline = CubicSpline(np.log(times[: last + 1]), hazard[: last + 1])
 
     def value(t: Array) -> Array:
         inside = np.clip(t, times[0], times[last])

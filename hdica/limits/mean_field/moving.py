@@ -39,8 +39,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import Chebyshev
-from numpy.typing import NDArray
 
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Motion, Schedule
 from hdica.limits.mean_field.family import MeanField
@@ -48,7 +48,6 @@ from hdica.limits.numerics.series import fitted
 from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, OverlapPath, coarser
 
-Array = NDArray[np.float64]
 Noise = Callable[[float, float], float]
 _BEND = 1e-5
 """Distance over which slopes of the drift are taken; their error is its square."""
@@ -101,16 +100,8 @@ def _begin(field: MeanField) -> Array:
     xi, mean = law.nodes.points, law.nodes.mean
     x, var = start.conditional(xi)
     square = x**2 + var
-    return np.array(
-        [
-            start.overlap(law),
-            start.spread(law),
-            float(mean(x)),
-            float(mean(xi**3 * x)),
-            float(mean(xi**2 * square)),
-            0.0,
-        ]
-    )
+    third, fourth = float(mean(xi**3 * x)), float(mean(xi**2 * square))
+    return np.array([start.overlap(law), start.spread(law), float(mean(x)), third, fourth, 0.0])
 
 
 def _rate(moving: Moving, factor: float) -> Callable[[Array, float], Array]:
@@ -169,8 +160,7 @@ def _integrate(
         if high <= low:
             continue
         inside = (times > low) & (times <= high)
-        later = tuple(b - low for b in moving.field.schedule.breaks if b > low)
-        clock = Schedule(lambda t, low=low: low + np.asarray(t), None, later)  # type: ignore[misc]
+        clock = Schedule(np.asarray, None, moving.field.schedule.breaks).after(low)
         wanted = np.append(times[inside] - low, high - low)
         part = integrate(rate, clock, state, wanted, tolerance)
         states[inside], used = part.states[:-1], max(used, part.tolerance)

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.diffusion.first_passage import Diffusion, Start
+from hdica.ingredients.plain import Array
+from hdica.limits.numerics.first_passage import Diffusion, Start
 from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 _CELLS, _LEVELS = 96, 4
 """Cells of the coarsest grid, and how many grids are extrapolated."""
 _TERMS = 15
@@ -99,29 +99,29 @@ def _line(times: Array) -> tuple[NDArray[np.complex128], Array]:
     return np.divide(z, times[:, None]), np.asarray(weight / times[:, None])
 
 
-def _masses(one: Chain, times: Array) -> Array:
+def _masses(grid: Chain, times: Array) -> Array:
     """Mass in each cell at the times, shape (times, cells)."""
     parts = [times[i : i + _AT_ONCE] for i in range(0, times.size, _AT_ONCE)]
-    return np.concatenate([_inverted(one, part) for part in parts])
+    return np.concatenate([_inverted(grid, part) for part in parts])
 
 
-def _inverted(one: Chain, times: Array) -> Array:
+def _inverted(grid: Chain, times: Array) -> Array:
     """The same for few times: Thomas's algorithm for all their points z at once.
 
     Rows need no exchange: with Re z > 0 the matrix is diagonally dominant.
     """
     z, weight = _line(times)
-    out = one.up + one.down
+    out = grid.up + grid.down
     cells = out.size
     share = np.empty((cells, *z.shape), dtype=complex)
     masses = np.empty_like(share)
     pivot = z + out[0]
-    masses[0] = one.start[0] / pivot
+    masses[0] = grid.start[0] / pivot
     for i in range(1, cells):
         check_deadline()
-        share[i - 1] = one.down[i] / pivot
-        pivot = z + out[i] - one.up[i - 1] * share[i - 1]
-        masses[i] = (one.start[i] + one.up[i - 1] * masses[i - 1]) / pivot
+        share[i - 1] = grid.down[i] / pivot
+        pivot = z + out[i] - grid.up[i - 1] * share[i - 1]
+        masses[i] = (grid.start[i] + grid.up[i - 1] * masses[i - 1]) / pivot
     for i in range(cells - 2, -1, -1):
         check_deadline()
         masses[i] += share[i] * masses[i + 1]
@@ -154,7 +154,7 @@ def survival(
     times.
     """
     times = _checked(times, high, start, scale)
-    levels = [_masses(one, times).sum(axis=1) for one in _grids(diffusion, high, start, scale)]
+    levels = [_masses(grid, times).sum(axis=1) for grid in _grids(diffusion, high, start, scale)]
     values, error = romberg(np.array(levels))
     return np.clip(values, 0.0, 1.0), np.maximum(error, _INVERSION)
 
@@ -174,11 +174,11 @@ def density(
     if not np.all(where < high):
         raise HdicaError(f"points: they must lie between -{high:g} and {high:g}")
     levels = []
-    for one in _grids(diffusion, high, start, scale):
-        heights = _masses(one, times) / one.widths / 2
+    for grid in _grids(diffusion, high, start, scale):
+        heights = _masses(grid, times) / grid.widths / 2
         # In the even coordinate of the cells, mirrored at 0 and at 0 where it stops.
         full = np.concatenate([heights, np.zeros((times.size, 1))], axis=1)
-        x = np.arcsinh(np.append(one.nodes, high) / scale)
+        x = np.arcsinh(np.append(grid.nodes, high) / scale)
         spline = CubicSpline(x, full, axis=1, bc_type=((1, np.zeros(times.size)), "not-a-knot"))
         levels.append(spline(np.arcsinh(where / scale)))
     return romberg(np.array(levels))

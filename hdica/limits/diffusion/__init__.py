@@ -1,3 +1,0 @@
-"""Diffusions of one variable: first passages, densities, paths."""
-
-VERSION = 4
