@@ -35,10 +35,9 @@ from benchmarks.stages import STAGES, content, peak_mib, timed
 from benchmarks.table import plain
 from hdica.ingredients.save import NOTHING
 from hdica.run.block import Block, block_of
-from hdica.run.cluster import connect
+from hdica.run.cluster import Patience, connect, spread
 from hdica.run.plan import tasks
 from hdica.run.settings import cluster_settings
-from hdica.run.spread import Patience, spread
 from hdica.run.worker import Care
 from hdica.store.working import place
 from hdica.study.study import study_from

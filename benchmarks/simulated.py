@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from hdica.run.cluster import Patience, spread
 from hdica.run.plan import DRIVEN_SECONDS, MOST_SECONDS
 from hdica.run.processes import own_dask
-from hdica.run.spread import Patience, spread
 from hdica.run.worker import Care
 
 THREADS = 50

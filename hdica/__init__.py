@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hdica.errors import HdicaError as HdicaError
     from hdica.errors import OutOfTime as OutOfTime
     from hdica.plug_in import register as register
-    from hdica.store.cite import cite as cite
+    from hdica.store.provenance import cite as cite
     from hdica.store.results import open_results as open_results
     from hdica.sweep import Study as Study
     from hdica.systems.built_in import *  # noqa: F403
@@ -49,7 +49,7 @@ _HOME = {
     "Study": "hdica.sweep",
     "System": "hdica.systems.system",
     "best": "hdica.api.best",
-    "cite": "hdica.store.cite",
+    "cite": "hdica.store.provenance",
     "critical": "hdica.api.steady",
     "critical_curve": "hdica.api.mean_field",
     "effective_potential": "hdica.api.mean_field",

@@ -21,7 +21,7 @@ from hdica.errors import HdicaError, Incomplete, extras, printable
 from hdica.process.machine import LEAST, allowed
 
 if TYPE_CHECKING:
-    from hdica.run.computed import Published
+    from hdica.run.runner import Published
     from hdica.study.study import Study
 
 USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
@@ -105,11 +105,11 @@ def _root(
 @app.command(epilog="Example: hdica validate config/studies/tiny.yaml")
 def validate(study: StudyFile) -> None:
     """Check a study file without running anything."""
-    from hdica.study.study import kept_in, load_study, point_count
+    from hdica.study.study import load_study, point_count, saved_in
 
     found = load_study(study)
     methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"
-    keeps = kept_in(found)
+    keeps = saved_in(found)
     more = f", keeping {keeps}" if keeps else ""
     _say(f"{found.study} is valid: {methods}, at most {point_count(found)} points{more}")
     _notes(found)
@@ -178,7 +178,7 @@ def run(
 
     It may be killed at any moment: the next call goes on.
     """
-    from hdica.run.computed import compute
+    from hdica.run.runner import compute
     from hdica.run.settings import settings_of
 
     part = _shard(shard)
@@ -215,8 +215,7 @@ def _published(found: Published) -> None:
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
 def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None:
     """Publish what is computed, computing nothing."""
-    from hdica.run.computed import published
-    from hdica.store.repair import mending
+    from hdica.run.runner import mending, published
 
     loaded, target = _load(study, out)
     mending(target, lambda: _published(published(loaded, target, replace)), _note)
@@ -226,7 +225,7 @@ def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None
 def status(results: Results, as_json: Json = False) -> None:
     """Show what is there, also while a run goes on."""
     from hdica.cli_tables import status_table
-    from hdica.store.status import status as find_status
+    from hdica.store.standing import status as find_status
 
     found = find_status(results)
     if as_json:
@@ -290,8 +289,7 @@ def query(
 
     A table averages over seeds; all else holds every seed. --sel seed=0: shows all.
     """
-    from hdica.store.export import check_export, export
-    from hdica.store.query import answer, parse_selection, table
+    from hdica.store.query import answer, check_export, export, parse_selection, table
 
     check_export(to, out)
     selection = parse_selection(sel or [])
@@ -313,7 +311,7 @@ def cite(
     ],
 ) -> None:
     """Print BibTeX of the papers and methods behind results."""
-    from hdica.store.cite import cite as entries
+    from hdica.store.provenance import cite as entries
 
     _say(entries(results).rstrip("\n"))
 
@@ -388,8 +386,8 @@ def call(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
         needed = f"{limit / 1e9:.2g} GB of memory are too little ({LEAST / 1e9:.2g} are needed)"
         return _sentence(f"ulimit -v: {needed}", USAGE)
     try:
-        from hdica.run.signals import heeding
-        from hdica.store.lock import acting, command_line
+        from hdica.run.console import heeding
+        from hdica.store.paths import acting, command_line
     except HdicaError as exc:  # python -O
         return _sentence(str(exc), USAGE)
     begin()

@@ -270,9 +270,9 @@ class Study:
         HdicaError
             If a setting is not allowed, or the results of another study are there.
         """
-        from hdica.run.computed import compute
+        from hdica.run.console import heeding
+        from hdica.run.runner import compute
         from hdica.run.settings import cluster_settings
-        from hdica.run.signals import heeding
         from hdica.store.results import open_results
         from hdica.store.standing import loaded, passing_folder
 

@@ -191,7 +191,7 @@ main()
     [
         ("hdica.cli", "", 130, "hdica: interrupted\n"),
         ("typer", "", 130, "hdica: interrupted\n"),
-        ("hdica.run.signals", "", 130, "hdica: interrupted\n"),
+        ("hdica.run.console", "", 130, "hdica: interrupted\n"),
         ("end", "", -signal.SIGINT, ""),
         ("typer", "yes", 0, ""),
     ],

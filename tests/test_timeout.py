@@ -21,8 +21,7 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError, OutOfTime
-from hdica.process.progress import check_deadline, tell
-from hdica.process.timeout import USUAL, within
+from hdica.process.progress import USUAL, check_deadline, tell, within
 
 LONGEST = 20.0
 """Seconds that anything here may take on a busy machine; without a limit it would be far more."""
@@ -271,7 +270,8 @@ def test_whatever_may_take_long_has_a_limit_and_says_so() -> None:
 def _at_once(name: str) -> None:
     """A call with the usual limit, which is over at once."""
     with pytest.MonkeyPatch.context() as patched:
-        clock = SimpleNamespace(monotonic=lambda: math.inf)
+        began = iter([0.0])  # when the call does, and after it the end of all time
+        clock = SimpleNamespace(monotonic=lambda: next(began, math.inf))
         patched.setattr("hdica.process.progress.time", clock)
         getattr(hdica, name)(hdica.OnlineICA(**FAR_OUT), times=[0, 1])
 
@@ -333,7 +333,7 @@ COLD = """
 import time
 import numba
 import hdica.limits.numerics.compiled  # from where on numba's caches are ours
-from hdica.process.timeout import within
+from hdica.process.progress import within
 from hdica.errors import OutOfTime
 
 def compiles():

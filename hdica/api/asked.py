@@ -17,7 +17,7 @@ from hdica.errors import HdicaError, OutOfTime
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.save import ALL, Save
-from hdica.process.timeout import named, within
+from hdica.process.progress import named, within
 from hdica.systems.arguments import (
     LARGEST,
     MAX_SEEDS,

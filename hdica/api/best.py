@@ -15,9 +15,8 @@ from hdica.api.asked import Over, with_values
 from hdica.api.goals import Goal, Measured, goal_of
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import is_number
+from hdica.process.progress import USUAL, named, tell, within
 from hdica.process.progress import shown as showing
-from hdica.process.progress import tell
-from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import entries, finite, shown
 from hdica.systems.labelled import described, noted
 from hdica.systems.outputs import Array

@@ -5,8 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from hdica.errors import HdicaError, suggestion
-from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, limited
+from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import whole
 from hdica.systems.labelled import candidates, computed, first_of
 from hdica.systems.method import Method, Role

@@ -12,8 +12,7 @@ import xarray as xr
 from hdica.api.asked import Asked, Numbers, Over, first_everywhere, grid_of, saved, timed
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.process.progress import counted, shown
-from hdica.process.timeout import USUAL, check_timeout, named, within
+from hdica.process.progress import USUAL, check_timeout, counted, named, shown, within
 from hdica.systems.arguments import check_held, check_times, check_until, taken_names, whole
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted
 from hdica.systems.method import Guard, Limit, Method, Role

@@ -18,8 +18,7 @@ from hdica.limits.bands.solve import Change, gradient
 from hdica.limits.bands.sweep import Function, means, overlap, penalty
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.transitions.continuation import transition_curve
-from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, limited
+from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_times, finite, listed, text
 from hdica.systems.fields import formula, with_parameter
 from hdica.systems.labelled import described

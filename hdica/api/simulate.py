@@ -13,8 +13,7 @@ from hdica.api.asked import Asked, Grid, Numbers, Over, first_everywhere, grid_o
 from hdica.errors import HdicaError, no_room, suggestion
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
-from hdica.process.progress import counted, shown, span, tell
-from hdica.process.timeout import USUAL, check_timeout, named, within
+from hdica.process.progress import USUAL, check_timeout, counted, named, shown, span, tell, within
 from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems.arguments import (
     check_dimensions,

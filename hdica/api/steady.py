@@ -12,8 +12,7 @@ import xarray as xr
 from hdica.api.asked import Asked, Grid, Numbers, Over, grid_of, saved
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
-from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, check_timeout, named, within
+from hdica.process.progress import USUAL, check_timeout, named, shown, within
 from hdica.systems.arguments import check_range, finite, text
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
 from hdica.systems.method import Method, Role, varied

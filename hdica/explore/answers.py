@@ -10,8 +10,8 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -20,20 +20,17 @@ from hdica.analysis import points
 from hdica.analysis.points import DENSITY, Point, Quantity, beside, quantities
 from hdica.errors import HdicaError
 from hdica.explore.feed import Feed, Snapshot
-from hdica.report.explored import Numbers, Table, catalogue, embedded, kinds, written
+from hdica.report.explored import Entry, Numbers, Table, catalogue, embedded, kinds, written
 from hdica.report.parts import EXPLORER, STYLES, digest, joined, template
 from hdica.show.terms import speaking_of
 from hdica.show.words import clock, count
 from hdica.status import STATUS_NAMES
 
-MAP_BYTES = 2**26
-"""Size of all maps that are kept."""
+MAP_BYTES = 2**26  # size of all maps that are kept
 MAP_NUMBERS = 2**22
 """Numbers of a map that are kept for all times; of a larger one each time is read anew."""
-MOST_SLICES = 200
-"""Slices of one answer."""
-DIGITS = 6
-"""Digits of a mean whose error is smaller."""
+MOST_SLICES = 200  # slices of one answer
+DIGITS = 6  # digits of a mean whose error is smaller
 
 
 @dataclass
@@ -50,8 +47,7 @@ class Maps:
         free = {up, across, *({along.name} if along and whole else ())}
         fixed = tuple((a.name, point[a.name]) for a in shown.axes if a.name not in free)
         key = (now.number, shown.method, shown.variable, up, across, fixed)
-        data = self.read.pop(key, None)
-        if data is None:
+        if (data := self.read.pop(key, None)) is None:
             data = points.mean_over(now.tree, shown, point, up, across, whole=whole)
         self.read[key] = data
         self._bound(now)
@@ -83,27 +79,25 @@ class Answers:
 
     feed: Feed
     maps: Maps = field(default_factory=Maps)
-    _known: tuple[int, dict[str, Quantity]] = field(default=(0, {}), repr=False)
+    _by_key: tuple[int, dict[str, Quantity]] = field(default=(0, {}), repr=False)
 
     def _quantities(self, now: Snapshot) -> dict[str, Quantity]:
         """Every quantity of a snapshot by the key of its table."""
-        if self._known[0] != now.number:
+        if self._by_key[0] != now.number:
             every = {f"{one.method}/{one.variable}": one for one in quantities(now.tree)}
-            self._known = now.number, every
-        return self._known[1]
+            self._by_key = now.number, every
+        return self._by_key[1]
 
     def page(self) -> str:
         """The page, with the catalogue of what can be looked at."""
         now, scripts = self.feed.now, joined(*EXPLORER, "plots.js")
-        with _speaking_of(now):
-            every = tables(now.tree, list(self._quantities(now).values()))
-            content = embedded(Numbers().message(self._catalogue(now, every)))
+        every, content = self._catalogue(now)
         return template("served.html.j2").render(
             attrs=now.tree.attrs,
             title=str(now.tree.attrs.get("title") or now.tree.attrs.get("study", "")),
             served=True,
             explored={"tables": every, "left": ""},
-            explored_data=content,
+            explored_data=embedded(content),
             style=joined(*STYLES),
             script=scripts,
             digest=digest(scripts),
@@ -112,18 +106,19 @@ class Answers:
 
     def catalogue(self) -> bytes:
         """The catalogue of the newest snapshot, as a message."""
-        now = self.feed.now
+        return self._catalogue(self.feed.now)[1]
+
+    def _catalogue(self, now: Snapshot) -> tuple[list[Table], bytes]:
+        """The tables of a snapshot, and their catalogue as a message."""
         with _speaking_of(now):
             every = tables(now.tree, list(self._quantities(now).values()))
-            return Numbers().message(self._catalogue(now, every))
+            if not every:
+                raise HdicaError(f"{self.feed.path} has no variable to look at")
+            header = catalogue(every, Numbers(), all_offered=True)
+            header |= {"digits": DIGITS, "counts": {}, "served": self.news()}
+            return every, Numbers().message(header)
 
-    def _catalogue(self, now: Snapshot, every: list[Table]) -> dict[str, Any]:
-        if not every:
-            raise HdicaError(f"{self.feed.path} has no variable to look at")
-        header = catalogue(every, Numbers(), all_offered=True)
-        return header | {"digits": DIGITS, "counts": {}, "served": self.news()}
-
-    def news(self) -> dict[str, Any]:
+    def news(self) -> Entry:
         """How much is computed, what is wrong, and the number of the newest snapshot."""
         now = self.feed.now
         done = now.points - now.counts["pending"]
@@ -137,20 +132,14 @@ class Answers:
         }
 
     def slices(self, request: bytes) -> bytes:
-        """Slices that a page asks for, as a message.
+        """Slices that a page wants, as a message.
 
-        The request is JSON: the ``number`` of the snapshot and the ``wanted`` slices, each with
-        ``table``, ``point`` (positions by dimension), ``sides`` (the free dimensions, of a map
+        The request is JSON: the ``number`` of the newest snapshot and the ``wanted`` slices, each
+        with ``table``, ``point`` (positions by dimension), ``sides`` (the free dimensions, of a map
         first the upright one) and ``runs``, whether it is the values of single seeds.
-
-        Raises
-        ------
-        HdicaError
-            If it is none of these, or is about another snapshot than the newest one.
         """
-        now, numbers = self.feed.now, Numbers()
+        now, numbers, slices = self.feed.now, Numbers(), []
         wanted = _checked(request, now)
-        slices = []
         with _speaking_of(now):
             for one in wanted:
                 shown, sides = _asked(self._quantities(now), one)
@@ -163,9 +152,9 @@ class Answers:
 
     def _slice(
         self, now: Snapshot, shown: Quantity, point: Point, sides: list[str], numbers: Numbers
-    ) -> dict[str, Any]:
+    ) -> Entry:
         swept = [name for name in sides if name in (a.name for a in shown.swept)]
-        out: dict[str, Any] = {"why": ""}
+        out: Entry = {"why": ""}
         if shown.variable == DENSITY.name and DENSITY.dims[-1] in sides:
             data = points.density(now.tree, shown, point, *sides[:-1])
         elif len(swept) == 2:
@@ -185,7 +174,7 @@ class Answers:
         return out | {"every": every}
 
 
-def _speaking_of(now: Snapshot) -> Any:
+def _speaking_of(now: Snapshot) -> AbstractContextManager[None]:
     return speaking_of(str(now.tree.attrs.get("system", "")))
 
 
@@ -203,18 +192,13 @@ def tables(tree: xr.DataTree, every: Sequence[Quantity]) -> list[Table]:
     return out
 
 
-def _checked(request: bytes, now: Snapshot) -> list[Mapping[str, Any]]:
+def _checked(request: bytes, now: Snapshot) -> list[Entry]:
     """The wanted slices of a request, whose shape is that of a list of records."""
+    kinds = {"table": str, "point": dict, "sides": list, "runs": bool}
     try:
         content = json.loads(request)
         wanted = list(content["wanted"])
-        fits = all(
-            isinstance(one["table"], str)
-            and isinstance(one["point"], dict)
-            and isinstance(one["sides"], list)
-            and isinstance(one["runs"], bool)
-            for one in wanted
-        )
+        fits = all(isinstance(one[k], kind) for one in wanted for k, kind in kinds.items())
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise HdicaError("the request is no list of slices") from exc
     if not fits or len(wanted) > MOST_SLICES:
@@ -224,7 +208,7 @@ def _checked(request: bytes, now: Snapshot) -> list[Mapping[str, Any]]:
     return wanted
 
 
-def _asked(every: Mapping[str, Quantity], one: Mapping[str, Any]) -> tuple[Quantity, list[str]]:
+def _asked(every: Mapping[str, Quantity], one: Entry) -> tuple[Quantity, list[str]]:
     """The quantity and the free dimensions of a wanted slice, if they and its point exist."""
     shown, sides, point = every.get(one["table"]), one["sides"], one["point"]
     if shown is None:

@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import xarray as xr
+from numpy.typing import DTypeLike, NDArray
+from xarray.backends.common import BackendArray
+from xarray.core import indexing
 
 from hdica.errors import HdicaError
-from hdica.explore import committed
-from hdica.status import STATUS_NAMES
+from hdica.status import DIVERGED, PENDING, STATUS_NAMES
 from hdica.store.dense import Source
-from hdica.store.manifest import count_in, read_manifest
+from hdica.store.files import stamp
 from hdica.store.paths import METADATA, STUDY, manifest_path, work_path
-from hdica.store.publish import is_current, sources
+from hdica.store.publish import about_study, coordinates, is_current, sources
 from hdica.store.results import existing, open_results
+from hdica.store.sealed import count_in, read_manifest, status_counts
 from hdica.store.working import recorded_study
+from hdica.systems.outputs import Output
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from hdica.study.study import Study
 
 SHORTEST, SHARE = 2.0, 10.0
 """Seconds between two looks at the files, and how many times longer a pause is than a look."""
-Stamp = tuple[tuple[int, int, int] | None, ...]
+Stamp = tuple[tuple[int, ...] | None, ...]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Results as they were at one moment: a group a method, whose values are read when wanted.
-
-    ``live`` results are what a run has committed so far, rather than a published store. ``counts``
-    has the number of points by status, and ``number`` counts the snapshots of a feed, from 1.
-    """
+    """Results as they were at one moment: a group a method, whose values are read when wanted."""
 
     tree: xr.DataTree
-    live: bool
-    counts: dict[str, int]
-    number: int
+    live: bool  # what a run has committed so far, rather than a published store
+    counts: dict[str, int]  # points by status
+    number: int  # of the snapshot, from 1
 
     @property
     def points(self) -> int:
@@ -53,30 +50,20 @@ class Snapshot:
 
 @dataclass
 class Feed:
-    """The newest snapshot of ``results/<study>.zarr``, published or not, renewed by :meth:`look`.
-
-    Raises
-    ------
-    HdicaError
-        If nothing is there, or what is there cannot be read.
-    """
+    """The newest snapshot of ``results/<study>.zarr``, published or not; :meth:`look` renews it."""
 
     path: Path
     now: Snapshot = field(init=False)
     trouble: str = field(init=False, default="")
     """What was wrong at the last look, empty if nothing was."""
+    pause: float = field(init=False, default=SHORTEST)
+    """Seconds until the next look."""
 
     def __post_init__(self) -> None:
         self._stamp: Stamp = ()
         self._study: Study | None = None
         self._sources: tuple[Source, ...] = ()
-        self._pause = SHORTEST
         self._renew(self._stamps())
-
-    @property
-    def pause(self) -> float:
-        """Seconds until it is worth while to look again."""
-        return self._pause
 
     def look(self) -> bool:
         """Look at the files again; whether there is a new snapshot.
@@ -93,23 +80,23 @@ class Feed:
             self.trouble = ""
         except (HdicaError, OSError) as exc:
             self.trouble = str(exc)
-        self._pause = max(SHORTEST, SHARE * (time.monotonic() - began))
+        self.pause = max(SHORTEST, SHARE * (time.monotonic() - began))
         return self.now.number != before
 
     def _stamps(self) -> Stamp:
         """What is another one as soon as something was published or planned."""
         if self.path.suffix != ".zarr":
-            return (_about(self.path / METADATA),)
+            return (stamp(self.path / METADATA),)
         work = work_path(self.path)
         files = (manifest_path(self.path), self.path / METADATA, work / STUDY)
-        return tuple(map(_about, files))
+        return tuple(map(stamp, files))
 
     def _renew(self, stamp: Stamp) -> None:
         """Decide what is shown, and open it."""
-        study = self._unpublished()
-        if study is not None:
+        if (study := self._unpublished()) is not None:
             every = tuple(sources(study, self.path))
-            if committed.computed(every) or not (self.path / METADATA).exists():
+            computed = any((source.status != PENDING).any() for source in every)
+            if computed or not (self.path / METADATA).exists():
                 self._study, self._sources = study, every
                 self._show()
                 self._stamp = stamp
@@ -124,9 +111,7 @@ class Feed:
             existing(self.path)
             return None
         study = recorded_study(self.path)
-        if study is None or is_current(study, self.path):
-            return None
-        return study
+        return None if study is None or is_current(study, self.path) else study
 
     def _advance(self) -> None:
         """Look which points of the same study are committed by now."""
@@ -139,24 +124,15 @@ class Feed:
     def _show(self) -> None:
         assert self._study is not None
         counts = _counted(source.status for source in self._sources)
-        self._set(committed.tree(self._study, self._sources), True, counts)
+        self._set(_committed(self._study, self._sources), True, counts)
 
     def _set(self, tree: xr.DataTree, live: bool, counts: dict[str, int]) -> None:
         number = self.now.number + 1 if hasattr(self, "now") else 1
         self.now = Snapshot(tree, live, counts, number)
 
 
-def _about(path: Path) -> tuple[int, int, int] | None:
-    try:
-        file = os.lstat(path)
-    except OSError:
-        return None
-    return file.st_ino, file.st_mtime_ns, file.st_size
-
-
 def _counted(statuses: Iterable[NDArray[np.uint8]]) -> dict[str, int]:
-    counts = sum(np.bincount(one.ravel(), minlength=len(STATUS_NAMES)) for one in statuses)
-    return dict(zip(STATUS_NAMES, np.broadcast_to(counts, len(STATUS_NAMES)).tolist(), strict=True))
+    return status_counts(np.concatenate([np.zeros(0, np.uint8), *map(np.ravel, statuses)]))
 
 
 def _published_counts(path: Path, tree: xr.DataTree) -> dict[str, int]:
@@ -164,3 +140,66 @@ def _published_counts(path: Path, tree: xr.DataTree) -> dict[str, int]:
     if path.suffix == ".zarr" and (manifest := read_manifest(path)) is not None:
         return {name: count_in(manifest, name) for name in STATUS_NAMES}
     return _counted(node["status"].to_numpy() for node in tree.children.values())
+
+
+REASON = Output("reason", (), "why the point diverged or failed")
+
+
+class _Committed(BackendArray):
+    """One variable of a group of which blocks are being committed, read where it is indexed.
+
+    ``fill`` is its value where a point is pending.
+    """
+
+    def __init__(self, source: Source, output: Output, dtype: DTypeLike, fill: float | str) -> None:
+        self.source, self.output, self.fill = source, output, fill
+        self.points = tuple(source.point_dims.values())
+        self.own = source.placed[0].segment.shape(output.dims)
+        self.shape, self.dtype = (*self.points, *self.own), np.dtype(dtype)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> NDArray[Any]:
+        support = indexing.IndexingSupport.OUTER
+        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
+        """Values at the outer product of integers, slices and arrays of integers."""
+        depth = len(self.points)
+        chosen = [np.arange(n)[k] for n, k in zip(self.points, key[:depth], strict=True)]
+        grid = np.ix_(*(np.atleast_1d(one) for one in chosen)) if chosen else ()
+        numbers = np.ravel_multi_index(grid, self.points) if grid else np.zeros((), dtype=np.int64)
+        values = self.source.at(self.output.name, numbers.reshape(-1), self.fill, self.dtype)
+        values = values.reshape(*(one.size for one in chosen if one.ndim), *self.own)
+        behind = 0
+        for one in reversed(key[depth:]):
+            values = values[(..., one, *[slice(None)] * behind)]
+            # An integer leaves no dimension, a slice and an array one each.
+            behind += 0 if isinstance(one, int | np.integer) else 1
+        return values
+
+
+def _dataset(source: Source) -> xr.Dataset:
+    """The points of one method as far as they are committed, read when wanted; else NaN."""
+    segment = source.placed[0].segment
+    points = tuple(source.point_dims)
+    variables = {output.name: _lazy(source, output, "f8", np.nan) for output in segment.outputs}
+    shape = tuple(source.point_dims.values())
+    variables["status"] = xr.Variable(points, source.status.reshape(shape))
+    if (source.status >= DIVERGED).any():
+        variables["reason"] = _lazy(source, REASON, object, "")
+    attrs = {"method": source.method.name, "stochastic": int(source.method.stochastic)}
+    every = coordinates(source).items()
+    coords = {name: xr.Variable(name, values, about) for name, (values, about) in every}
+    return xr.Dataset(variables, coords=coords, attrs=attrs)
+
+
+def _lazy(source: Source, output: Output, dtype: DTypeLike, fill: float | str) -> xr.Variable:
+    values = indexing.LazilyIndexedArray(_Committed(source, output, dtype, fill))
+    about = {"long_name": output.long_name, "units": output.units}
+    return xr.Variable((*source.point_dims, *output.dims), values, about)
+
+
+def _committed(study: Study, sources: Sequence[Source]) -> xr.DataTree:
+    """The methods of a study, a group each, as far as they are committed: as a published store."""
+    out = xr.DataTree.from_dict({source.method.name: _dataset(source) for source in sources})
+    out.attrs = {**about_study(study), "system": study.system}
+    return out

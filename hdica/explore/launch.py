@@ -29,21 +29,9 @@ def explore(
 ) -> None:
     """Serve the explorer of some results until a signal ends it.
 
-    Parameters
-    ----------
-    results
-        ``results/<study>.zarr``, of which a run may be going on.
-    port
-        On 127.0.0.1; 0 for one that is free.
-    browser
-        Whether to open the address, where there is a display.
-    tell
-        Is given one sentence, with the address.
-
-    Raises
-    ------
-    HdicaError
-        If there are no such results, or the port cannot be had.
+    A run of ``results/<study>.zarr`` may be going on. The port is on 127.0.0.1, 0 for one that is
+    free. With ``browser`` the address is opened, where there is a display; ``tell`` gets one
+    sentence, with the address.
     """
     from hdica.explore.answers import Answers
     from hdica.explore.feed import Feed
@@ -63,11 +51,7 @@ def explore(
 
 
 def forwarding(address: str) -> Path:
-    """A file for this user alone that leads to an address.
-
-    A browser is started with what it shall open as an argument, and every user of the machine can
-    read the arguments of all processes: the address has a token.
-    """
+    """A file for this user alone that leads to an address, whose token no argument may show."""
     file = scratch() / "explore.html"
     write_whole(file, FORWARDS.format(address=address).encode(), 0o600)
     return file

@@ -3,13 +3,11 @@
 The server listens on 127.0.0.1. Its address has a token of 256 random bits as the first part of its
 path, and every request passes one gate before anything else sees it. The gate compares the token in
 constant time. The header ``Host`` must be a loopback name, so that a page of somebody else's whose
-name was made to lead here is refused; its port may be any, because the port of a tunnel
-(``ssh -L``) need not be that of the server. A request of a page must come from a page of the same
-name and port (``Origin``). What lacks any of these gets status 403 and one sentence. The page
-requests nothing from other addresses and sends no referrer, and a browser is started with a private
-file that leads to the address, so that the token stays where it was printed and in the browser. It
-is no cookie, which a browser would send to every server of the machine, those of other users
-included.
+name was made to lead here is refused; its port may be any, as of a tunnel (``ssh -L``). A request
+of a page must come from a page of the same name and port (``Origin``). What lacks any of these gets
+status 403 and one sentence. The page requests nothing from other addresses and sends no referrer,
+and a browser is started with a private file that leads to the address, so that the token stays
+where it was printed and in the browser. A cookie would go to every server of the machine.
 """
 
 from __future__ import annotations
@@ -35,8 +33,8 @@ from tornado.routing import Router
 from tornado.web import Application, RequestHandler
 
 from hdica.errors import HdicaError
-from hdica.process.loopback import HOST, is_loopback, is_same
-from hdica.process.loopback import NO_HOST as UNDER
+from hdica.process.private import HOST, is_loopback, is_same
+from hdica.process.private import NO_HOST as UNDER
 from hdica.report.parts import plotly
 
 if TYPE_CHECKING:
@@ -45,14 +43,11 @@ if TYPE_CHECKING:
 NO_TOKEN = "403: the address needs the token that hdica explore has printed\n"
 NO_HOST = f"403: hdica explore {UNDER}\n"
 NO_ORIGIN = "403: hdica explore answers no page of another address\n"
-WAIT = 10.0
-"""Seconds that the server has to close."""
-LARGEST = 2**20
-"""Bytes of a request."""
-LOGGERS = ("tornado", "asyncio")
-"""Whose messages are about requests."""
-OURS = Path(__file__).parents[1]
-"""Folder of hdica's own code."""
+TEXT = "text/plain; charset=utf-8"
+WAIT = 10.0  # seconds that the server has to close
+LARGEST = 2**20  # bytes of a request
+LOGGERS = ("tornado", "asyncio")  # whose messages are about requests
+OURS = Path(__file__).parents[1]  # folder of hdica's own code
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -70,7 +65,9 @@ def new_token() -> str:
 class Handler(RequestHandler):
     """Answers one path of the address."""
 
-    def initialize(self, method: str, kind: str, answer: Callable[[bytes], str | bytes]) -> None:
+    def initialize(
+        self, answer: Callable[[bytes], str | bytes], method: str = "", kind: str = TEXT
+    ) -> None:
         """``method`` is that of a request, ``kind`` the type of what ``answer`` makes of it."""
         self.method, self.kind, self.answer = method, kind, answer
 
@@ -88,28 +85,24 @@ class Handler(RequestHandler):
             self.set_status(405)
             self.finish()
             return
+        kind = self.kind
         try:
             content = self.answer(self.request.body)
-            self.set_header("Content-Type", self.kind)
         except (HdicaError, OSError) as exc:
-            content = f"{exc}\n"
+            content, kind = f"{exc}\n", TEXT
             self.set_status(400)
-            self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.set_header("Content-Type", kind)
         self.finish(content)
 
 
-class Refused(RequestHandler):
+class Refused(Handler):
     """The answer to a request that does not pass the gate, whatever it is for."""
-
-    def initialize(self, reason: str) -> None:
-        """``reason`` is the sentence of the answer."""
-        self.reason = reason
 
     def prepare(self) -> None:
         """Refuse before the method is looked at."""
         self.set_status(403)
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(self.reason)
+        self.set_header("Content-Type", TEXT)
+        self.finish(self.answer(b""))
 
 
 class Gate(Router):
@@ -121,7 +114,7 @@ class Gate(Router):
     def __init__(self, application: Application, token: str) -> None:
         self.application, self.token = application, token.encode()
         self.refusing = {
-            reason: Application([(r".*", Refused, {"reason": reason})])
+            reason: Application([(r".*", Refused, {"answer": lambda _, text=reason: text})])
             for reason in (NO_TOKEN, NO_HOST, NO_ORIGIN)
         }
 
@@ -144,8 +137,7 @@ class Gate(Router):
 class Messages(logging.StreamHandler[Any]):
     """Prints what libraries log about requests: no token, and the traceback of hdica's code alone.
 
-    Refused requests are no news for who has started the server. A request that a library cannot
-    read ends in a traceback of the library, which becomes one sentence.
+    A request that a library cannot read ends in a traceback of the library: it becomes a sentence.
     """
 
     def __init__(self, token: str) -> None:
@@ -185,12 +177,7 @@ def _messages(token: str) -> Iterator[None]:
 def serving(answers: Answers, port: int = 0, token: str = "") -> Iterator[str]:
     """Serve answers during the body, on a port of 127.0.0.1; the address with its token.
 
-    The port is one that is free for 0, the token a new one if it is empty.
-
-    Raises
-    ------
-    HdicaError
-        If the port cannot be had.
+    For port 0 it is one that is free, for an empty token a new one.
     """
     token = token or new_token()
     try:
@@ -214,7 +201,7 @@ def serving(answers: Answers, port: int = 0, token: str = "") -> Iterator[str]:
 
 def _application(answers: Answers, token: str) -> Application:
     numbers = "application/octet-stream"
-    paths: dict[str, tuple[str, str, Callable[[bytes], Any]]] = {
+    paths: dict[str, tuple[str, str, Callable[[bytes], str | bytes]]] = {
         "": ("GET", "text/html; charset=utf-8", lambda _: answers.page()),
         "plotly.js": ("GET", "text/javascript; charset=utf-8", lambda _: plotly()),
         "news": ("GET", "application/json", lambda _: json.dumps(answers.news())),

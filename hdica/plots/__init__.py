@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hdica.process.after_import import after_import
+from hdica.process.compile_cache import after_import
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -18,14 +18,20 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from hdica.process.after_import import after_import
-from hdica.process.private import ROOT, doubt, make_folders, open_umask, writable
+from hdica.errors import HdicaError
+from hdica.process.private import ROOT, doubt, make_folders, open_umask, scratch, writable
+
+if TYPE_CHECKING:
+    from numba.core.caching import Cache, IndexDataCacheFile, _CacheLocator
 
 PACKAGE = Path(__file__).parents[1]
 COMPILED = ("ingredients", "finite", "limits", "systems")
@@ -34,12 +40,9 @@ PLACE = "NUMBA_CACHE_DIR"
 PLAIN = "NUMBA_DISABLE_JIT"
 """Variable by which numba compiles nothing, and Python runs the functions."""
 THREADS = "NUMBA_NUM_THREADS"
-NAME = re.compile("compiled-[0-9a-f]{16}")
-"""Name of a folder of compiled functions."""
-UNUSED_SECONDS = 30 * 86400.0
-"""After this time a folder of other sources is removed."""
-DIGEST = 32
-"""Bytes of the digest at the start of a file."""
+NAME = re.compile("compiled-[0-9a-f]{16}")  # name of a folder of compiled functions
+UNUSED_SECONDS = 30 * 86400.0  # after this time a folder of other sources is removed
+DIGEST = 32  # bytes of the digest at the start of a file
 KEPT_IN = "compiled functions are kept in"
 
 
@@ -47,12 +50,9 @@ KEPT_IN = "compiled functions are kept in"
 def set_cache_folder(package: Path = PACKAGE) -> Path:
     """Have numba keep compiled functions in a safe folder, here and in processes started from here.
 
-    Returns
-    -------
-    Path
-        The folder. It lies where ``NUMBA_CACHE_DIR`` says, among the user's caches or beside the
-        sources: in the first of these places in which nobody else could change it. Without such a
-        place it lies among the files of this process.
+    The folder lies where ``NUMBA_CACHE_DIR`` says, among the user's caches or beside the sources:
+    in the first of these places in which nobody else could change it. Without such a place it lies
+    among the files of this process.
     """
     refuse_threads()
     after_import("numba.core.caching", _seal_files)
@@ -70,12 +70,12 @@ def set_cache_folder(package: Path = PACKAGE) -> Path:
 
 def _sources_digest(package: Path) -> str:
     """Digest of Python and of the sources that may be compiled; each file has numba's version."""
-    found = hashlib.sha256(sys.version.encode())
+    digest = hashlib.sha256(sys.version.encode())
     for top in COMPILED:
         for path in sorted((package / top).rglob("*.py")):
             content = path.read_bytes()
-            found.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
-    return found.hexdigest()[:16]
+            digest.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
 
 
 def _safe_folder(name: str, package: Path) -> Path:
@@ -95,8 +95,6 @@ def _safe_folder(name: str, package: Path) -> Path:
                 warnings.warn(f"{problems[0]}: {KEPT_IN} {folder}", stacklevel=3)
             return folder
         problems.append(problem)
-    from hdica.process.private import scratch
-
     (folder := scratch() / name).mkdir(mode=0o700, exist_ok=True)
     why = "; ".join(problems)
     warnings.warn(f"{why}: {KEPT_IN} {folder} as long as this process runs", stacklevel=3)
@@ -130,7 +128,7 @@ def _seal_files() -> None:
     """Let numba read and write sealed files, in the folder and, if it is full, nowhere else."""
     from numba.core import caching, config
 
-    def from_function(cls: Any, function: Any, source: str) -> Any:
+    def from_function(cls: type[_CacheLocator], function: object, source: str) -> object:
         return cls(function, source) if os.path.exists(source) else None
 
     os.environ.pop("NUMBA_CACHE_LOCATOR_CLASSES", None)
@@ -144,7 +142,7 @@ def _seal_files() -> None:
     caching.Cache._guard_against_spurious_io_errors = _survive_a_full_disk
 
 
-def _path(files: Any, key: Any) -> Path:
+def _path(files: IndexDataCacheFile, key: object) -> Path:
     """The file of one signature of a function."""
     import llvmlite
 
@@ -153,14 +151,12 @@ def _path(files: Any, key: Any) -> Path:
     return Path(files._index_path).with_suffix(f".{digest}.nbc")
 
 
-def _load(files: Any, key: Any) -> Any:
-    """What was saved for a key; None if there is nothing, or nothing that is as it was written.
-
-    Modules of kernels that are compiled first take up to half a minute: a call whose time is over
-    ends between two functions.
-    """
+def _load(files: IndexDataCacheFile, key: object) -> object:
+    """What was saved for a key; None if there is nothing, or nothing that is as it was written."""
+    # Imported here, so that importing hdica takes no time.
     from hdica.process.progress import check_deadline
 
+    # What is compiled first takes up to half a minute: a call whose time is over ends here.
     check_deadline()
     try:
         whole = _path(files, key).read_bytes()
@@ -172,7 +168,7 @@ def _load(files: Any, key: Any) -> Any:
     return None
 
 
-def _save(files: Any, key: Any, data: Any) -> None:
+def _save(files: IndexDataCacheFile, key: object, data: object) -> None:
     """Write what was compiled for a key."""
     from numba.core.serialize import dumps
 
@@ -181,7 +177,7 @@ def _save(files: Any, key: Any, data: Any) -> None:
         file.write(hashlib.sha256(content).digest() + content)
 
 
-def _flush(files: Any) -> None:
+def _flush(files: IndexDataCacheFile) -> None:
     """Forget everything that was compiled of a function."""
     index = Path(files._index_path)
     for path in index.parent.glob(f"{index.stem}.*.nbc"):
@@ -189,7 +185,7 @@ def _flush(files: Any) -> None:
 
 
 @contextmanager
-def _survive_a_full_disk(functions: Any) -> Iterator[None]:
+def _survive_a_full_disk(functions: Cache) -> Iterator[None]:
     """Compiled functions that cannot be written are compiled again by the next process."""
     try:
         yield
@@ -212,8 +208,8 @@ def _warn_once(folder: str) -> None:
 def close_caches(package: Path = PACKAGE) -> None:
     """Let nobody else write to Python's folders of compiled modules.
 
-    Python makes them with the permissions of the day, and runs what lies in them. What lay in an
-    open one is deleted. Missing ones are made, closed, where Python would make them open.
+    Python runs what lies in them. What lay in an open one is deleted; missing ones are made closed
+    where Python would make them open.
     """
     open_to_all = open_umask()
     for name, _, files in os.walk(package):
@@ -229,7 +225,7 @@ def close_caches(package: Path = PACKAGE) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Delete every file of a folder; that some were another user's is said."""
+    """Delete every file of a folder, with a warning where it was another user's."""
     for path in folder.iterdir():
         owner = path.lstat().st_uid
         if owner not in (ROOT, os.getuid()):
@@ -239,15 +235,10 @@ def _empty(folder: Path) -> None:
 
 
 def refuse_interpreter() -> None:
-    """Refuse to simulate where numba compiles nothing.
-
-    Random numbers are drawn side by side by instructions that Python itself does not have.
-    """
+    """Refuse to simulate where numba compiles nothing: Python has no vector instructions."""
     config = sys.modules.get("numba.core.config")
     value = os.environ.get(PLAIN, "") if config is None else config.DISABLE_JIT
     if str(value).strip() not in ("", "0"):
-        from hdica.errors import HdicaError
-
         raise HdicaError(
             f"{PLAIN} = {value} is not allowed with simulations (they are compiled with vector "
             "instructions that Python lacks; unset it: limits alone can be computed without)"
@@ -262,9 +253,41 @@ def refuse_threads() -> None:
     with suppress(ValueError):
         if int(value) > 0:
             return
-    from hdica.errors import HdicaError
-
     raise HdicaError(
         f"{THREADS} = {value!r} is not allowed (a whole number above 0, or unset it: functions of "
         "hdica use one thread)"
     )
+
+
+def after_import(module: str, action: Callable[[], None]) -> None:
+    """Call ``action()`` after a module is imported; at once if it has been."""
+    if module in sys.modules:
+        action()
+    elif not any(isinstance(one, Waiting) and one.module == module for one in sys.meta_path):
+        sys.meta_path.insert(0, Waiting(module, action))
+
+
+class Waiting:
+    """Finds a module by the usual finders, once, and acts after it is loaded."""
+
+    def __init__(self, module: str, action: Callable[[], None]) -> None:
+        self.module, self.action = module, action
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The usual specification, whose loader calls the action at its end."""
+        if fullname != self.module:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            load, loader = spec.loader.exec_module, spec.loader
+
+            def load_and_act(module: ModuleType) -> None:
+                del loader.exec_module  # whoever loads it again does nothing else
+                load(module)
+                self.action()
+
+            loader.exec_module = load_and_act  # type: ignore[method-assign]
+        return spec

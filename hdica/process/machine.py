@@ -1,7 +1,4 @@
-"""What this machine has: memory, as a user writes it, too; its speed; threads of BLAS.
-
-Nothing is imported that takes much memory or time.
-"""
+"""What this machine has: memory, also as a user writes it; its speed; threads of BLAS."""
 
 from __future__ import annotations
 
@@ -30,6 +27,14 @@ LEAST_WORKER = 256 * 2**20
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([kMGT])(i?)B")
 
 
+NARROW = 5.0
+"""How many times longer kernels of Gaussian numbers take on a processor without registers of 512
+bits: 4.3 to 5.4 for projected rules of vectors and chains, by ``python -m benchmarks.waiting``."""
+WIDE = ("X86_V4", "AVX512")  # what NumPy calls such registers, now and before 2.4
+LOOP, ROUNDS = 5e-3, 5
+"""Seconds of :func:`_interpreted` on the processor of the cost models, and how often it runs."""
+
+
 def allowed() -> int | None:
     """Bytes of addresses that ``ulimit -v`` allows; None without a limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -38,11 +43,10 @@ def allowed() -> int | None:
 
 def available() -> tuple[float, str]:
     """Bytes of memory that there are for this process, and in words what says so."""
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = allowed()
-    if limit is not None and limit < there:
+    installed, limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), allowed()
+    if limit is not None and limit < installed:
         return limit, "ulimit -v allows"
-    return there, "there are"
+    return installed, "there are"
 
 
 def refuse_little(what: str) -> None:
@@ -57,10 +61,9 @@ def refuse_little(what: str) -> None:
 
 def in_bytes(text: str) -> int:
     """Bytes of a size, 0 if it is none."""
-    found = SIZE.fullmatch(text)
-    if found is None:
+    if (match := SIZE.fullmatch(text)) is None:
         return 0
-    number, letter, binary = found.groups()
+    number, letter, binary = match.groups()
     return int(float(number) * (1024 if binary else 1000) ** ("kMGT".index(letter) + 1))
 
 
@@ -75,31 +78,20 @@ def check_size(text: str, field: str, workers: int = 1) -> str:
     return text
 
 
-NARROW = 5.0
-"""How many times longer kernels of Gaussian numbers take on a processor without registers of 512
-bits: 4.3 to 5.4 for projected rules of vectors and chains, by ``python -m benchmarks.waiting``."""
-WIDE = ("X86_V4", "AVX512")
-"""What NumPy calls such registers, now and before 2.4."""
-LOOP = 5e-3
-"""Seconds of :func:`_interpreted` on the processor on which costs were measured."""
-ROUNDS = 5
-
-
 @cache
 def pace() -> float:
-    """How many times longer interpreted code takes: loading libraries, and solving most limits.
+    """How many times longer interpreted code takes here: loading libraries, solving most limits.
 
-    It is measured once a process, in some hundredths of a second; nothing but what is said of time
-    depends on it.
+    Measured once a process, in some hundredths of a second; only estimates of time depend on it.
     """
     return min(_interpreted() for _ in range(ROUNDS)) / LOOP
 
 
 def _interpreted() -> float:
     """Seconds of the processor, which other programs share, for numbers, words and look-ups."""
-    begun, kept = time.thread_time(), dict[int, int]()
+    begun, table = time.thread_time(), dict[int, int]()
     for k in range(20_000):
-        kept[k % 64] = kept.get(k % 7, 0) + len(str(k))
+        table[k % 64] = table.get(k % 7, 0) + len(str(k))
     return time.thread_time() - begun
 
 
@@ -113,9 +105,9 @@ def _is_wide() -> bool:
     """Whether NumPy computes logarithms, which are in every Gaussian number, in wide registers."""
     import numpy as np
 
-    found = np.lib.introspect.opt_func_info("^log$", "float64")
-    chosen = [one["current"] for ways in found.values() for one in ways.values()]
-    return any(name in one for one in chosen for name in WIDE)
+    loops = np.lib.introspect.opt_func_info("^log$", "float64")
+    chosen = [loop["current"] for by_type in loops.values() for loop in by_type.values()]
+    return any(name in loop for loop in chosen for name in WIDE)
 
 
 @cache

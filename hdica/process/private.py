@@ -26,14 +26,10 @@ from pathlib import Path
 from hdica.errors import HdicaError
 
 ROOT = 0
-MOST_LINKS = 40
-"""Links on the way to a file, as many as Linux follows."""
-LOCK = ".held"
-"""File of a private folder that its process has locked."""
-ENDED = ".ended"
-"""End of the name of a folder that is being removed."""
-SCRATCH = "hdica-"
-"""Begin of the names of folders for the files of a process."""
+MOST_LINKS = 40  # links on the way to a file, as many as Linux follows
+LOCK = ".held"  # file of a private folder that its process has locked
+ENDED = ".ended"  # end of the name of a folder that is being removed
+SCRATCH = "hdica-"  # begin of the names of folders for the files of a process
 ELSEWHERE = ("/tmp", "/var/tmp")
 """Where such a folder is made if it is not safe where the environment says."""
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,8 +39,8 @@ def doubt(path: Path, owners: Collection[int] = (), holds: bool = False) -> str:
     """Why others could change what lies at a path that exists; empty if they cannot.
 
     Every folder and every link on the way counts: whoever can rename one can put another there.
-    Owners are trusted besides root and the one who runs this. Where the folder only ``holds`` what
-    the user makes in it, as ``/tmp`` does, it is enough that others cannot touch that.
+    ``owners`` are trusted besides root and this user. Where the folder only ``holds`` what the user
+    makes in it, as ``/tmp`` does, it is enough that others cannot touch that.
     """
     trusted = {ROOT, os.getuid(), *owners}
     at, rest, links = Path("/"), list(path.absolute().parts[1:]), 0
@@ -73,19 +69,16 @@ def writable(about: os.stat_result) -> bool:
 
 
 def _alone_in(group: int) -> bool:
-    """Whether a group is the user's own: it has the user's name and no other member.
-
-    Some systems give one to each user, and let it write what the user makes.
-    """
+    """Whether a group is the user's own: some systems give each user one, of the user's name."""
     import grp
     import pwd
 
     try:
-        user, found = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
+        user, about = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
     except KeyError:
         return False
-    own = group != ROOT and found.gr_name == user.pw_name and user.pw_gid == group
-    return own and set(found.gr_mem) <= {user.pw_name}
+    own = group != ROOT and about.gr_name == user.pw_name and user.pw_gid == group
+    return own and set(about.gr_mem) <= {user.pw_name}
 
 
 def open_umask() -> bool:
@@ -102,10 +95,7 @@ def open_umask() -> bool:
 
 
 def make_folders(path: Path, mode: int = 0o755) -> None:
-    """Make a folder and those above it, into which by default nobody else can write.
-
-    Those that exist stay as they are. All may enter those above it, whatever the mode.
-    """
+    """Make a folder and the missing ones above it, which all may enter whatever the mode."""
     if not path.parent.exists():
         make_folders(path.parent, mode | 0o055)
     try:
@@ -119,7 +109,7 @@ def make_folders(path: Path, mode: int = 0o755) -> None:
 def private_folder(base: Path, prefix: str) -> Iterator[Path]:
     """A folder in ``base`` that only this user can enter, removed at the end.
 
-    Those that killed processes of this user have left beside it are removed, too.
+    So are those that killed processes of this user have left beside it.
     """
     remove_ended(base, prefix)
     made, lock = _locked(base, prefix)
@@ -172,14 +162,14 @@ def remove_ended(base: Path, prefix: str) -> int:
     Only folders of this user are looked into, and no link is followed.
     """
     name = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}(?:\.ended)?")
-    found: list[str] = []
+    own: list[Path] = []
     with suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
             if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
                 with suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_uid == os.getuid():
-                        found.append(entry.path)
-    return sum(_removed(Path(path)) for path in found)
+                        own.append(Path(entry.path))
+    return sum(map(_removed, own))
 
 
 def _removed(folder: Path) -> bool:
@@ -231,10 +221,7 @@ def remove_ended_scratch() -> None:
 
 
 def _base() -> tuple[Path | None, str]:
-    """Where temporary files go, if anywhere, and what is to be said against the usual place.
-
-    Nobody else may replace what the user makes there.
-    """
+    """Where temporary files go, if anywhere, and why not in the usual place."""
     usual = Path(tempfile.gettempdir())
     against = _no_base(usual)
     for base in (usual, *map(Path, ELSEWHERE)):
@@ -250,3 +237,24 @@ def _no_base(base: Path) -> str:
     except OSError as exc:
         return f"{base} cannot be looked at ({exc.strerror})"
     return why or ("" if os.access(base, os.W_OK | os.X_OK) else f"{base} cannot be written to")
+
+
+HOST = "127.0.0.1"
+LOOPBACK = (HOST, "localhost", "[::1]")
+_LOOPBACK = re.compile(
+    rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?", re.IGNORECASE
+)
+NO_HOST = f"answers under {', '.join(LOOPBACK[:-1])} and {LOOPBACK[-1]} alone"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a header ``Host`` is a loopback name, with any port: a tunnel may have another."""
+    return _LOOPBACK.fullmatch(host) is not None
+
+
+def is_same(origin: str | None, host: str) -> bool:
+    """Whether the page that sends a request, by its header ``Origin``, has the same name and port.
+
+    A request without one is sent by no page of another address.
+    """
+    return origin is None or origin.lower().partition("://")[2] == host.lower()

@@ -10,32 +10,32 @@ taken two seconds. In a sweep, or with standard error in a file, there is none u
 
 from __future__ import annotations
 
+import inspect
+import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, OutOfTime
 
-PATIENCE = 2.0
-"""Seconds before the line appears."""
-REFRESH = 0.1
-"""Seconds between two looks at what was reported last."""
-QUIET = 10.0
-"""Seconds between two lines where there is no terminal."""
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-Text = str | Callable[[], str]
-"""A report, or a function that makes it where somebody reads it."""
+PATIENCE = 2.0  # seconds before the line appears
+REFRESH = 0.1  # seconds between two looks at what was reported last
+QUIET = 10.0  # seconds between two lines where there is no terminal
+USUAL = 120.0  # seconds that a call may take unless the caller says otherwise
+LONGEST = 1e9  # seconds to which a timeout is shortened, so that the clock can be added to it
+P = ParamSpec("P")
+Result = TypeVar("Result")
+Text = str | Callable[[], str]  # a report, or a function that makes it where somebody reads it
 
 
 class DeadlinePassed(BaseException):
-    """The call has had its time; :func:`hdica.process.timeout.within` makes a sentence of it.
+    """The call has had its time; :func:`hdica.process.progress.within` makes a sentence of it.
 
     It is no ordinary exception: engines that catch an error to go on with the next method, start or
     trial must not catch this one.
@@ -66,16 +66,15 @@ def tell(what: Text) -> None:
     if (call := CALL.get()) is not None:
         call.last = what
         check_deadline()
-    line = _LINE.get()
-    if line is not None:
+    if (line := _LINE.get()) is not None:
         line.say(what if isinstance(what, str) else what())
 
 
 def counted(points: int, seconds: float) -> Callable[[int, float], None]:
     """A function that reports how many of some points are done, how fast, and how long it takes.
 
-    It is called with the number of points that have been done since, and the seconds that the cost
-    model says of them; of all of them it says ``seconds``.
+    Its arguments are the number of points that have been done since the last call, and the seconds
+    that the cost model says of them; of all of them it says ``seconds``.
     """
     pace = Pace(points, seconds)
 
@@ -87,10 +86,7 @@ def counted(points: int, seconds: float) -> Callable[[int, float], None]:
 
 
 class _Line(threading.Thread):
-    """Shows the last report: on a terminal as one line that changes, else now and then as a line.
-
-    A thread, since the first report of a long call may be its only one.
-    """
+    """Shows the last report. A thread: the first report of a long call may be its only one."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -110,12 +106,8 @@ class _Line(threading.Thread):
             pass
         if self.ended.is_set():
             return
-        if sys.stderr.isatty():
-            self._on_terminal()
-        else:
-            self._as_lines()
-
-    def _on_terminal(self) -> None:
+        if not sys.stderr.isatty():
+            return self._as_lines()
         from rich.console import Console
         from rich.markup import escape
 
@@ -137,14 +129,14 @@ class _Line(threading.Thread):
 _LINE: ContextVar[_Line | None] = ContextVar("hdica_progress", default=None)
 
 
-def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def shown(function: Callable[P, Result]) -> Callable[P, Result]:
     """A function whose longer calls show what they do, and which functions numba compiles.
 
     They do on a terminal; with the keyword ``progress`` everywhere or nowhere.
     """
 
     @wraps(function)
-    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def called(*args: P.args, **kwargs: P.kwargs) -> Result:
         with _reporting(kwargs.get("progress")):
             return function(*args, **kwargs)
 
@@ -152,7 +144,7 @@ def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @contextmanager
-def _reporting(wanted: Any) -> Iterator[None]:
+def _reporting(wanted: object) -> Iterator[None]:
     """Show the reports of the body, None for terminals alone, or those of a call around it."""
     if wanted is not None and not isinstance(wanted, bool):
         raise HdicaError(
@@ -181,7 +173,7 @@ def compilations(begun: Callable[[str], None]) -> Iterator[None]:
     from numba.core import event
 
     class Listener(event.Listener):
-        def on_start(self, event: Any) -> None:
+        def on_start(self, event: event.Event) -> None:
             begun(event.data["dispatcher"].py_func.__name__)
 
         def on_end(self, event: Any) -> None:
@@ -205,17 +197,9 @@ def span(seconds: float) -> str:
 class Pace:
     """Points of which the cost model foretells the time, corrected by what they have taken.
 
-    Until a first part is done the model alone is asked. That part may have had to load or even to
-    compile code: from the second on it does not count.
-
-    Parameters
-    ----------
-    points
-        How many there are.
-    seconds
-        What the cost model says of all of them together, on one core.
-    workers
-        How many share the work.
+    Until a first part is done the model alone counts. That part may have had to load or even to
+    compile code: from the second on it does not count. ``seconds`` is what the cost model says of
+    all points together, on one core, and ``workers`` how many share the work.
     """
 
     def __init__(self, points: int, seconds: float, workers: int = 1) -> None:
@@ -261,3 +245,59 @@ class Pace:
         """Rate and time left, in words."""
         left = f"about {span(self.left)} left"
         return f"{self.rate:.3g} points/s, {left}" if self.rate else left
+
+
+def check_timeout(seconds: object) -> float | None:
+    """A time limit as it is used; HdicaError if it is not allowed."""
+    if seconds is None:
+        return None
+    number = seconds if isinstance(seconds, int | float) and seconds is not True else 0
+    if 0 < number < math.inf:
+        return float(min(number, LONGEST))
+    raise HdicaError(f"timeout = {seconds!r} is not allowed (seconds > 0, or None for no limit)")
+
+
+def within(seconds: float | None, what: str, compute: Callable[[], Result]) -> Result:
+    """Result of ``compute``, which may take some seconds, or any time if they are None.
+
+    ``what`` is computed, for the sentence of :class:`~hdica.errors.OutOfTime`. A computation inside
+    another has the deadline of the outer one.
+    """
+    seconds = check_timeout(seconds)
+    if seconds is None or CALL.get() is not None:
+        return compute()
+    call = Call(time.monotonic() + seconds)
+    token = CALL.set(call)
+    try:
+        return compute()
+    except DeadlinePassed:
+        last = call.last if isinstance(call.last, str) else call.last()
+    finally:
+        CALL.reset(token)
+    usual = " (the default)" if seconds == USUAL else ""
+    raise OutOfTime(
+        f"{what} took longer than timeout = {seconds:g} s{usual}{f', at {last}' if last else ''}: "
+        "give a larger timeout, or None for no limit, or parameters that are less extreme"
+    )
+
+
+def named(function: str, system: object) -> str:
+    """A call, for a person: what is computed of which system."""
+    dump: Callable[..., Mapping[str, object]] = getattr(system, "model_dump", lambda **_: {})
+    changed = sorted(dump(exclude_defaults=True))
+    fields = ", ".join(f"{name}={getattr(system, name)!r}" for name in changed)
+    text = f"{type(system).__name__}({fields})" if changed else repr(system)
+    return f"hdica.{function} of {text if len(text) <= 200 else text[:197] + '...'}"
+
+
+def limited(function: Callable[P, Result]) -> Callable[P, Result]:
+    """A function of a system that takes no longer than its keyword ``timeout`` says."""
+    usual = inspect.signature(function).parameters["timeout"].default
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> Result:
+        seconds: Any = kwargs.get("timeout", usual)
+        what = named(function.__name__, args[0] if args else kwargs.get("system"))
+        return within(seconds, what, lambda: function(*args, **kwargs))
+
+    return called

@@ -18,15 +18,12 @@ from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below, ow
 from hdica.show.panel import Film
 from hdica.store.paths import refuse_own
 
-DOTS = 150
-"""Dots an inch."""
-FEWER = (100, 70)
-"""Dots an inch for films that are larger than :data:`MOST` otherwise."""
+DOTS = 150  # dots an inch
+FEWER = (100, 70)  # dots an inch for films that are larger than :data:`MOST` otherwise
 SECONDS = 6.0
 SLOWEST, FASTEST = 1.0, 10.0
 """A film takes so long if that takes no fewer and no more frames a second than these."""
-MOST = 2_000_000
-"""Bytes of a film in a report."""
+MOST = 2_000_000  # bytes of a film in a report
 PROGRAM = "ffmpeg"
 NO_PROGRAM = f"the program {PROGRAM} is not installed (install it for MP4; GIF needs nothing)"
 
@@ -80,12 +77,7 @@ class Animation(FuncAnimation):
 
         ``fps`` are frames a second; by default all take six seconds, if that is between one and
         ten. ``dpi`` are dots an inch; ``writer`` and ``more`` are as of Matplotlib's
-        ``Animation.save``.
-
-        Raises
-        ------
-        HdicaError
-            If the ending is another one and no writer is given, or ffmpeg is not there.
+        ``Animation.save``. Another ending without a writer, or no ffmpeg, is an ``HdicaError``.
         """
         refuse_own(filename, "filename")
         fps = pace(self.film) if fps is None else fps
@@ -133,9 +125,9 @@ def animated(film: Film, figure: Figure, legend: bool = True) -> Animation:
 
 
 def files(film: Film) -> dict[str, bytes]:
-    """A film as ``<key>.gif`` and, where the program ffmpeg is, ``<key>.mp4``.
+    """A film as ``<key>.gif`` and, where the program ffmpeg is, ``<key>.mp4``; both below 2 MB.
 
-    Equal films give equal bytes of the GIF. Where they were larger than 2 MB they have fewer dots.
+    Equal films give equal bytes of the GIF.
     """
     kinds = ("gif", "mp4") if has_program() else ("gif",)
     with own_style(), tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +23,12 @@ from hdica.show.panel import Film, Panel
 from hdica.show.terms import speaking_of
 from hdica.systems.registry import lookup
 
-CAPTIONS = "captions.rst"
-"""In the folder of the figures; no figure has this ending."""
+CAPTIONS = "captions.rst"  # in the folder of the figures; no figure has this ending
 ENDINGS = (".gif", ".mp4")
 
-Shown = tuple[str, list[str]]
-"""What a film shows, HTML, and the names of its files."""
-DPI = 150
-"""Dots an inch: 510 wide, twice what a card shows."""
-COLOURS = 64
-"""Of the picture, which then weighs about 10 kB."""
+Shown = tuple[str, list[str]]  # what a film shows, HTML, and the names of its files
+DPI = 150  # dots an inch: 510 wide, twice what a card shows
+COLOURS = 64  # of the picture, which then weighs about 10 kB
 
 
 def write_aggregate(
@@ -72,18 +68,13 @@ def captions(
     answer: str, sections: Mapping[str, Sequence[Panel]], headings: Mapping[str, str]
 ) -> bytes:
     """Content of the file, of the headline, the panels by section and the headings of sections."""
-    return "\n".join(_blocks(answer, sections, headings)).encode()
-
-
-def _blocks(
-    answer: str, sections: Mapping[str, Sequence[Panel]], headings: Mapping[str, str]
-) -> Iterator[str]:
-    yield _block("/", f"<p>The study's answer: {answer}</p>" if answer else "")
+    blocks = [_block("/", f"<p>The study's answer: {answer}</p>" if answer else "")]
     for section, some in sections.items():
         for panel in some:
             about = f".. {panel.key}: {_line(headings[section])}: {_line(panel.title.plain)}\n"
             caption = f"<p><strong>{panel.title.html}.</strong> {panel.caption}</p>"
-            yield about + _block(panel.key, caption)
+            blocks.append(about + _block(panel.key, caption))
+    return "\n".join(blocks).encode()
 
 
 def _block(key: str, html: str) -> str:
@@ -115,14 +106,12 @@ def films(aggregate: xr.DataTree) -> list[Film]:
 
 def movies(aggregate: xr.DataTree) -> tuple[dict[str, bytes], list[Shown]]:
     """All of them as GIF, and as MP4 where the program ffmpeg is: contents by name, and links."""
-    from hdica.report.animated import (
-        files as made_of,  # who asks for none does not wait for its imports
-    )
+    from hdica.report import animated  # only now, for its imports take long
 
     contents: dict[str, bytes] = {}
     shown: list[Shown] = []
     for film in films(aggregate):
-        made = made_of(film)
+        made = animated.files(film)
         contents.update(made)
         shown.append((film.title.html, list(made)))
     return contents, shown
@@ -142,12 +131,10 @@ def film_notes(written: Iterable[Path]) -> list[str]:
 def card_of(
     aggregate: xr.DataTree, sections: dict[str, list[Panel]], content: Summary | None = None
 ) -> Card:
-    """The card of a report, from what :func:`hdica.analysis.aggregate` returns and its panels.
-
-    ``content`` is the summary of the aggregate, which is made here if it is None.
-    """
+    """The card of a report, from an aggregate and its panels, with its summary if that is made."""
     attrs, content = aggregate.attrs, summary(aggregate) if content is None else content
     first = next((panel for some in sections.values() for panel in some), None)
+    every = [record(name, one) for name, some in content.findings.items() for one in some]
     return Card(
         study=str(attrs["study"]),
         title=str(attrs["title"]),
@@ -161,17 +148,12 @@ def card_of(
         figure="" if first is None else first.key,
         figure_title="" if first is None else _cut(first.title.plain),
         thumbnail="" if first is None else thumbnail(first),
-        findings=_records(content),
+        # JSON has no NaN: None stands for it.
+        findings=[
+            {k: v if isinstance(v, str) or np.isfinite(v) else None for k, v in one.items()}
+            for one in every[:ROWS]
+        ],
     )
-
-
-def _records(content: Summary) -> list[dict[str, str | float | None]]:
-    """The first findings as plain data; JSON has no NaN, so that None stands for it."""
-    every = [record(name, one) for name, some in content.findings.items() for one in some]
-    return [
-        {k: v if isinstance(v, str) or np.isfinite(v) else None for k, v in one.items()}
-        for one in every[:ROWS]
-    ]
 
 
 def _cut(text: str) -> str:
@@ -179,19 +161,15 @@ def _cut(text: str) -> str:
 
 
 def _about(system: str) -> str:
-    """What a system is, with its papers; empty if no plug-in that is loaded has it."""
-    record = lookup(system)
-    if record is None:
+    """Title of a system, with its papers; empty if no plug-in that is loaded has it."""
+    if (record := lookup(system)) is None:
         return ""
     papers = "; ".join(paper.cite for paper in record.papers)
     return _cut(f"{record.title} ({papers})" if papers else record.title)
 
 
 def thumbnail(panel: Panel) -> str:
-    """A panel as the address of a small picture that holds its data.
-
-    It is the printed figure without its title and its legend, which nobody could read.
-    """
+    """A panel as the address of a small picture: the printed figure without title and legend."""
     out, small = io.BytesIO(), io.BytesIO()
     with own_style():
         drawn = draw(panel)

@@ -1,7 +1,7 @@
-"""The tables that the explorer looks around in, and those of them that fit into a page.
+"""The tables of the explorer, and those of them that fit into a page.
 
-The explorer's script reads a catalogue: names, axes and colours of tables. In a page the numbers of
-the tables stand behind it; ``hdica explore`` sends slices of them as they are wanted.
+The explorer's script reads a catalogue: names, axes and colours of tables. In a page their numbers
+stand behind it; ``hdica explore`` sends slices of them as they are wanted.
 """
 
 from __future__ import annotations
@@ -19,46 +19,39 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.points import DENSITY, GROUP, TIMES, Axis, spread_times
+from hdica.report.parts import rounded
 from hdica.show.marks import bands, color_of, labels
 from hdica.show.words import clock, count, measured, method_name, symbol, words
 from hdica.status import STATUS_NAMES
 
-BUDGET = 740_000
-"""Bytes of the tables in a page, which are at most 1.0 MB of text there."""
+BUDGET = 740_000  # bytes of the tables in a page, which are at most 1.0 MB of text there
 MEAN_BYTES, ERROR_BYTES = 3, 2
 """Leading bytes of single precision that are kept: five digits of a mean, two of an error."""
-DIGITS = 5
-"""Digits of a mean in a page."""
-LEAST_TIMES = 12
-"""Rather than fewer times than these, densities and further variables are left out."""
-WORD = 4
-"""Bytes of a number in single precision, and of the length at the beginning of a message."""
+DIGITS = 5  # digits of a mean in a page
+LEAST_TIMES = 12  # rather than fewer times than these, densities and further variables are left out
+WORD = 4  # bytes of a number in single precision, and of the length at the beginning of a message
 LONG = 4096
 """Evenly spaced values of an axis up to which all are sent; of more the first and the last."""
-BESIDE_DENSITIES = ("xi", "weight")
-"""Variables that belong to densities in results."""
+BESIDE_DENSITIES = ("xi", "weight")  # variables that belong to densities in results
 Values = NDArray[np.floating]
+Entry = dict[str, Any]  # a part of the catalogue, as JSON
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """One variable of one method at every grid point.
 
-    ``axes`` are all its dimensions, of which ``swept`` names the swept parameters and ``n``, and
-    ``along`` the own one along which it is drawn, as time, whose label is ``clock``, HTML; empty
-    for none. ``seeds`` is 0 for a method without; ``others`` are the ``method/variable`` with the
-    same quantity. ``mean`` and ``error`` have the shape of the axes; there is no error where none
-    is known, and neither of the two where slices are sent.
+    ``mean`` and ``error`` have the shape of the axes; neither is there where slices are sent.
     """
 
     method: str
     variable: str
-    axes: tuple[Axis, ...]
-    swept: tuple[str, ...]
-    along: str
-    seeds: int
-    others: tuple[str, ...]
-    clock: str = ""
+    axes: tuple[Axis, ...]  # all its dimensions
+    swept: tuple[str, ...]  # those of swept parameters and n
+    along: str  # the own one along which it is drawn, as time; empty for none
+    seeds: int  # 0 for a method without
+    others: tuple[str, ...]  # every ``method/variable`` with the same quantity
+    clock: str = ""  # label of the time, HTML
     mean: Values | None = None
     error: Values | None = None
 
@@ -89,20 +82,14 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """What a page holds of the means of results.
+    """What a page holds of the means of results."""
 
-    ``tables`` are those that fit, by method in the order of the study, order parameters first; none
-    if not even one fits at one time. ``counts`` are those of points, by method and status, over the
-    swept parameters and ``n``, of methods with a point that is not done. ``left`` says what was
-    left out to keep the page small.
-    """
-
-    tables: tuple[Table, ...]
-    counts: Mapping[str, Mapping[str, Values]]
-    left: str
+    tables: tuple[Table, ...]  # those that fit, by method as in the study, order parameters first
+    counts: Mapping[str, Mapping[str, Values]]  # by method with an unfinished point, and status
+    left: str  # what was left out to keep the page small, in words
 
 
-def kinds(tables: Sequence[Table]) -> dict[str, Any]:
+def kinds(tables: Sequence[Table]) -> Entry:
     """Whether tables have means over seeds and theory, and the caption of curves of them."""
     runs, theory = any(t.seeds for t in tables), any(not t.seeds for t in tables)
     return {"runs_shown": runs, "theory_shown": theory, "bands": bands(runs, theory)}
@@ -156,10 +143,10 @@ def fitting(
 ) -> tuple[list[Table], str]:
     """As much as fits into so many bytes, and what was left out for that, in words.
 
-    Of times the first, the last and others evenly between are kept, down to a few; then densities
-    are left out, then variables beyond the first of each method, then further times, and at last
-    all but one table. Swept parameters keep every value. ``of_times`` is how many times results
-    have, and ``gone`` has the ``method/variable`` that were too many before.
+    First times are left out, down to a few, then densities, then variables beyond the first of each
+    method, then further times, and at last all but one table. Swept parameters keep every value.
+    ``of_times`` is how many times results have, and ``gone`` has the ``method/variable`` that were
+    too many before.
     """
     first = {table.method: table.key for table in reversed(every)}
     same = {other for table in every if table.key in first.values() for other in table.others}
@@ -212,7 +199,7 @@ class Numbers:
         self.used += len(self.parts[-1])
         return {"begin": begin, "size": int(values.size), "width": width}
 
-    def message(self, header: Mapping[str, Any]) -> bytes:
+    def message(self, header: Mapping[str, object]) -> bytes:
         """The length of the header (4 bytes, the highest first), the header (JSON), the numbers."""
         text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
         return len(text).to_bytes(WORD, "big") + text + b"".join(self.parts)
@@ -222,12 +209,8 @@ def planes(values: NDArray[Any], width: int) -> bytes:
     """Numbers in single precision, rounded to so many leading bytes, as planes of bytes."""
     bits = np.ascontiguousarray(values, dtype=">f4").view(">u4").astype(np.uint64).ravel()
     unit = 1 << 8 * (WORD - width)
-    finite = np.isfinite(values).ravel()
-    bits = np.where(finite, bits + unit // 2, bits) // unit
-    return b"".join(
-        (bits >> np.uint64(8 * k) & np.uint64(255)).astype(np.uint8).tobytes()
-        for k in reversed(range(width))
-    )
+    rounded_up = np.where(np.isfinite(values).ravel(), bits + unit // 2, bits).astype(">u4")
+    return rounded_up.view(np.uint8).reshape(-1, WORD)[:, :width].T.tobytes()
 
 
 def embedded(message: bytes) -> str:
@@ -254,9 +237,7 @@ def written(totals: Mapping[str, int]) -> dict[str, str]:
     return {name: count(many) for name, many in totals.items() if many and name != "done"}
 
 
-def catalogue(
-    tables: Sequence[Table], numbers: Numbers, all_offered: bool = False
-) -> dict[str, Any]:
+def catalogue(tables: Sequence[Table], numbers: Numbers, all_offered: bool = False) -> Entry:
     """Names, axes and colours of tables, as the explorer's script reads them.
 
     Densities, which have a figure of their own, are offered as a variable only if all are.
@@ -291,7 +272,7 @@ def _first(tables: Sequence[Table]) -> int:
     return min(range(len(tables)), key=lambda k: rank(tables[k]))
 
 
-def _table(table: Table, numbers: Numbers, axes: list[Axis]) -> dict[str, Any]:
+def _table(table: Table, numbers: Numbers, axes: list[Axis]) -> Entry:
     """One table in the catalogue; its axes go among those that are there."""
     label = measured(table.variable)
     return {
@@ -322,7 +303,7 @@ def _place(axis: Axis, axes: list[Axis]) -> int:
     return len(axes) - 1
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: Axis) -> Entry:
     """An axis in the catalogue; groups of ξ have no value where that differs between points."""
     grouped = axis.name == DENSITY.dims[1] and axis.values.dtype.kind in "iu"
     name = words("group of ") + axis.symbol if grouped else axis.symbol
@@ -341,13 +322,8 @@ def _axis(axis: Axis) -> dict[str, Any]:
     uneven = numbers is not None and axis.scale != "linear" and axis.equals == " = "
     spread = uneven and not grouped and bool((axis.values > 0).all())
     return out | {
-        "values": None if numbers is None else [_short(v) for v in numbers],
+        "values": None if numbers is None else rounded(numbers, 7),
         "shown": [str(k + 1) if grouped else axis.shown(k) for k in range(axis.size)],
         # At the ticks of uneven numbers: all in full or all with powers of ten.
         "named": [t.html for t in labels(axis.values)] if spread else None,
     }
-
-
-def _short(value: float) -> float | None:
-    """A value of an axis to seven digits."""
-    return float(f"{value:.7g}") if np.isfinite(value) else None

@@ -1,9 +1,9 @@
 """The gallery: one page with a card for every report of a folder, and the script that they share.
 
-It is made of the cards that lie beside the reports: no store is opened, and it is made anew
-whenever a report is written, under a lock of the folder, so that of reports written at once none is
-lost. Cards are read back from disk, where anybody may have changed them: what is not as it was
-written makes no card, and of the headline's marks only those stay that can do no harm.
+It is made of the cards that lie beside the reports, anew whenever a report is written, under a lock
+of the folder, so that of reports written at once none is lost. Anybody may have changed cards on
+the disk: what is not as it was written makes no card, and of the headline's marks only those stay
+that can do no harm.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import quote
 
 from hdica.errors import HdicaError
@@ -28,50 +28,37 @@ from hdica.store.files import Folder, made, read_regular, stands, written
 INDEX = "index.html"
 OURS = b'<meta name="generator" content="hdica gallery">'
 """What the index says of itself, so that nobody else's is replaced."""
-HEAD = 2**12
-"""Bytes at the beginning of an index among which it says so."""
-FILM = r"\w{1,200}\.(gif|mp4)"
-"""Names of animations."""
-FEW = 6
-"""Up to so many cards need no search."""
-CARD_BYTES = 2**20
-"""Bytes of a card."""
-LETTERS = 5_000
-"""Of any text of a card but its picture."""
-ROWS = 200
-"""Findings of a card; the page's data have all."""
+HEAD = 2**12  # bytes at the beginning of an index among which it says so
+FILM = r"\w{1,200}\.(gif|mp4)"  # names of animations
+FEW = 6  # up to so many cards need no search
+CARD_BYTES = 2**20  # bytes of a card
+LETTERS = 5_000  # of any text of a card but its picture
+ROWS = 200  # findings of a card; the page's data have all
 VERDICTS = ("", "agrees", "differs", "undecided")
 MARKS = frozenset({"i", "em", "b", "strong", "sub", "sup", "code", "abbr"})
 """Marks that a headline may have, without attributes."""
-START = "data:image/png;base64,"
-"""Of the address of a picture that holds its data."""
+START = "data:image/png;base64,"  # of the address of a picture that holds its data
 KEY = re.compile(r"\w{0,200}")
 PICTURE = re.compile(re.escape(START) + r"[A-Za-z0-9+/]+=*")
 
 
 @dataclass(frozen=True)
 class Card:
-    """What is shown of a report; texts are empty where there is nothing to say.
-
-    ``about`` is the title of the system, with its papers; ``headline`` the answer, one sentence of
-    HTML, with its ``verdict``; ``missing`` what is not computed yet. The picture ``thumbnail`` is
-    an address that holds its data, and shows the panel of the key ``figure``; ``findings`` has the
-    first findings, records of texts and numbers.
-    """
+    """What is shown of a report; texts are empty where there is nothing to say."""
 
     study: str
     title: str
     description: str
     system: str
-    about: str
-    headline: str
+    about: str  # title of the system, with its papers
+    headline: str  # the answer, one sentence of HTML
     verdict: str
-    missing: str
+    missing: str  # what is not computed yet
     created: str
-    figure: str
+    figure: str  # key of the panel of the picture
     figure_title: str
-    thumbnail: str
-    findings: list[dict[str, str | float | None]]
+    thumbnail: str  # the picture, an address that holds its data
+    findings: list[dict[str, str | float | None]]  # the first ones
 
     def written(self) -> bytes:
         """Content of its file."""
@@ -88,14 +75,12 @@ class Card:
         if not isinstance(content, dict) or not names <= content.keys():
             return None
         texts = {name: content[name] for name in names - {"findings"}}
-        if not _records(content["findings"]):
+        plain = all(isinstance(text, str) for text in texts.values())
+        if not plain or not _are_records(content["findings"]):
             return None
-        if not all(isinstance(text, str) for text in texts.values()):
-            return None
-        picture = texts["thumbnail"]
-        if any(len(text) > LETTERS for name, text in texts.items() if name != "thumbnail"):
-            return None
-        if texts["verdict"] not in VERDICTS or not KEY.fullmatch(texts["figure"]):
+        picture, figure = texts["thumbnail"], texts["figure"]
+        short = all(len(text) <= LETTERS for name, text in texts.items() if name != "thumbnail")
+        if not short or texts["verdict"] not in VERDICTS or not KEY.fullmatch(figure):
             return None
         if picture and not PICTURE.fullmatch(picture):
             return None
@@ -103,7 +88,7 @@ class Card:
         return cls(**texts | {"headline": headline, "findings": content["findings"]})
 
 
-def _records(rows: Any) -> bool:
+def _are_records(rows: object) -> bool:
     """Whether something is a list of flat records."""
     return isinstance(rows, list) and all(
         isinstance(row, dict)
@@ -145,24 +130,18 @@ def harmless(html: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A card and where its report lies.
-
-    ``folder`` is its address as seen from the gallery, with a slash at its end, empty for the
-    gallery's own; ``alone`` whether the page lies there as one file, too; ``films`` the files of
-    its first animation.
-    """
+    """A card and where its report lies."""
 
     card: Card
-    folder: str
-    alone: bool
-    films: tuple[str, ...] = ()
+    folder: str  # as seen from the gallery, with a slash at its end; empty for the gallery's own
+    alone: bool  # whether the page lies there as one file, too
+    films: tuple[str, ...] = ()  # files of its first animation
 
 
 def gallery_of(out: Path, store: Path | None) -> Path:
     """Folder of the gallery to which the report in ``out`` belongs.
 
-    That is the folder above, if the store lies in it, too, or if it has a gallery. Any other report
-    has a gallery of its own.
+    That is the folder above, if the store lies in it, too, or if it has a gallery; else its own.
     """
     above = Path(os.path.abspath(out)).parent
     has_store = store is not None and Path(os.path.abspath(store)).parent == above
@@ -223,7 +202,7 @@ def _cards(top: Folder) -> Iterator[Shown]:
     if (own := _card(top, "")) is not None:
         yield own
     for name in top.names():
-        with suppress(OSError), top.inside(name) as below:
+        with suppress(OSError, HdicaError), top.below(name, made=False) as below:
             if (report := _card(below, f"{quote(name)}/")) is not None:
                 yield report
 
@@ -233,29 +212,22 @@ def _card(folder: Folder, address: str) -> Shown | None:
     names = set(folder.names())
     if not {CARD, PAGE} <= names:
         return None
-    card = Card.read(folder.read(CARD, CARD_BYTES))
-    return None if card is None else Shown(card, address, ALONE in names, _films(folder))
-
-
-def _films(folder: Folder) -> tuple[str, ...]:
-    """Files of the first animation of a report."""
-    with suppress(OSError), folder.inside(FIGURES) as below:
+    if (card := Card.read(folder.read(CARD, CARD_BYTES))) is None:
+        return None
+    films: list[str] = []
+    with suppress(OSError, HdicaError), folder.below(FIGURES, made=False) as below:
         films = sorted(name for name in below.names() if re.fullmatch(FILM, name))
-        return tuple(name for name in films if Path(name).stem == Path(films[0]).stem)
-    return ()
+    first = tuple(name for name in films if Path(name).stem == Path(films[0]).stem)
+    return Shown(card, address, ALONE in names, first)
 
 
 def index(shown: list[Shown]) -> str:
     """The page of a gallery, by system and then by name of the study."""
-    ordered = sorted(shown, key=lambda one: (one.card.system, one.card.study, one.folder))
-    behaviour = parts.joined("index.js")
+    behaviour, names = parts.joined("index.js"), (PAGE, ALONE, DATA, FIGURES)
     return parts.template("index.html.j2").render(
-        shown=ordered,
-        search=len(ordered) > FEW,
-        page=PAGE,
-        alone=ALONE,
-        data=DATA,
-        figures=FIGURES,
+        dict(zip(("page", "alone", "data", "figures"), names, strict=True)),
+        shown=sorted(shown, key=lambda one: (one.card.system, one.card.study, one.folder)),
+        search=len(shown) > FEW,
         style=parts.joined("base.css", "index.css"),
         script=behaviour,
         digest=parts.digest(behaviour),

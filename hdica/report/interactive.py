@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from hdica.report.parts import rounded
 from hdica.show.marks import ticks
 from hdica.show.panel import (
     Heat,
@@ -26,38 +27,37 @@ from hdica.show.panel import (
 )
 from hdica.show.words import Text
 
-ROW = 18
-"""Pixels of a row of labels above the axes."""
-LONG = 32
-"""Letters of a label that stand beside an upright axis in one line."""
+Trace = dict[str, Any]  # a part of a Plotly figure, as JSON
+ROW = 18  # pixels of a row of labels above the axes
+LONG = 32  # letters of a label that stand beside an upright axis in one line
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
-DISTANCE = 2.2
-"""Of the eye from the middle, in lengths of the box."""
-LOWER = -0.14
-"""Height of what is looked at, in lengths of the box."""
+DISTANCE = 2.2  # of the eye from the middle, in lengths of the box
+LOWER = -0.14  # height of what is looked at, in lengths of the box
 TICKS, END = 4, 0.05
 """Steps along an axis, about, and the share of an axis at either end that has no tick."""
 MARKS_IN_SPACE = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "cross"}
 """Plotly has no triangles in space."""
-SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
 LEGEND = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0}
-DIGITS = 5
-"""Significant digits on the page; the data files have all."""
+DIGITS = 5  # significant digits on the page; the data files have all
 
 
-def figure(panel: Panel) -> dict[str, Any]:
+def _rounded(values: NDArray[Any]) -> list[Any]:
+    return rounded(values, DIGITS)
+
+
+def figure(panel: Panel) -> Trace:
     """A panel as ``{"data": [...], "layout": {...}}``.
 
-    Colours of theory lines, text and grid are left to the page, which knows whether it is light
-    or dark: such traces carry ``meta.ink``.
+    Colours of theory lines, text and grid are left to the page, which is light or dark: such traces
+    carry ``meta.ink``.
     """
     if panel.in_space:
         return _space(panel)
     if panel.pictured:
         return _gallery(panel)
-    data: list[dict[str, Any]] = []
-    shapes: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
+    data: list[Trace] = []
+    shapes: list[Trace] = []
+    notes: list[Trace] = []
     for item in panel.items:
         if isinstance(item, Line):
             data += _line(item, panel)
@@ -77,20 +77,20 @@ def _hover(panel: Panel, label: Text, extra: str = "") -> str:
     return f"{head}{body}{extra}<extra></extra>"
 
 
-def _entry(item: Line | Points) -> dict[str, Any]:
+def _entry(item: Line | Points) -> Trace:
     """Name, legend entry, and the group that is switched together."""
     return {
         "name": item.label.html, "showlegend": item.listed, "legendgroup": item.label.plain,
     }  # fmt: skip
 
 
-def _line(item: Line, panel: Panel) -> list[dict[str, Any]]:
+def _line(item: Line, panel: Panel) -> list[Trace]:
     ink = item.color == "ink"
-    line: dict[str, Any] = {"width": 2.5 if item.bold else 1.6, "dash": item.dash}
+    line: Trace = {"width": 2.5 if item.bold else 1.6, "dash": item.dash}
     if not ink:
         line["color"] = item.color
     trace = {
-        "type": "scatter", "mode": "lines", "x": rounded(item.x), "y": rounded(item.y),
+        "type": "scatter", "mode": "lines", "x": _rounded(item.x), "y": _rounded(item.y),
         "line": line, "meta": {"ink": ink}, "hovertemplate": _hover(panel, item.label),
         **_entry(item),
     }  # fmt: skip
@@ -101,8 +101,8 @@ def _line(item: Line, panel: Panel) -> list[dict[str, Any]]:
         return [trace]
     around = {
         "type": "scatter", "mode": "lines",
-        "x": rounded(np.concatenate([item.x, item.x[::-1]])),
-        "y": rounded(np.concatenate([item.high, item.low[::-1]])),
+        "x": _rounded(np.concatenate([item.x, item.x[::-1]])),
+        "y": _rounded(np.concatenate([item.high, item.low[::-1]])),
         "fill": "toself", "fillcolor": _pale(item.color), "line": {"width": 0},
         "hoverinfo": "skip", "showlegend": False, "legendgroup": trace["legendgroup"],
     }  # fmt: skip
@@ -114,13 +114,13 @@ def _pale(color: str, alpha: float = 0.22) -> str:
     return f"rgba({r},{g},{b},{alpha})"
 
 
-def _points(item: Points, panel: Panel) -> dict[str, Any]:
+def _points(item: Points, panel: Panel) -> Trace:
     mark = MARKS[item.symbol]
     filled = np.ones(len(item.x), bool) if item.filled is None else item.filled
     white = item.color == "#ffffff"
-    trace: dict[str, Any] = {
+    trace: Trace = {
         "type": "scatter", "mode": "lines+markers" if item.joined else "markers",
-        "x": rounded(item.x), "y": rounded(item.y),
+        "x": _rounded(item.x), "y": _rounded(item.y),
         "marker": {
             "symbol": [mark if f else f"{mark}-open" for f in filled],
             "color": item.color, "size": 6 if white else 8,
@@ -134,7 +134,7 @@ def _points(item: Points, panel: Panel) -> dict[str, Any]:
         trace["error_y"] = {
             "type": "data", "symmetric": False, "thickness": 1.2, "width": 3,
             "color": _pale(item.color, 0.5),
-            "array": rounded(item.high - item.y), "arrayminus": rounded(item.y - item.low),
+            "array": _rounded(item.high - item.y), "arrayminus": _rounded(item.y - item.low),
         }  # fmt: skip
         trace["hovertemplate"] = _hover(
             panel, item.label, " (+%{error_y.array:.2g} −%{error_y.arrayminus:.2g})"
@@ -142,12 +142,12 @@ def _points(item: Points, panel: Panel) -> dict[str, Any]:
     return trace
 
 
-def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
+def _heat(item: Heat, panel: Panel) -> Trace:
     body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
     x, y = _cells(item.x, panel.log_x), _cells(item.y, panel.log_y)
     trace = {
-        "type": "heatmap", "x": rounded(x), "y": rounded(y), "z": rounded(item.z),
-        "zmin": item.low, "zmax": item.high, "colorscale": SCALES[item.scale], "showlegend": False,
+        "type": "heatmap", "x": _rounded(x), "y": _rounded(y), "z": _rounded(item.z),
+        "zmin": item.low, "zmax": item.high, "colorscale": item.scale.title(), "showlegend": False,
         "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
         "hovertemplate": f"{body}<br>{item.label.html}: %{{z:.4g}}<extra></extra>",
     }  # fmt: skip
@@ -156,11 +156,10 @@ def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
     return trace
 
 
-def _cells_of(panel: Panel) -> dict[str, Any]:
+def _cells_of(panel: Panel) -> Trace:
     """Which grid points the cells of a heat map are, where they are any."""
     every = (item.cells for item in panel.items if isinstance(item, Heat) and item.cells)
-    cells = next(every, None)
-    if cells is None:
+    if (cells := next(every, None)) is None:
         return {}
     values = {"x": cells.x_values.tolist(), "y": cells.y_values.tolist()}
     at = {k: v.item() if isinstance(v, np.generic) else v for k, v in cells.at.items()}
@@ -168,15 +167,12 @@ def _cells_of(panel: Panel) -> dict[str, Any]:
 
 
 def _cells(centres: np.ndarray, log: bool) -> np.ndarray:
-    """Centres, which are told on hover; Plotly's edges lie midway, on a logarithmic axis too.
-
-    Around a single value it would put them one unit apart: there its edges are given, as far below
-    as above, because then their mean is told.
-    """
+    """Centres, which are shown on hover; around a single value on a logarithmic axis its edges."""
+    # Plotly would put these one unit apart. They lie as far below as above: it shows their mean.
     return centres * np.array([0.5, 1.5]) if log and centres.size == 1 else centres
 
 
-def _vertical(item: Vertical) -> list[dict[str, Any]]:
+def _vertical(item: Vertical) -> list[Trace]:
     at = {"type": "line", "x0": item.x, "x1": item.x, "yref": "paper", "y0": 0, "y1": 1}
     if item.color:
         return [at | {"line": {"color": item.color, "width": 1.2, "dash": "dot"}, "layer": "below"}]
@@ -184,7 +180,7 @@ def _vertical(item: Vertical) -> list[dict[str, Any]]:
     return [at | {"line": edge}, at | {"line": {"color": "#000000", "width": 2, "dash": "dash"}}]
 
 
-def _note(item: Vertical) -> dict[str, Any]:
+def _note(item: Vertical) -> Trace:
     return {
         "x": item.x, "yref": "paper", "y": 1, "text": item.label.html, "showarrow": False,
         "yanchor": "bottom", "xanchor": item.anchor, "yshift": ROW * item.row,
@@ -193,10 +189,8 @@ def _note(item: Vertical) -> dict[str, Any]:
 
 
 def _in_lines(label: str) -> str:
-    """HTML of a label, in two lines if it is longer than an upright axis on a telephone.
-
-    It is broken at the space nearest to its middle, outside of marks.
-    """
+    """HTML of a label, in two lines if it is longer than an upright axis on a telephone."""
+    # It is broken at the space nearest to its middle, outside of marks.
     pieces = re.split(r"(<[^>]*>|&\w+;)", label)
     seen = [0 if p.startswith("<") else 1 if p.startswith("&") else len(p) for p in pieces]
     if sum(seen) <= LONG:
@@ -214,7 +208,7 @@ def _in_lines(label: str) -> str:
     return "".join(pieces)
 
 
-def _log_axis(panel: Panel, name: str, limits: tuple[float, float] | None) -> dict[str, Any]:
+def _log_axis(panel: Panel, name: str, limits: tuple[float, float] | None) -> Trace:
     """A logarithmic axis, with ticks for all that is drawn or for its limits."""
     ends = ("low", "high") if name == "y" else ()
     drawn = [item for item in panel.items if isinstance(item, Line | Points | Heat)]
@@ -234,9 +228,9 @@ def _log_axis(panel: Panel, name: str, limits: tuple[float, float] | None) -> di
     }  # fmt: skip
 
 
-def _layout(panel: Panel) -> dict[str, Any]:
-    x: dict[str, Any] = {"title": {"text": panel.x_label.html}, "zeroline": False}
-    y: dict[str, Any] = {"title": {"text": _in_lines(panel.y_label.html)}, "zeroline": False}
+def _layout(panel: Panel) -> Trace:
+    x: Trace = {"title": {"text": panel.x_label.html}, "zeroline": False}
+    y: Trace = {"title": {"text": _in_lines(panel.y_label.html)}, "zeroline": False}
     for name, axis, log, limits in (
         ("x", x, panel.log_x, panel.x_range),
         ("y", y, panel.log_y, panel.y_range),
@@ -265,8 +259,8 @@ def _layout(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _space(panel: Panel) -> dict[str, Any]:
-    """A panel in space as ``{"data": [...], "layout": {...}}``."""
+def _space(panel: Panel) -> Trace:
+    """A panel in space as a Plotly figure."""
     data = [
         _surface(item, panel) if isinstance(item, Surface) else _places(item, panel)
         for item in panel.items
@@ -282,12 +276,12 @@ def _hover_in_space(panel: Panel, head: Text, extra: str = "") -> str:
     return f"{first}{body}{extra}<extra></extra>"
 
 
-def _surface(item: Surface, panel: Panel) -> dict[str, Any]:
+def _surface(item: Surface, panel: Panel) -> Trace:
     seen = item.color[np.isfinite(item.color)]
     return {
-        "type": "surface", "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
-        "surfacecolor": rounded(item.color), "cmin": float(seen.min()), "cmax": float(seen.max()),
-        "colorscale": SCALES["viridis"], "showlegend": False,
+        "type": "surface", "x": _rounded(item.x), "y": _rounded(item.y), "z": _rounded(item.z),
+        "surfacecolor": _rounded(item.color), "cmin": float(seen.min()), "cmax": float(seen.max()),
+        "colorscale": "Viridis", "showlegend": False,
         "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
         # Light would change the colours, which are what is shown.
         "lighting": {"ambient": 0.9, "diffuse": 0.2, "specular": 0.0, "fresnel": 0.0},
@@ -297,10 +291,10 @@ def _surface(item: Surface, panel: Panel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _places(item: Places, panel: Panel) -> dict[str, Any]:
+def _places(item: Places, panel: Panel) -> Trace:
     return {
         "type": "scatter3d", "mode": "markers",
-        "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
+        "x": _rounded(item.x), "y": _rounded(item.y), "z": _rounded(item.z),
         "marker": {
             "symbol": MARKS_IN_SPACE[item.symbol], "color": item.color, "size": 5,
             "line": {"width": 1, "color": "#ffffff"},
@@ -310,7 +304,7 @@ def _places(item: Places, panel: Panel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _ticks_in_space(panel: Panel, axis: str) -> dict[str, Any]:
+def _ticks_in_space(panel: Panel, axis: str) -> Trace:
     """A few ticks between the ends, at which the labels of two axes would lie over each other."""
     drawn = [item for item in panel.items if isinstance(item, Surface | Places)]
     values = np.concatenate([np.ravel(getattr(item, axis)) for item in drawn])
@@ -321,21 +315,21 @@ def _ticks_in_space(panel: Panel, axis: str) -> dict[str, Any]:
     at = np.asarray(MaxNLocator(TICKS).tick_values(low, high), dtype=float)
     free = END * (high - low)
     inside = at[(at > low + free) & (at < high - free)]
-    return {"tickvals": rounded(inside)} if inside.size else {}
+    return {"tickvals": _rounded(inside)} if inside.size else {}
 
 
-def _scene(panel: Panel) -> dict[str, Any]:
+def _scene(panel: Panel) -> Trace:
     around, up = np.deg2rad(panel.view)
     eye = np.array([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
     labels, limits = (panel.x_label, panel.y_label, panel.z_label), (panel.x_range, panel.y_range)
-    scene: dict[str, Any] = {
+    scene: Trace = {
         f"{axis}axis": {"title": {"text": label.html}, "zeroline": False}
         | ({"range": list(ends)} if ends else {})
         | _ticks_in_space(panel, axis)
         for axis, label, ends in zip("xyz", labels, (*limits, None), strict=True)
     }
     # The axes lie below the surface: what is looked at is a little lower than its middle.
-    camera = {"eye": dict(zip("xyz", rounded(DISTANCE * eye), strict=True))}
+    camera = {"eye": dict(zip("xyz", _rounded(DISTANCE * eye), strict=True))}
     camera["center"] = {"x": 0, "y": 0, "z": LOWER}
     aspect = "data" if panel.equal else "cube"
     return {
@@ -346,9 +340,9 @@ def _scene(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _gallery(panel: Panel) -> dict[str, Any]:
+def _gallery(panel: Panel) -> Trace:
     """A panel of pictures as a Plotly figure: the raster, and a name at each picture's middle."""
-    data: list[dict[str, Any]] = []
+    data: list[Trace] = []
     shape = (0, 0)
     for item in panel.items:
         if isinstance(item, Pictures):
@@ -367,7 +361,7 @@ def _gallery(panel: Panel) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _names(item: Pictures) -> dict[str, Any]:
+def _names(item: Pictures) -> Trace:
     high, wide = item.pixels.shape[1:3]
     across = pictures_across(len(item.pixels))
     at = np.arange(len(item.pixels))
@@ -387,11 +381,3 @@ def _png(raster: NDArray[np.uint8]) -> str:
     out = io.BytesIO()
     Image.fromarray(raster, "RGBA").save(out, "PNG")
     return f"data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}"
-
-
-def rounded(values: np.ndarray) -> Any:
-    """Nested lists of numbers to a few significant digits, None for NaN."""
-    values = np.asarray(values, dtype=float)
-    if values.ndim > 1:
-        return [rounded(row) for row in values]
-    return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in values]

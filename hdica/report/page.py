@@ -29,10 +29,12 @@ from hdica.show.wording import listed, table_of
 from hdica.show.words import count, plural, symbol
 from hdica.store.provenance import several
 
-DIGITS = 6
-"""Significant digits in the page's tables; the netCDF file has all."""
-BUDGET = 2_500_000
-"""Most numbers times characters, roughly bytes, that the page embeds."""
+Table = dict[str, Any]  # columns of equal length, and their long names
+DIGITS = 6  # significant digits in the page's tables; the netCDF file has all
+BUDGET = 2_500_000  # most numbers times characters, roughly bytes, that the page embeds
+
+
+EQUATIONS = ("method", "equations", "kernel")  # columns of the account of what was run
 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
@@ -89,20 +91,20 @@ def render(
 ) -> str:
     """The whole page as text, of what :func:`hdica.analysis.aggregate` returns and its panels.
 
-    ``assets`` is the address of the folder with the script that pages share, as seen from the page,
-    and ends with a slash; None for a page that has it inside and needs nothing else. ``content`` is
-    the summary of the aggregate, which is made here if it is None; ``films`` are titles and file
-    names of animations among the figures.
+    ``assets`` is the address of the folder with the script that pages share, and ends with a slash;
+    None for a page that has it inside. ``content`` is the summary of the aggregate, which is made
+    here if it is None; ``films`` are titles and file names of animations among the figures.
 
     Everything a user wrote is escaped. Scripts run only if their digest is in the page's content
-    security policy, which also forbids every request but that for the shared script. That one is
-    known by a nonce which depends on all of the page: even text that escaped the escaping could
-    neither run nor load anything.
+    security policy, which also forbids every request but that for the shared script, which has a
+    nonce that depends on all of the page: even text that escaped the escaping could neither run nor
+    load anything.
     """
     content = summary(aggregate) if content is None else content
     records = {"findings": _of_findings(content.findings)}
     embedded, left = _within_budget(records | tables_of(aggregate))
     figures = {p.key: figure(p) for some in sections.values() for p in some}
+    clickable = frozenset(k for k, one in figures.items() if "cells" in one["layout"]["meta"])
     heading = headings()
     runs, behaviour = aggregate["runs"].to_dataset(), parts.joined("plots.js", "page.js")
     around = explored(aggregate)
@@ -116,7 +118,7 @@ def render(
         "findings": table_of([one for some in content.findings.values() for one in some]),
         "runs": table(runs),
         "sharing": sharing(runs),
-        "equations": _equations(runs),
+        "equations": list(zip(*(runs[k].values.tolist() for k in EQUATIONS), strict=True)),
         "study": _yaml(aggregate.attrs["study_yaml"]),
         "versions": json.loads(aggregate.attrs.get("package_versions") or "{}"),
         "processors": several(str(aggregate.attrs.get("processors", ""))),
@@ -124,17 +126,22 @@ def render(
         "films": list(films),
         "figures": _embedded(figures),
         "data": _embedded(embedded),
-        "downloads": {name: _shape(one["columns"]) for name, one in embedded.items()},
+        "downloads": {
+            name: (len(next(iter(one["columns"].values()), ())), len(one["columns"]))
+            for name, one in embedded.items()
+        },
         "script": behaviour,
         "explored": around,
         "explored_data": packed(around) if around and around.tables else "",
         "explorer": scripts[1:],
         "served": False,
-        "explorable": _explorable(figures) if looking else frozenset(),
+        "explorable": clickable if looking else frozenset(),
         **kinds(around.tables if around else ()),
         "style": parts.joined(*parts.STYLES),
         "digests": [parts.plotting_digest(), *map(parts.digest, scripts)],
-        **_plotting(assets),
+        "shared": "" if assets is None else assets + parts.file_name(),
+        "packed": parts.packed_plotly() if assets is None else "",
+        "index": "" if assets is None else f"{assets.removesuffix(f'{parts.ASSETS}/')}index.html",
     }
     page = parts.template("page.html.j2")
     if assets is None:
@@ -142,29 +149,6 @@ def render(
     # Nobody can write a text into a page that holds what is made of that page.
     nonce = hashlib.sha256(page.render(**content_of_page, nonce="").encode()).hexdigest()[:32]
     return page.render(**content_of_page, nonce=nonce)
-
-
-def _shape(columns: Mapping[str, Sequence[Any]]) -> tuple[int, int]:
-    """Rows and columns of a table."""
-    return len(next(iter(columns.values()), ())), len(columns)
-
-
-def _explorable(figures: dict[str, dict[str, Any]]) -> frozenset[str]:
-    """Figures on whose cells a reader can click to look at the point."""
-    return frozenset(k for k, one in figures.items() if "cells" in one["layout"]["meta"])
-
-
-def _plotting(assets: str | None) -> dict[str, str]:
-    """Where the plotting script is: its address, or itself."""
-    if assets is None:
-        return {"shared": "", "packed": parts.packed_plotly(), "index": ""}
-    above = assets.removesuffix(f"{parts.ASSETS}/")
-    return {"shared": assets + parts.file_name(), "packed": "", "index": f"{above}index.html"}
-
-
-def _equations(data: xr.Dataset) -> list[tuple[str, str, str]]:
-    columns = (data[name].values.tolist() for name in ("method", "equations", "kernel"))
-    return list(zip(*columns, strict=True))
 
 
 def _yaml(text: str) -> str:
@@ -180,7 +164,7 @@ def _yaml(text: str) -> str:
     return out.getvalue()
 
 
-def _embedded(value: Any) -> str:
+def _embedded(value: object) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for mark in "<>&\u2028\u2029":
@@ -196,11 +180,10 @@ def missing(runs: xr.Dataset) -> str:
     total, open_ = int(runs["points"].sum()), int(runs["pending"].sum())
     if not open_:
         return ""
+    columns = (runs[name].values for name in ("method", "pending", "points"))
     of = [
         f"{method} {count(int(many))} of {count(int(points))}"
-        for method, many, points in zip(
-            runs["method"].values, runs["pending"].values, runs["points"].values, strict=True
-        )
+        for method, many, points in zip(*columns, strict=True)
         if many
     ]
     are = "is" if open_ == 1 else "are"
@@ -210,14 +193,13 @@ def missing(runs: xr.Dataset) -> str:
     )
 
 
-def tables_of(aggregate: xr.DataTree) -> dict[str, dict[str, Any]]:
+def tables_of(aggregate: xr.DataTree) -> dict[str, Table]:
     """Flat tables of every analysis, the smallest first, NaN as None.
 
-    Variables with the same dimensions share a table; each is columns of equal length, the
-    coordinates first: ``{"convergence by n, time": {"columns": {name: list}, "long_name": {name:
-    text}}}``.
+    Variables with the same dimensions share a table, of columns of equal length, coordinates first:
+    ``{"convergence by n, time": {"columns": {name: list}, "long_name": {name: text}}}``.
     """
-    out: dict[str, dict[str, Any]] = {}
+    out: dict[str, Table] = {}
     for name, node in aggregate.children.items():
         data = node.to_dataset()
         by_dims: dict[tuple[str, ...], list[str]] = {}
@@ -229,16 +211,16 @@ def tables_of(aggregate: xr.DataTree) -> dict[str, dict[str, Any]]:
     return dict(sorted(out.items(), key=lambda item: _size(item[1])))
 
 
-def _of_findings(findings: Mapping[str, Sequence[Finding]]) -> dict[str, Any]:
+def _of_findings(findings: Mapping[str, Sequence[Finding]]) -> Table:
     """The records of all findings as one table."""
     rows = [record(name, one) for name, some in findings.items() for one in some]
     columns = {name: _plain(np.array([row[name] for row in rows])) for name in COLUMNS}
     return {"columns": columns, "long_name": {}}
 
 
-def _within_budget(every: dict[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _within_budget(every: dict[str, Table]) -> tuple[dict[str, Table], list[str]]:
     """The tables that fit into a page, and the names of those that do not."""
-    inside: dict[str, dict[str, Any]] = {}
+    inside: dict[str, Table] = {}
     used, left = 0, []
     for name, columns in every.items():
         used += _size(columns)
@@ -249,7 +231,7 @@ def _within_budget(every: dict[str, dict[str, Any]]) -> tuple[dict[str, dict[str
     return inside, left
 
 
-def _flat(data: xr.Dataset, dims: tuple[str, ...], members: list[str]) -> dict[str, Any]:
+def _flat(data: xr.Dataset, dims: tuple[str, ...], members: list[str]) -> Table:
     own = data[members].reset_coords(drop=True)
     shape = tuple(data.sizes[d] for d in dims)
     columns: dict[str, list[Any]] = {}
@@ -269,9 +251,9 @@ def _plain(values: np.ndarray) -> list[Any]:
     if values.dtype.kind in "iub":
         return [int(v) for v in values]
     if values.dtype.kind == "f":
-        return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in values]
+        return parts.rounded(values, DIGITS)
     return [str(v) for v in values]
 
 
-def _size(table: dict[str, Any]) -> int:
+def _size(table: Table) -> int:
     return sum(8 * len(column) for column in table["columns"].values())

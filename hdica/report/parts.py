@@ -5,19 +5,21 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from numpy.typing import NDArray
 
 from hdica.show.typeset import formula, prose, tied, unmarked
 
-ASSETS = "assets"
-"""Folder of a gallery that holds what its pages share."""
+ASSETS = "assets"  # folder of a gallery that holds what its pages share
 VARIABLE = "hdicaPlotly"
 """What the shared file sets; the page unpacks it, and its policy runs it only if it is this one."""
-STYLES = ("base.css", "page.css", "explore.css")
-"""Style sheets of a page, in this order."""
+STYLES = ("base.css", "page.css", "explore.css")  # style sheets of a page, in this order
 EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
 """Scripts of the explorer, in the order in which they are run, before those of the page."""
 
@@ -43,9 +45,17 @@ def _environment() -> Environment:
     return made
 
 
+def rounded(values: NDArray[Any] | Sequence[float], digits: int) -> list[Any]:
+    """Nested lists of numbers to some significant digits, None for NaN and infinity."""
+    values = np.asarray(values, dtype=float)
+    if values.ndim > 1:
+        return [rounded(row, digits) for row in values]
+    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in values]
+
+
 @cache
 def plotly() -> str:
-    """The script that draws the plots; whoever only looks for its file does not read it."""
+    """The script that draws the plots."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())
@@ -70,10 +80,10 @@ def packed_plotly() -> str:
 
 
 def shared() -> bytes:
-    """Content of the shared file.
+    """Content of the shared file, which holds the script as text.
 
-    It holds the script as text and does nothing but to name it. A page from a disk may not read
-    files, but may load scripts; and so it can write itself down with the script in it.
+    A page from a disk may not read files, but may load scripts; and so it can write itself down
+    with the script in it.
     """
     about = f"plotly.js {_version()}, plotly.com/javascript, MIT license: gzip, base64"
     return f'/* {about} */\nglobalThis.{VARIABLE}="{packed_plotly()}";\n'.encode()

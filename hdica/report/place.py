@@ -8,17 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 
-from hdica.store.files import Folder, made, stands, written
+from hdica.store.files import made, stands, written
 
-TITLE = "hdica figure "
-"""What the title of a figure's files begins with; its key follows."""
+TITLE = "hdica figure "  # what the title of a figure's files begins with; its key follows
 PAGE, DATA, FIGURES = "report.html", "aggregate.nc", "figures"
 CARD, ALONE = "card.json", "report-alone.html"
 """What the gallery shows of the report, and the page as one file to send."""
-HEAD = 2**12
-"""Bytes at the beginning of a page among which it names its study."""
-MOST = 2**26
-"""Bytes of a figure, beyond which it is none of ours."""
+HEAD = 2**12  # bytes at the beginning of a page among which it names its study
+MOST = 2**26  # bytes of a figure, beyond which it is none of ours
 
 
 def is_figure(name: str, content: bytes) -> bool:
@@ -48,14 +45,11 @@ def place(
     drawn: Mapping[str, bytes],
     others: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[Path]:
-    """Put a report in its folder, when all its files are on disk; the page comes last.
+    """Put a report in its folder, when all its files are on disk; the files, the page first.
 
-    ``others`` has what else goes there: the card, and the page as one file. Those that an earlier
-    report has left go.
-
-    The folder itself is not exchanged for a new one: a web server or a shell may stand in it, it
-    may be where a disk is mounted, and it may hold files of somebody else. Figures of an earlier
-    report go. Returns the files written, the page first.
+    ``others`` are the card, and the page as one file. What an earlier report has left of these and
+    of figures goes. The folder itself is not exchanged for a new one: a web server or a shell may
+    stand in it, a disk may be mounted there, and it may have files of somebody else.
     """
     with (
         written(out, "; what was there before is kept"),
@@ -77,7 +71,9 @@ def place(
                 top.remove(PAGE)
             for name, partial in figures.items():
                 below.place(partial, name)
-            _remove_others(below, drawn)
+            for name in below.names():  # of an earlier report; what is not ours stays
+                if name not in drawn and is_figure(name, below.read(name, MOST)):
+                    below.remove(name)
             below.sync()
             top.place(numbers, DATA)
             for name in (CARD, ALONE):
@@ -89,13 +85,6 @@ def place(
             top.sync()
     named = [PAGE, DATA, *others]
     return [*(out / name for name in named), *(out / FIGURES / name for name in drawn)]
-
-
-def _remove_others(figures: Folder, drawn: Mapping[str, bytes]) -> None:
-    """Remove the figures of an earlier report; files that are not ours stay."""
-    for name in figures.names():
-        if name not in drawn and is_figure(name, figures.read(name, MOST)):
-            figures.remove(name)
 
 
 def _study(page: bytes) -> bytes | None:

@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib import colormaps, rc_context, rcdefaults, rcParams
@@ -34,10 +34,11 @@ from hdica.show.panel import (
     mosaic,
 )
 
-WIDTH = 3.4
-"""Inches: a single column of a two-column journal."""
-HEIGHT = 2.5
-"""Inches, with a legend of one line."""
+if TYPE_CHECKING:
+    from mpl_toolkits.mplot3d import Axes3D  # type: ignore[import-untyped]
+
+WIDTH = 3.4  # inches: a single column of a two-column journal
+HEIGHT = 2.5  # inches, with a legend of one line
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
@@ -60,24 +61,16 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
 }
 
-DARK = 0.55
-"""Below this part of a colour scale letters are white."""
-LONGEST, UPRIGHT = 42, 34
-"""Letters of a title and of an upright axis in one line."""
-ROW = 8.5
-"""Points of a row of labels above the axes."""
+DARK = 0.55  # below this part of a colour scale letters are white
+LONGEST, UPRIGHT = 42, 34  # letters of a title and of an upright axis in one line
+ROW = 8.5  # points of a row of labels above the axes
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":", "dashdot": "-."}
 MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
-TICKS = 4
-"""At most so many steps along an axis: their labels stand close in space."""
-MOST = 90
-"""A printed surface has at most so many patches along a side."""
-FLAT = 1e-12
-"""Area on paper below which a triangle is seen from its edge."""
-ON = 0.02
-"""A place so near a surface, as a share of its depth, lies on it."""
-PALE = 0.25
-"""Opacity of what lies behind."""
+TICKS = 4  # at most so many steps along an axis: their labels stand close in space
+MOST = 90  # a printed surface has at most so many patches along a side
+FLAT = 1e-12  # area on paper below which a triangle is seen from its edge
+ON = 0.02  # a place so near a surface, as a share of its depth, lies on it
+PALE = 0.25  # opacity of what lies behind
 
 
 @contextmanager
@@ -236,10 +229,7 @@ def _limits(panel: Panel) -> dict[str, tuple[float, float]]:
 
 
 def in_lines(label: str, longest: int) -> str:
-    """A title or the label of an axis in two lines if it has more letters.
-
-    It is broken at the space nearest to its middle, in no formula and beside no sign.
-    """
+    """A label in two lines if it has more letters, broken in no formula and beside no sign."""
     pieces = re.split(r"(?<![=−+±]) (?![=−+±])(?=(?:[^$]*\$[^$]*\$)*[^$]*$)", label)
     if _visible(label) <= longest or len(pieces) == 1:
         return label
@@ -279,9 +269,9 @@ def _visible(label: str) -> int:
     return len(re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"\\mathrm|\\,|[$_^{}]", "", label)))
 
 
-def axes_in_space(drawn: Figure, panel: Panel) -> Any:
+def axes_in_space(drawn: Figure, panel: Panel) -> Axes3D:
     """The axes of a panel in space, with all that is in it."""
-    axes: Any = drawn.add_subplot(projection="3d", computed_zorder=False)
+    axes: Axes3D = drawn.add_subplot(projection="3d", computed_zorder=False)
     surfaces = [item for item in panel.items if isinstance(item, Surface)]
     for surface in surfaces:
         _surface(axes, surface)
@@ -300,8 +290,8 @@ def axes_in_space(drawn: Figure, panel: Panel) -> Any:
 def hidden(projection: Array, surfaces: Sequence[Surface], item: Places) -> NDArray[np.bool_]:
     """Which places lie behind a surface, as seen from the eye of a projection; shape (points,).
 
-    Matplotlib draws whole items one over another. Here a place is compared with every triangle of
-    the surfaces that covers it on paper.
+    Matplotlib draws whole items one over another: a place is compared with every triangle of the
+    surfaces that covers it on paper.
     """
     x, y, depth = _seen(projection, item.x, item.y, item.z)
     behind = np.zeros(len(item.x), dtype=bool)
@@ -333,7 +323,7 @@ def _seen(projection: Array, *at: Array) -> Array:
     return np.asarray(projected[:3] / projected[3])
 
 
-def _frame_in_space(axes: Any, panel: Panel) -> None:
+def _frame_in_space(axes: Axes3D, panel: Panel) -> None:
     labels = zip("xyz", (panel.x_label, panel.y_label, panel.z_label), strict=True)
     for name, label in labels:
         getattr(axes, f"set_{name}label")(label.tex, labelpad=-6)
@@ -344,7 +334,7 @@ def _frame_in_space(axes: Any, panel: Panel) -> None:
     axes.set_title(panel.title.tex, loc="left")
 
 
-def _surface(axes: Any, item: Surface) -> None:
+def _surface(axes: Axes3D, item: Surface) -> None:
     seen = item.color[np.isfinite(item.color)]
     norm, scale = Normalize(float(seen.min()), float(seen.max())), colormaps["viridis"]
     step = [max(-(-size // MOST), 1) for size in item.color.shape]
@@ -357,7 +347,7 @@ def _surface(axes: Any, item: Surface) -> None:
     bar.outline.set_linewidth(0.4)
 
 
-def _places(axes: Any, item: Places, behind: NDArray[np.bool_]) -> None:
+def _places(axes: Axes3D, item: Places, behind: NDArray[np.bool_]) -> None:
     """Markers, pale where a surface hides them."""
     at = np.stack([item.x, item.y, item.z]).astype(float)
     marks: dict[str, Any] = {"linestyle": "", "marker": MARKS[item.symbol], "markersize": 3.4}

@@ -39,15 +39,8 @@ def report_of(
         The store of the study file; by default ``results/<study>.zarr``.
     out
         Folder of the report; by default the store's path without ``.zarr``.
-    one_file
-        Whether the page is written as one file, too.
-    animate
-        Whether what has a time is written as an animation, too.
-
-    Raises
-    ------
-    HdicaError
-        If there are no such results, or a store is given twice.
+    one_file, animate
+        Whether the page is written as one file, too, and what has a time as an animation.
     """
     if source.suffix not in (".yaml", ".yml"):
         if results is not None:
@@ -80,8 +73,7 @@ def write(
     ``*.pdf`` with ``captions.rst``, and above it ``index.html``, the gallery of all reports there,
     and ``assets`` with the script that they share. Both are in the folder itself if neither the
     store lies beside it nor a gallery. Every file is replaced whole, the page last; whatever ends
-    this, the files of before are there or the new ones. A page never stands beside the figures of
-    another study.
+    this, the files of before are there or the new ones.
 
     Parameters
     ----------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import tempfile
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable, printable
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
 from hdica.store.blocks import Arrays, as_array, write_block
-from hdica.store.files import NO_ROOM, in_words, kept
+from hdica.store.files import NO_ROOM, in_words, written
 from hdica.store.provenance import this_processor
 from hdica.store.working import Placed
-from hdica.study.cells import Keys
-from hdica.study.kept import from_plain, plain
+from hdica.study.saved import from_plain, plain
+from hdica.study.segment import Keys
 from hdica.systems import registry
 from hdica.systems.arguments import check_until
 from hdica.systems.method import Method, Simulation, Trial
@@ -29,40 +30,22 @@ from hdica.version import __version__
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Points of one segment that are computed, and committed, together.
+    """Points of one segment that are computed, and committed, together."""
 
-    Parameters
-    ----------
-    folder
-        Of the segment.
-    system, method, noise, kernel, n, times, save
-        What all points share; ``save`` is plain data.
-    shapes
-        Shape of every output of a point.
-    keys
-        Of the points.
-    contents, cells
-        JSON of the different systems, and which of them each point has.
-    seeds
-        Of the points; -1 for a method without seeds.
-    seconds
-        Cost of all points on one core, by the method's cost model.
-    """
-
-    folder: Path
+    folder: Path  # of the segment
     system: str
     method: str
     noise: str
     kernel: str
     n: int | None
     times: tuple[float, ...]
-    save: dict[str, Any]
-    shapes: dict[str, tuple[int, ...]]
-    keys: Keys
-    contents: tuple[str, ...]
-    cells: NDArray[np.int32]
-    seeds: NDArray[np.int64]
-    seconds: float
+    save: dict[str, Any]  # what points keep, as plain data
+    shapes: dict[str, tuple[int, ...]]  # of every output of a point
+    keys: Keys  # of the points
+    contents: tuple[str, ...]  # JSON of the different systems
+    cells: NDArray[np.int32]  # which of them each point has
+    seeds: NDArray[np.int64]  # of the points; -1 for a method without
+    seconds: float  # cost of all points on one core, by the method's cost model
 
     @property
     def size(self) -> int:
@@ -133,16 +116,13 @@ def block_of(placed: Placed, points: NDArray[np.int64]) -> Block:
 
 @dataclass
 class Results:
-    """Statuses and results of the points of a block while it is computed.
-
-    ``hindrance`` is why points stay pending that this machine could not compute, if there are any.
-    """
+    """Statuses and results of the points of a block while it is computed."""
 
     values: Arrays
     cpu_seconds: NDArray[np.float64]
     status: NDArray[np.uint8]
     reasons: list[str]
-    hindrance: Incomplete | None = None
+    hindrance: Incomplete | None = None  # why this machine could not compute some of the points
 
     @classmethod
     def empty(cls, block: Block) -> Results:
@@ -165,18 +145,17 @@ class Results:
 
     def fail(self, place: int, reason: str) -> None:
         """Record that a point failed."""
-        self._clear(place, FAILED)
-        self.reasons[place] = reason
+        self._clear(place, FAILED, reason)
 
     def leave(self, place: int, hindrance: Incomplete) -> None:
         """Leave a point pending that this machine cannot compute."""
-        self._clear(place, PENDING)
+        self._clear(place, PENDING, "")
         self.hindrance = hindrance
 
-    def _clear(self, place: int, status: int) -> None:
+    def _clear(self, place: int, status: int, reason: str) -> None:
         for array in self.values.values():
             array[place] = np.nan
-        self.status[place], self.reasons[place] = status, ""
+        self.status[place], self.reasons[place] = status, reason
 
     def put(self, place: int, alone: Results) -> None:
         """Take the results of a point that was computed as a block of its own."""
@@ -187,15 +166,6 @@ class Results:
         self.hindrance = alone.hindrance or self.hindrance
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What became of a block: points with a status, how many of each, and what they cost."""
-
-    points: int = 0
-    counts: dict[int, int] = field(default_factory=dict)
-    cpu_seconds: float = 0.0
-
-
 def compute(block: Block) -> Results:
     """Compute the points of a block, together where that is cheaper.
 
@@ -203,16 +173,16 @@ def compute(block: Block) -> Results:
     point stays pending, and the others go on.
     """
     method, results = block.method_record(), Results.empty(block)
-    places = [*range(block.size)]
-    alone = not isinstance(method, Simulation) or method.together is None
-    if alone or not _all_together(block, method, places, results):
-        for place in places:
-            _one(block, method, place, results)
+    together = isinstance(method, Simulation) and method.together is not None
+    # Where one of them raises they are computed one by one, to see which.
+    if not together or not _all_together(block, method, results):
+        for place in range(block.size):
+            _alone(block, method, place, results)
     return results
 
 
-def commit(block: Block, results: Results) -> Summary:
-    """Write the file of a block: all points that are not pending."""
+def commit(block: Block, results: Results) -> None:
+    """Write the file of a block: all points that are not pending; ``Incomplete`` if some are."""
     ended = results.status != PENDING
     if ended.any():
         contents, cells = np.unique(block.cells[ended], return_inverse=True)
@@ -235,48 +205,38 @@ def commit(block: Block, results: Results) -> Summary:
             "hdica": __version__,
             "processor": this_processor(),
         }
-        with kept(block.folder):
+        with written(block.folder, own=True):
             write_block(block.folder, about, block.keys[ended], arrays)
-    codes, counts = np.unique(results.status[ended], return_counts=True)
-    summary = Summary(
-        int(ended.sum()),
-        dict(zip(codes.tolist(), counts.tolist(), strict=True)),
-        float(results.cpu_seconds[ended].sum()),
-    )
     if results.hindrance is not None:
         raise results.hindrance
-    return summary
 
 
-def compute_and_commit(block: Block) -> Summary:
+def compute_and_commit(block: Block) -> None:
     """Compute a block and write its file."""
-    return commit(block, compute(block))
+    commit(block, compute(block))
 
 
-def _results(block: Block, method: Method, places: list[int]) -> list[PointResult]:
+def _results(block: Block, method: Method, places: Sequence[int]) -> list[PointResult]:
     times, save = np.asarray(block.times, dtype=np.float64), from_plain(block.save)
     # Once for all seeds: a point may take a microsecond.
-    for cell in dict.fromkeys(block.cells[places].tolist()):
+    for cell in dict.fromkeys(block.cells[[*places]].tolist()):
         check_until(registry.built(block.system, block.contents[cell]), times)
     return method.run_all([block.trial(method, place) for place in places], times, block.n, save)
 
 
-def _all_together(block: Block, method: Method, places: list[int], results: Results) -> bool:
-    """Compute points together; each gets its share of the time. False if any of them raised.
-
-    Then they are computed one by one, to find out which.
-    """
+def _all_together(block: Block, method: Method, results: Results) -> bool:
+    """Compute points together; each gets its share of the time. False if any of them raised."""
     started = time.process_time()
     try:
-        for place, result in zip(places, _results(block, method, places), strict=True):
+        for place, result in enumerate(_results(block, method, range(block.size))):
             results.record(place, result)
     except Exception:
         return False
-    results.cpu_seconds[places] = (time.process_time() - started) / len(places)
+    results.cpu_seconds[:] = (time.process_time() - started) / block.size
     return True
 
 
-def _one(block: Block, method: Method, place: int, results: Results) -> None:
+def _alone(block: Block, method: Method, place: int, results: Results) -> None:
     started = time.process_time()
     try:
         results.record(place, _results(block, method, [place])[0])

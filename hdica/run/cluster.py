@@ -1,43 +1,42 @@
-"""Where blocks are computed: here, on this machine, by a Dask scheduler, or in Slurm jobs.
-
-A Dask scheduler that runs already has to be reached, and may not answer.
-"""
+"""Blocks on a cluster: its client, by the settings, and blocks spread over its workers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import math
 import ssl
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hdica.errors import HdicaError
-from hdica.process.machine import in_bytes
+from hdica.errors import HdicaError, Incomplete
 from hdica.process.private import scratch
+from hdica.run.block import Block
+from hdica.run.console import aside
 from hdica.run.processes import certificates, local_client, read_certificates, start_loading
 from hdica.run.settings import Address, ClusterSettings
+from hdica.run.worker import Care, run_on_worker
 
-ANSWER = 10.0
-"""Seconds in which a scheduler has to answer."""
-WRITTEN = 1.0
-"""Seconds in which a scheduler has written its file, which it does not do at once."""
+if TYPE_CHECKING:
+    from distributed import Client, Future, as_completed
+    from distributed.security import Security
+
+ANSWER = 10.0  # seconds in which a scheduler has to answer
+WRITTEN = 1.0  # seconds in which a scheduler has written its file, which it does not do at once
 PLAIN = ("convert to SSL", "WRONG_VERSION_NUMBER")
 """What is said of a scheduler that speaks first, as Dask does over plain tcp."""
 
 
 def ready(settings: ClusterSettings) -> ClusterSettings:
-    """Check what can be checked before any work, and fill in the workers that a plan counts on.
-
-    A local cluster has as many as the settings say, Slurm as many as all its jobs, a running
-    scheduler as many as it says.
-    """
+    """Check what can be checked before any work, and fill in the workers that a plan counts on."""
     workers, exposed = settings.workers, False
     if settings.kind == "scheduler":
         reached = reach(settings)
@@ -57,27 +56,18 @@ def ready(settings: ClusterSettings) -> ClusterSettings:
     return settings.model_copy(update={"workers": workers})
 
 
-@contextmanager
-def connect(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Any]:
-    """A Dask client of a local cluster, of a running scheduler or of jobs.
-
-    No more workers are started than there are blocks to compute.
-    """
+def connect(settings: ClusterSettings, blocks: int | None = None) -> AbstractContextManager[Client]:
+    """A Dask client of a local cluster, a running scheduler or jobs: at most a worker a block."""
     if settings.kind == "scheduler":
-        with _scheduler_client(settings) as client:
-            yield client
-    elif settings.kind == "slurm":
+        return _scheduler_client(settings)
+    if settings.kind == "slurm":
         from hdica.run.slurm import slurm_client
 
-        with slurm_client(settings, blocks) as client:
-            yield client
-    else:
-        start_loading()  # before Dask is imported here, so that both load at once
-        workers = settings.workers if blocks is None else max(1, min(settings.workers, blocks))
-        memory = in_bytes(settings.memory) if settings.memory else 0
-        # Any user of this machine can reach its ports, and who is let in may run code.
-        with local_client(workers, memory, certificates(settings)) as client:
-            yield client
+        return slurm_client(settings, blocks)
+    start_loading()  # before Dask is imported here, so that both load at once
+    workers = settings.workers if blocks is None else max(1, min(settings.workers, blocks))
+    # Any user of this machine can reach its ports, and who is let in may run code.
+    return local_client(workers, settings.memory_each, certificates(settings))
 
 
 @dataclass(frozen=True)
@@ -85,7 +75,7 @@ class Reached:
     """A scheduler that answers."""
 
     address: Address
-    security: Any  # Dask's description of the certificates, None for plain tcp
+    security: Security | None  # None for plain tcp
     workers: int  # threads of its workers now
 
 
@@ -93,8 +83,7 @@ def find(settings: ClusterSettings) -> Address:
     """Address of the scheduler that the settings name."""
     if settings.address:
         return settings.allowed(settings.address)
-    file = settings.scheduler_file
-    writes = "(a Dask scheduler writes it)"
+    file, writes = settings.scheduler_file, "(a Dask scheduler writes it)"
     try:
         content = _content(Path(file))
     except FileNotFoundError:
@@ -129,13 +118,14 @@ def reach(settings: ClusterSettings) -> Reached:
     return Reached(address, security, workers)
 
 
-async def _workers(address: str, security: Any) -> int:
+async def _workers(address: str, security: Security | None) -> int:
+    """Threads of the workers of a scheduler, by its own answer."""
     import dask
     from dask.utils import parse_timedelta
     from distributed.core import rpc
 
-    given = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"), "s")
-    limit = min(ANSWER, given)
+    usual = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"), "s")
+    limit = min(ANSWER, usual)
     arguments = security.get_connection_args("client") if security else {}
     # Dask's own limit ends with the connection: one that is never answered would wait for ever.
     async with (
@@ -147,7 +137,7 @@ async def _workers(address: str, security: Any) -> int:
 
 
 @contextmanager
-def _scheduler_client(settings: ClusterSettings) -> Iterator[Any]:
+def _scheduler_client(settings: ClusterSettings) -> Iterator[Client]:
     """A client of a running scheduler."""
     from distributed import Client
 
@@ -169,17 +159,21 @@ def _sentences(settings: ClusterSettings, address: Address) -> Iterator[None]:
     """Say in one sentence why a scheduler cannot be used."""
     try:
         yield
-    except HdicaError:
-        raise
     except Exception as exc:
+        if isinstance(exc, HdicaError):
+            raise
         raise HdicaError(_why(exc, settings, address)) from exc
 
 
 def _why(exc: Exception, settings: ClusterSettings, address: Address) -> str:
     """Why a scheduler cannot be used, by what happened when it was asked."""
-    chain = list(_chain(exc))
-    refused = [one for one in chain if isinstance(one, ssl.SSLError) or "SSLError" in str(one)]
-    if address.encrypted and any(text in str(one) for one in chain for text in PLAIN):
+    chain: list[BaseException] = []
+    step: BaseException | None = exc
+    while step is not None and step not in chain:  # with what tornado keeps aside
+        chain.append(step)
+        step = getattr(step, "real_error", None) or step.__cause__ or step.__context__
+    refused = [each for each in chain if isinstance(each, ssl.SSLError) or "SSLError" in str(each)]
+    if address.encrypted and any(text in str(each) for each in chain for text in PLAIN):
         return f"what answers at {address} has no certificates"
     if address.encrypted and refused:
         last = refused[-1]
@@ -197,15 +191,131 @@ def _why(exc: Exception, settings: ClusterSettings, address: Address) -> str:
     return f"what answers at {address} is no Dask scheduler ({_first(exc)})"
 
 
-def _chain(exc: BaseException | None) -> Iterator[BaseException]:
-    """An exception and everything that led to it, also what tornado keeps aside."""
-    seen: set[int] = set()
-    while exc is not None and id(exc) not in seen:
-        seen.add(id(exc))
-        yield exc
-        exc = getattr(exc, "real_error", None) or exc.__cause__ or exc.__context__
-
-
 def _first(exc: BaseException) -> str:
     text = getattr(exc, "strerror", None) or str(exc)
     return text.strip().splitlines()[0] if text.strip() else type(exc).__name__
+
+
+WINDOW = 4  # blocks in flight a worker
+LOOK = 10.0  # seconds after which workers that have come or gone are noticed
+SLACK = 10
+"""How many times longer than the cost model says a block may take before it counts as hung."""
+MAX_NAMED = 8  # blocks in flight that a sentence names
+NO_SCHEDULER = "the Dask scheduler was lost"
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait while no block ends; anew when the working store changes.
+
+    At least so many seconds, and :data:`SLACK` times what the longest block in flight should take.
+    """
+
+    seconds: float = math.inf
+    for_workers: bool = True  # time without any does not count: they may come later, from a queue
+    note: Callable[[str], None] = lambda text: None  # reports that there are none
+    committed: Callable[[], int] = lambda: 0  # files that the working store has of the blocks
+
+    def limit(self, blocks: Iterable[Block]) -> float:
+        """Seconds to wait for one of some blocks."""
+        return max(self.seconds, SLACK * max(block.seconds for block in blocks))
+
+
+def spread(
+    client: Client,
+    blocks: Iterator[Block],
+    care: Care,
+    patience: Patience,
+    compute: Callable[[Block, Care], object] = run_on_worker,
+) -> Iterator[tuple[Block, Exception | None]]:
+    """Keep every worker busy through a sliding window of blocks; yield them as they end.
+
+    They start in their order, each only when it is sent, and come with the exception with which
+    their computation ended, if any.
+    """
+    from distributed import as_completed
+
+    running: dict[Future[Any], Block] = {}
+
+    def submit(count: int) -> list[Future[Any]]:
+        some = list(islice(blocks, count))
+        futures = client.map(compute, some, care=care, pure=False) if some else []
+        running.update(zip(futures, some, strict=True))
+        return futures
+
+    looked, width = time.monotonic(), _width(client, WINDOW)
+    ended = as_completed(submit(width))
+    # In batches, because each message to the scheduler costs the driver a millisecond.
+    while running:
+        batch = _wait(client, ended, running, patience)
+        if time.monotonic() - looked > LOOK:
+            looked, width = time.monotonic(), _width(client, WINDOW)
+        outcomes = [(running.pop(future), _failure(future)) for future in batch]
+        ended.update(submit(max(0, width - len(running))))
+        yield from outcomes
+
+
+def _wait(
+    client: Client, ended: as_completed, running: dict[Future[Any], Block], patience: Patience
+) -> list[Future[Any]]:
+    """Futures that have ended: at least one."""
+    look = min(LOOK, patience.seconds / 4)
+    since, looked, committed = time.monotonic(), False, -1
+    while not (batch := _batch(ended, look)):
+        if committed < 0:
+            committed = patience.committed()
+        limit = patience.limit(running.values())
+        late = time.monotonic() - since >= limit
+        if patience.for_workers and (late or not looked):
+            looked = True
+            if _threads(client) == 0:
+                patience.note("the scheduler has no workers; waiting for them")
+                since = time.monotonic()
+                continue
+        if late and committed != (now := patience.committed()):
+            since, committed = time.monotonic(), now
+        elif late:
+            raise Incomplete(_stuck([*running.values()], limit))
+    return batch
+
+
+def _batch(ended: as_completed, seconds: float) -> list[Future[Any]]:
+    """Futures that have ended, after at most some seconds; none if none has."""
+    deadline = time.monotonic() + seconds
+    while not ended.has_ready() and time.monotonic() < deadline:
+        with ended.thread_condition:
+            # What ends between the question and this line is noticed after a tenth of a second.
+            ended.thread_condition.wait(0.1)
+    return list(ended.next_batch(block=False))
+
+
+def _stuck(blocks: list[Block], limit: float) -> str:
+    """The sentence that no block ends, and which are in flight."""
+    named = [f"{block.size} points of {block.label}" for block in blocks[:MAX_NAMED]]
+    more = f" and {len(blocks) - MAX_NAMED} more" if len(blocks) > MAX_NAMED else ""
+    return f"no block has ended for {limit:.0f} s, in flight: {', '.join(named)}{more}"
+
+
+def _threads(client: Client) -> int | None:
+    """Threads of all workers that there are now, None if the scheduler does not say."""
+    with suppress(Exception):
+        return sum(aside(client.nthreads, seconds=LOOK).values())
+    return None
+
+
+def _width(client: Client, before: int) -> int:
+    """Blocks to have in flight for the workers that there are now; as before if none are known."""
+    threads = _threads(client)
+    return before if threads is None else WINDOW * max(1, threads)
+
+
+def _failure(future: Future[Any]) -> Exception | None:
+    """Why an ended future has no result; None if it has one, which stays where it is."""
+    # To fetch results from a thousand workers would cost the scheduler more than all the rest.
+    # Dask calls the future of a worker that died with its result lost: that was committed before.
+    if future.status in ("finished", "lost"):
+        return None
+    try:
+        return future.exception() or HdicaError(NO_SCHEDULER)
+    except Exception as exc:
+        return exc

@@ -10,22 +10,23 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from distributed import Worker
+from distributed import Scheduler, Worker
 from distributed.core import Status
 
-from hdica.process.loopback import HOST, NO_HOST, is_loopback, is_same
+from hdica.process.private import HOST, NO_HOST, is_loopback, is_same
 from hdica.run.processes import for_children, own_dask, unload
+
+if TYPE_CHECKING:
+    from tornado.httpserver import HTTPServer
 
 KINDS = ("scheduler", "worker")
 PAGES = "--dashboard"
 NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{HOST}:0")
 """What holds unless arguments that follow differ."""
-LOOK = 0.1
-"""Seconds between looks at whether a block has ended."""
-REPORTED = 0.5
-"""Seconds after which the scheduler knows of a block that has ended."""
+LOOK = 0.1  # seconds between looks at whether a block has ended
+REPORTED = 0.5  # seconds after which the scheduler knows of a block that has ended
 
 
 class DrainingWorker(Worker):
@@ -49,10 +50,10 @@ class DrainingWorker(Worker):
         await super().close_gracefully(restart=restart, reason=reason)
 
 
-def dask_setup(server: Any) -> None:
+def dask_setup(server: Worker | Scheduler) -> None:
     """Called by Dask when a scheduler or a worker starts: no web pages, no code in its folder.
 
-    Pages that were asked for, and are on this machine alone, answer under its own names alone.
+    Pages of ``--dashboard``, on this machine alone, answer under its own names alone.
     """
     import dask
 
@@ -67,11 +68,12 @@ def dask_setup(server: Any) -> None:
         unload(Path(server.local_directory).parent)
 
 
-def _check_hosts(server: Any) -> None:
+def _check_hosts(server: HTTPServer) -> None:
     """Refuse what is sent to a server under another name, or by a page of another address.
 
     Bokeh lets any page open a websocket, and every browser that shows one reaches this machine.
     """
+    from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
     from tornado.routing import Router
     from tornado.web import Application, RequestHandler
 
@@ -83,7 +85,9 @@ def _check_hosts(server: Any) -> None:
     answers, refusing = server.request_callback, Application([(r".*", Refused)])
 
     class Names(Router):
-        def find_handler(self, request: Any, **kwargs: Any) -> Any:
+        def find_handler(
+            self, request: HTTPServerRequest, **kwargs: Any
+        ) -> HTTPMessageDelegate | None:
             own = is_loopback(request.host) and is_same(request.headers.get("Origin"), request.host)
             chosen = answers if own else refusing
             return chosen.find_handler(request, **kwargs)

@@ -1,9 +1,9 @@
-"""What a study asks for, before anything runs: points, seconds and bytes, and its blocks."""
+"""A study before anything runs: its points, seconds and bytes, and its blocks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from hdica.process.machine import pace, refuse_little
 from hdica.status import FAILED, PENDING
 from hdica.store.working import Placed, place
 from hdica.study.segment import Segment, segments_of
-from hdica.study.study import Study, kept_in
+from hdica.study.study import Study, saved_in
 from hdica.systems.arguments import check_memory
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
@@ -28,15 +28,13 @@ BLOCKS_EACH, FEW_WORKERS = 4, 16
 MOST_BLOCKS, LONG_SECONDS = 2**16, 60.0
 """Blocks of a segment, each a file, and work in a block at most for that."""
 MOST_POINTS = 4096
-SHARING = 32
-"""Least points of a block that share one draw of the noise, if there are as many cells."""
+SHARING = 32  # least points of a block that share one draw of the noise, if there are as many cells
 MOST_BYTES = 16 * 2**20
 """Results in a block: a worker holds a block in memory, and a reader at least one."""
 BEGIN, START, LOAD = 2.2, 2.0, 0.5
 """Seconds from the start of a command to its first point and from its last to the published store,
 those until workers compute, and those to load what a method computes with."""
-EACH_POINT = 2e-5
-"""Seconds to plan, store and publish a point."""
+EACH_POINT = 2e-5  # seconds to plan, store and publish a point
 
 
 def duration(seconds: float) -> str:
@@ -57,7 +55,7 @@ def megabytes(size: float) -> str:
 
 @dataclass(frozen=True)
 class SegmentPlan:
-    """What one segment asks for."""
+    """Points, cost and size of one segment."""
 
     method: str
     n: int | None
@@ -99,7 +97,7 @@ class SegmentPlan:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What a study asks for, before anything runs; it prints as a table."""
+    """Points, cost and size of a study, before anything runs; it prints as a table."""
 
     study: str
     study_hash: str  # digest of everything that determines its numbers
@@ -132,22 +130,17 @@ class Plan:
     def wait(self, workers: int = 1) -> float:
         """Seconds that a run takes about, from its start to what is published.
 
-        The first run on a machine compiles functions in addition, for some seconds.
-
-        Parameters
-        ----------
-        workers
-            Processes that compute; few enough points are computed without them.
+        The first run on a machine compiles functions in addition, for some seconds. Few enough
+        points are computed without the ``workers``.
         """
         if not self.pending:
             return BEGIN * self.pace
-        alone = self.seconds
         points = self.seconds - self.preparing
         shared = START * self.pace + self.preparing + points / max(1, min(workers, self.blocks))
         storing = self.points * EACH_POINT
         loading = LOAD * len({s.method for s in self.segments if s.pending})
         once = (BEGIN + storing + loading) * self.pace
-        return once + (alone if workers == 1 else min(alone, shared))
+        return once + (self.seconds if workers == 1 else min(self.seconds, shared))
 
     @property
     def bytes(self) -> int:
@@ -200,8 +193,7 @@ def block_points(
     """Points a block: 0.2 to 2 s of work, and four blocks a worker where the work allows it.
 
     Blocks are longer for hundreds of workers, and up to a minute where there would be very many of
-    them. Large points make smaller blocks, down to one point. Costs are those on one core, results
-    are uncompressed.
+    them. Large points make smaller blocks, down to one point.
     """
     work = points * seconds_per_point
     longest = max(MOST_SECONDS, workers * DRIVEN_SECONDS, min(LONG_SECONDS, work / MOST_BLOCKS))
@@ -224,23 +216,19 @@ def block_size(segment: Segment, workers: int = 1) -> int:
 
 
 def plan(study: Study, out: str | Path | None = None) -> Plan:
-    """What a study asks for. Nothing is written.
+    """Plan a study, of which the working store beside ``out`` has some points; nothing is written.
 
-    What the working store beside ``out`` holds already is not counted as pending; None stands for a
-    study of which nothing is computed.
+    None stands for a study of which nothing is computed.
     """
     if out is None:
-        asked = [_plan_of(segment, segment.size) for segment in segments_of(study)]
+        pending = [(segment, segment.size) for segment in segments_of(study)]
     else:
-        asked = [
-            _plan_of(placed.segment, int((placed.statuses == PENDING).sum()))
-            for placed in place(study, out)
-        ]
+        pending = [(p.segment, int((p.statuses == PENDING).sum())) for p in place(study, out)]
     return Plan(
         study.study,
         study.content_hash(),
-        tuple(asked),
-        kept_in(study),
+        tuple(_plan_of(segment, points) for segment, points in pending),
+        saved_in(study),
         pace=pace(),
         notes=tuple(study.notes()),
     )
@@ -262,7 +250,7 @@ def _plan_of(segment: Segment, pending: int) -> SegmentPlan:
 
 
 def check_room(study: Study, placed: list[Placed]) -> None:
-    """Refuse pending points that this machine cannot hold, before anything is written."""
+    """Refuse pending points that need more memory than there is, before anything is written."""
     refuse_little(f"a run of {study.study}")
     for each in placed:
         segment = each.segment
@@ -297,10 +285,10 @@ def tasks(
 
     Segments are cut into stripes, which are numbered over all segments; a shard has every stripe
     whose number fits. So shards of one study are the same in every process, whatever is computed
-    already, and however many workers there are. Blocks have ``block`` points, if that is given.
+    already, and however many workers there are. ``block`` is the number of points a block.
     """
     index, count = shard
-    found: list[Task] = []
+    blocks: list[Task] = []
     number = 0
     for each in placed:
         size, order = block or block_size(each.segment), _order(each.segment)
@@ -310,20 +298,13 @@ def tasks(
         stripes = (np.arange(order.size) // size + number) % count
         chosen = order[(stripes == index) & open_[order]]
         most = block or block_size(each.segment, workers)
-        found += [Task(each, part) for part in _parts(chosen, most)]
+        blocks += [Task(each, chosen[k : k + most]) for k in range(0, chosen.size, most)]
         number += -(-order.size // size)
-    return sorted(found, key=lambda task: -task.seconds)
-
-
-def _parts(points: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:
-    return (points[first : first + size] for first in range(0, points.size, size))
+    return sorted(blocks, key=lambda task: -task.seconds)
 
 
 def _order(segment: Segment) -> NDArray[np.int64]:
-    """Points in the order in which blocks are cut.
-
-    Points that share noise lie side by side, all cells of one seed, so that a block draws it once.
-    """
+    """Points in the order of blocks: those that share noise side by side, to draw it once."""
     points = np.arange(segment.size, dtype=np.int64)
     if segment.method.about.noise == "own":
         return points

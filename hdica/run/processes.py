@@ -1,8 +1,7 @@
 """Dask's processes that hdica starts: one thread each, private files, certificates.
 
-By default Dask has files in ``dask-scratch-space`` among the temporary files, whoever made it, and
-the folder comes first where Python looks for modules, in every process of a cluster. And by default
-every scheduler and worker has an HTTP server, also without a dashboard: it shows any user of the
+By default Dask has files in a folder that anybody may have made, from which every process of a
+cluster loads modules, and every scheduler and worker has an HTTP server that shows any user of the
 machine, and any web page that uses a name of its own for 127.0.0.1, what runs and where.
 
 Workers on this machine are forked from a process that has loaded their code.
@@ -11,6 +10,7 @@ Workers on this machine are forked from a process that has loaded their code.
 from __future__ import annotations
 
 import datetime
+import logging
 import os
 import signal
 import ssl
@@ -26,26 +26,23 @@ from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
 from hdica.process.compile_cache import set_cache_folder
-from hdica.process.loopback import HOST
-from hdica.process.private import scratch, writable
+from hdica.process.private import HOST, scratch, writable
 
 if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.security import Security
+
     from hdica.run.settings import ClusterSettings
 
 NODE = "hdica.run.node"
 """Module that Dask's servers load, and by which schedulers and workers are started."""
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
-SKEW = datetime.timedelta(hours=1)
-"""How far behind the clock of another machine may be."""
+SKEW = datetime.timedelta(hours=1)  # how far behind the clock of another machine may be
 VALID = datetime.timedelta(days=3650)
 """How long a certificate is good: longer than any process has it."""
 MADE = "docs/where-it-runs.md says how to make ca.pem, cert.pem and key.pem"
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
+THREAD_VARIABLES = tuple(
+    f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")
 )
 DASK = {
     # Observe less often: by default that takes four per cent of two cores.
@@ -70,10 +67,8 @@ def for_children() -> Iterator[None]:
 
     Their temporary files, and meanwhile those of this process, go to its private folder: sockets
     of multiprocessing, and keys for the moment in which OpenSSL reads them.
-
-    The parent's environment is the only place that works: a worker's own settings come after its
-    numerical libraries are loaded, and an inherited value wins over them.
     """
+    # In the parent's environment: a worker's own settings come after its libraries are loaded.
     folder = str(scratch())
     ours = {**dict.fromkeys(THREAD_VARIABLES, "1"), "PYTHONSAFEPATH": "1", "TMPDIR": folder}
     before, place = {name: os.environ.get(name) for name in ours}, tempfile.tempdir
@@ -94,17 +89,17 @@ def for_children() -> Iterator[None]:
 def own_dask(pages: bool = False) -> Iterator[None]:
     """Let Dask's servers that are started here, and their workers, have our settings.
 
-    They keep files in the private folder of this process, and have no web pages, but with ``pages``
-    a scheduler has Dask's.
+    Their files lie in the private folder of this process. Only with ``pages`` a scheduler has web
+    pages, Dask's.
     """
     import dask
     import distributed  # noqa: F401  (its defaults must be there before ours come and go)
 
     ours: dict[str, Any] = {**DASK, "temporary-directory": str(scratch())}
     for kind in ("worker", "scheduler"):
-        given = dask.config.get(f"distributed.{kind}.preload", None) or []
-        listed = [given] if isinstance(given, str) else given
-        ours[f"distributed.{kind}.preload"] = [*listed, NODE]
+        loaded = dask.config.get(f"distributed.{kind}.preload", None) or []
+        loaded = [loaded] if isinstance(loaded, str) else loaded
+        ours[f"distributed.{kind}.preload"] = [*loaded, NODE]
         if kind == "worker" or not pages:
             # The server listens for the moment until it is stopped.
             ours[f"distributed.{kind}.http.routes"] = []
@@ -120,32 +115,27 @@ def unload(folder: Path) -> None:
     sys.path[:] = [path for path in sys.path if not Path(path).is_relative_to(folder)]
 
 
-def certificates(settings: ClusterSettings) -> Any:
-    """Certificates of a cluster that a run starts, as Dask describes them; None if it wants none.
-
-    They are those that the settings name, or this process's own.
-    """
+def certificates(settings: ClusterSettings) -> Security | None:
+    """Certificates of a cluster that a run starts: those of the settings, none, or our own."""
     if settings.tls:
         return read_certificates(settings.tls, settings.tls_key)
     return None if settings.insecure else own_certificates()
 
 
 @cache
-def own_certificates() -> Any:
+def own_certificates() -> Security:
     """A certificate that this process has made for its clusters, with its key in memory alone.
 
     It signs itself: whoever shows it is trusted, and nobody else. That of Dask's own
-    ``Security.temporary`` is valid from this moment on, so that a node whose clock is seconds
-    behind refuses it and its worker ends; its RSA key takes up to a third of a second.
+    ``Security.temporary`` is valid from this moment on: a node whose clock is behind refuses it.
     """
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError as exc:
-        raise HdicaError(
-            "making certificates needs the library cryptography (pip install cryptography)"
-        ) from exc
+        text = "making certificates needs the library cryptography (pip install cryptography)"
+        raise HdicaError(text) from exc
 
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hdica")])
@@ -165,7 +155,7 @@ def own_certificates() -> Any:
     return _security(certificate, certificate, secret)
 
 
-def _security(ca: str, certificate: str, key: str) -> Any:
+def _security(ca: str, certificate: str, key: str) -> Security:
     """Dask's description of certificates, by their paths or in full, for every role."""
     from distributed.security import Security
 
@@ -178,24 +168,17 @@ def _security(ca: str, certificate: str, key: str) -> Any:
     )
 
 
-def write_certificates(security: Any, folder: Path) -> Any:
-    """Write certificates that are in memory to a private folder; they are read from there then."""
-    contents = {
-        CA: security.tls_ca_file,
-        CERTIFICATE: security.tls_worker_cert,
-        KEY: security.tls_worker_key,
-    }
-    for name, content in contents.items():
+def write_certificates(security: Security, folder: Path) -> Security:
+    """Write certificates that are in memory to a private folder, and read them from there."""
+    contents = (security.tls_ca_file, security.tls_worker_cert, security.tls_worker_key)
+    for name, content in zip((CA, CERTIFICATE, KEY), contents, strict=True):
         with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(content)
     return read_certificates(str(folder))
 
 
-def read_certificates(folder: str, key: str = "") -> Any:
-    """Dask's description of the certificates in a folder, for clients, workers and schedulers.
-
-    ``key`` is the path of the private key, where it does not lie there.
-    """
+def read_certificates(folder: str, key: str = "") -> Security:
+    """The certificates in a folder; ``key`` is the private key's path, where it lies elsewhere."""
     base = Path(folder).expanduser().absolute()
     secret = Path(key).expanduser().absolute() if key else base / KEY
     paths = base / CA, base / CERTIFICATE, secret
@@ -203,9 +186,8 @@ def read_certificates(folder: str, key: str = "") -> Any:
         try:
             content = path.read_bytes()
         except OSError as exc:
-            raise HdicaError(
-                f"tls = {folder!r}: {path} cannot be read ({exc.strerror}; {MADE})"
-            ) from exc
+            text = f"tls = {folder!r}: {path} cannot be read ({exc.strerror}; {MADE})"
+            raise HdicaError(text) from exc
         # OpenSSL would ask for the pass phrase on the terminal, and wait.
         if b"ENCRYPTED" in content:
             raise HdicaError(f"tls: {path} is encrypted (a key without a pass phrase is needed)")
@@ -215,16 +197,16 @@ def read_certificates(folder: str, key: str = "") -> Any:
         if writable(path.stat()):
             text = f"others can write to {path}, and whoever does runs commands as you"
             warnings.warn(f"{text} (chmod go-w {path})", stacklevel=2)
-    found = _security(*map(str, paths))
+    security = _security(*map(str, paths))
     try:
-        found.get_connection_args("client")
+        security.get_connection_args("client")
     except (ssl.SSLError, ValueError) as exc:
         reason = getattr(exc, "reason", None) or str(exc)
         raise HdicaError(
             f"tls = {folder!r}: {CA}, {CERTIFICATE} and {secret.name} do not belong together "
             f"({reason}; {MADE})"
         ) from exc
-    return found
+    return security
 
 
 FORKS = sys.platform == "linux"
@@ -254,8 +236,8 @@ def unguarded() -> str:
 def start_loading() -> float:
     """Start a process that loads the workers' libraries, to fork them from; when that was.
 
-    Nobody waits for it. It is a fresh process of one thread that ends with this one, so that a
-    later cluster starts in a fraction of a second.
+    Nobody waits for it, and it ends with this one. A later cluster starts in a fraction of a
+    second.
     """
     if FORKS:
         from multiprocessing import forkserver, resource_tracker
@@ -282,11 +264,9 @@ def start_seconds() -> float:
 
 @contextmanager
 def _startable() -> Iterator[None]:
-    """Let processes be started from a program of standard input and from a daemonic process.
-
-    A new process imports the file of the program first, and ``<stdin>`` is none. A daemonic one
-    may have no children in multiprocessing, which would outlive it; these end with it.
-    """
+    """Let processes be started from a program of standard input and from a daemonic process."""
+    # A new process imports the file of the program first, and ``<stdin>`` is none. A daemonic one
+    # may have no children in multiprocessing, which would outlive it; these end with it.
     from multiprocessing import process
 
     ours: dict[str, Any] = process.current_process()._config  # type: ignore[attr-defined]
@@ -304,14 +284,14 @@ def _startable() -> Iterator[None]:
 
 
 @contextmanager
-def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterator[Any]:
+def local_client(
+    workers: int, memory: int = 0, security: Security | None = None
+) -> Iterator[Client]:
     """A client of a cluster of processes on this machine, which nothing beyond it can reach.
 
-    A worker is restarted beyond ``memory`` bytes; 0 is no limit. ``security`` are certificates,
-    against other users of the machine.
+    A worker is restarted beyond ``memory`` bytes; 0 is no limit. The certificates are against other
+    users of the machine.
     """
-    import logging
-
     import dask
     from distributed import Client, LocalCluster
 

@@ -1,4 +1,4 @@
-"""Run a study: compute what is pending, block by block, here or wherever Dask runs."""
+"""Run a study: compute what is pending, block by block, here or wherever Dask runs; publish it."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Removed, Stopped, Unwritable
 from hdica.process.compile_cache import nothing_compiled, refuse_interpreter
-from hdica.process.machine import in_bytes
 from hdica.process.private import remove_ended_scratch
 from hdica.run.block import Block, block_of
-from hdica.run.cluster import connect, ready
+from hdica.run.cluster import LOOK, NO_SCHEDULER, Patience, connect, ready, spread
+from hdica.run.console import Progress, Wanted, aside, heeding, report, unbroken
 from hdica.run.plan import Task, check_room, tasks
 from hdica.run.processes import WARM_START, start_loading, start_seconds, unguarded
-from hdica.run.progress import Progress, Wanted, report
 from hdica.run.settings import ClusterSettings, cluster_settings
-from hdica.run.signals import aside, heeding, unbroken
-from hdica.run.spread import LOOK, NO_SCHEDULER, Patience, spread
-from hdica.run.worker import Care, Worker, run_block, worker_here
-from hdica.status import PENDING, STATUS_NAMES
-from hdica.store.another import refuse_another
-from hdica.store.files import DamageError, make_folder, no_link, removed, write_text, written
-from hdica.store.lock import locked, remove_partials, running
-from hdica.store.paths import STUDY, names_in, work_path
-from hdica.store.sealed import sealed_text
-from hdica.store.working import Placed, place
+from hdica.run.worker import Care, run_block, worker_here
+from hdica.status import FAILED, PENDING, STATUS_NAMES
+from hdica.store import files
+from hdica.store.paths import STUDY, locked, names_in, remove_partials, running, work_path
+from hdica.store.publish import check_target, is_current, publish_new
+from hdica.store.results import stable
+from hdica.store.sealed import sealed_text, status_counts
+from hdica.store.working import Placed, place, refuse_another
 from hdica.study.study import Study
+from hdica.systems.method import Method
 from hdica.systems.registry import check_installed
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 LEAST_LOOK, LOOK_SHARE = 0.2, 0.02
 """Seconds at least between looks at what other runs have committed, and the share of a run's time
@@ -51,7 +52,7 @@ class RunSummary:
     """What a run did."""
 
     computed: int = 0  # points
-    counts: Counter[str] = field(default_factory=Counter)  # how many of them ended with each status
+    counts: Counter[str] = field(default_factory=Counter)  # of these points by status
     cpu_seconds: float = 0.0
     pending: int = 0  # points of this shard that still are
     lost: list[str] = field(default_factory=list)  # one sentence a block that could not be computed
@@ -60,12 +61,6 @@ class RunSummary:
     def complete(self) -> bool:
         """Whether nothing of this shard is pending."""
         return not self.pending
-
-
-def _check_shard(shard: tuple[int, int]) -> None:
-    index, count = shard
-    if count < 1 or not 0 <= index < count:
-        raise HdicaError(f"shard = {index}/{count} is not allowed (i/m with 0 <= i < m)")
 
 
 def run(
@@ -106,37 +101,38 @@ def run(
         Points a block; chosen from the cost model if None. Shards of one study have to agree.
     replace
         Whether the results of another study may be there: what is published is replaced then.
-
-    Returns
-    -------
-    RunSummary
-        What was computed, and what is still pending because it could not be.
     """
-    _check_shard(shard)
+    index, count = shard
+    if count < 1 or not 0 <= index < count:
+        raise HdicaError(f"shard = {index}/{count} is not allowed (i/m with 0 <= i < m)")
     if not replace:
         refuse_another(study, out)
-    methods = study.methods_used()
-    if any(
-        e.startswith("hdica.finite") for name in study.methods for e in methods[name].about.engines
-    ):
+    if _simulates(study.methods_used().values()):
         refuse_interpreter()
-    settings = ready(cluster_settings(cluster, workers))
-    _check_installed(study.system, settings)
+    settings = cluster_settings(cluster, workers)
+    if settings.kind != "serial":
+        settings = ready(settings)
+    if settings.kind == "local":
+        _check_installed(study.system)
     placed = place(study, out)
     if settings.kind not in ("scheduler", "slurm"):
         check_room(study, placed)
     remove_ended_scratch()
     with heeding(), ExitStack() as part:
-        with written(work_path(out)):
+        with files.written(work_path(out)):
             alone = part.enter_context(running(out))
             _begin(study, out, placed, replace)
         todo = tasks(placed, shard, retry_failed, block, settings.workers)
         if not alone and shard == (0, 1):
             # The other run begins at the other end: what it commits is not computed here.
             todo.reverse()
-        return _Run(study, placed, todo, settings, Care(settings.budget, _memory(settings))).run(
-            progress
-        )
+        care = Care(settings.budget, settings.memory_each)
+        return _Run(study, placed, todo, settings, care).run(progress)
+
+
+def _simulates(methods: Iterable[Method]) -> bool:
+    """Whether some of these methods are simulations, which are compiled."""
+    return any(e.startswith("hdica.finite") for method in methods for e in method.about.engines)
 
 
 def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -> None:
@@ -146,27 +142,18 @@ def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -
         if not replace:
             # Again: two studies may have begun at once, and the first that comes here has the path.
             refuse_another(study, out)
-        file = no_link(work / STUDY)
+        file = files.no_link(work / STUDY)
         if not file.is_file() or file.read_bytes() != text.encode():
-            write_text(file, text)
+            files.write_text(file, text)
     remove_partials(work.parent)
     for each in placed:
         if (each.statuses == PENDING).any():
-            make_folder(no_link(each.path))
+            files.make_folder(files.no_link(each.path))
         remove_partials(each.path)
 
 
-def _memory(settings: ClusterSettings) -> int:
-    """Bytes that a process may take that computes; 0 for no limit."""
-    if settings.kind == "slurm":
-        return in_bytes(settings.slurm.memory) // settings.slurm.workers_each
-    return in_bytes(settings.memory) if settings.memory else 0
-
-
-def _check_installed(system: str, settings: ClusterSettings) -> None:
-    """Refuse to hand points to processes of this machine that do not know their system."""
-    if settings.kind != "local":
-        return
+def _check_installed(system: str) -> None:
+    """Refuse to hand points to processes of this machine that lack their system."""
     try:
         check_installed(system)
     except HdicaError:
@@ -193,29 +180,22 @@ class _Run:
     def run(self, progress: Wanted) -> RunSummary:
         points = sum(task.points.size for task in self.todo)
         seconds = sum(task.seconds for task in self.todo)
-        name = self.study.study
+        compiles = _simulates(p.segment.method for p in self.placed) and nothing_compiled()
+        about = (progress, self.settings.workers, "compiling, once" if compiles else "")
         try:
-            with report(
-                name, points, seconds, progress, self.settings.workers, self._first()
-            ) as shown:
+            with report(self.study.study, points, seconds, *about) as shown:
                 if left := self._here(shown):
                     self._distributed(left, shown)
             self._count()
-        except (Incomplete, Stopped, DamageError) as exc:
+        except (Incomplete, Stopped, files.DamageError) as exc:
             if isinstance(exc, Removed):
                 raise
             if gone := next((f for f in self._folders() if not f.is_dir()), None):
-                raise removed(gone) from exc
-            if not isinstance(exc, DamageError):
+                raise files.removed(gone) from exc
+            if not isinstance(exc, files.DamageError):
                 exc.args = (f"{exc}; {self._left()}",)
             raise
         return self.summary
-
-    def _first(self) -> str:
-        """What comes before the first point, in words; empty if an earlier run did it."""
-        used = (engine for each in self.placed for engine in each.segment.method.about.engines)
-        simulates = any(engine.startswith("hdica.finite") for engine in used)
-        return "compiling, once" if simulates and nothing_compiled() else ""
 
     def _folders(self) -> list[Path]:
         return list(dict.fromkeys(task.placed.path for task in self.todo))
@@ -227,32 +207,25 @@ class _Run:
     def _now(self) -> dict[Path, Placed]:
         """The segments of the tasks with the blocks that there are now."""
         folders = set(self._folders())
-        some = (each for each in self.placed if each.path in folders)
-        return {each.path: each.again() for each in some}
+        return {each.path: each.again() for each in self.placed if each.path in folders}
 
     def _count(self) -> None:
         """Count what has become of the points that were to compute: the store says it."""
         now, summary = self._now(), self.summary
         for task in self.todo:
             there = now[task.placed.path]
-            status = there.statuses[task.points]
-            for code, number in zip(*np.unique(status, return_counts=True), strict=True):
-                if code != PENDING:
-                    summary.counts[STATUS_NAMES[code]] += int(number)
-            ended = status != PENDING
-            summary.computed += int(ended.sum())
-            summary.pending += int((~ended).sum())
-            summary.cpu_seconds += float(there.cpu_seconds[task.points][ended].sum())
+            counts = Counter(status_counts(there.statuses[task.points]))
+            summary.pending += counts.pop(STATUS_NAMES[PENDING])
+            summary.computed += counts.total()
+            summary.counts += counts
+            summary.cpu_seconds += float(np.nansum(there.cpu_seconds[task.points]))
 
     def _left(self) -> str:
         """What a run that ends early leaves to the next one."""
         name = self.study.study
         with suppress(HdicaError, OSError):
-            now = self._now()
-            count = sum(
-                int((now[t.placed.path].statuses[t.points] == PENDING).sum()) for t in self.todo
-            )
-            if not count:
+            self._count()
+            if not (count := self.summary.pending):
                 return f"all points of {name} are computed, and a rerun publishes them"
             return f"{count} points of {name} are pending, and a rerun computes them"
         return "what was committed is kept"
@@ -267,19 +240,16 @@ class _Run:
             placed, points = task.placed, task.points
             if (now := self.there.get(placed.path)) is not None:
                 points = points[now[points] == placed.statuses[points]]
-                shown.advance(
-                    task.points.size - points.size,
-                    task.seconds * (1 - points.size / task.points.size),
-                )
+                others = task.points.size - points.size
+                shown.advance(others, task.seconds * others / task.points.size)
             if points.size:
                 yield block_of(placed, points)
 
     def _here(self, shown: Progress) -> list[Task]:
-        """Compute blocks in a process of this machine as long as no cluster is worth it.
+        """Compute blocks in a process of this machine as long as no cluster pays; the tasks left.
 
-        What is left is judged by the cost model, corrected by the time that the blocks so far have
-        taken. Where a cluster would pay if its workers' libraries were loaded, they are loaded
-        meanwhile. Returns the tasks that are left.
+        The cost model judges them, corrected by the time that the blocks so far have taken. Where a
+        cluster would pay if its workers' libraries were loaded, they are loaded meanwhile.
         """
         settings, todo = self.settings, self.todo
         if settings.kind in ("scheduler", "slurm") or settings.mode == "local":
@@ -289,30 +259,25 @@ class _Run:
         with worker_here() as worker:
             for number, task in enumerate(todo):
                 gain = gained * left * (taken / modelled if modelled else 1.0)
-                if gain > start_seconds():
+                if gain and gain > start_seconds():
                     return todo[number:]
                 if gain > WARM_START:
                     start_loading()
                 started = time.perf_counter()
                 for block in self._blocks([task], shown):
-                    if not self._one_here(block, worker, shown):
-                        return []
+                    try:
+                        run_block(block, self.care, worker, shown.note)
+                        shown.advance(block.size, block.seconds)
+                    except Incomplete as exc:
+                        if isinstance(exc, Unwritable):
+                            raise
+                        if not self._lose(block, str(exc)):
+                            return []
                 left -= task.seconds
                 # The first block may have had to load or even to compile code.
                 if number:
                     modelled, taken = modelled + task.seconds, taken + time.perf_counter() - started
         return []
-
-    def _one_here(self, block: Block, worker: Worker, shown: Progress) -> bool:
-        """Compute one block; whether it is worth to go on with others."""
-        try:
-            run_block(block, self.care, worker, shown.note)
-            shown.advance(block.size, block.seconds)
-        except Unwritable:
-            raise
-        except Incomplete as exc:
-            return self._lose(block, str(exc))
-        return True
 
     def _lose(self, block: Block, why: str) -> bool:
         """Note a block that could not be computed; whether others may be."""
@@ -322,10 +287,8 @@ class _Run:
 
     def _distributed(self, todo: list[Task], shown: Progress) -> None:
         """Compute blocks on a cluster."""
-        settings = self.settings
-        patience = Patience(
-            settings.patience, settings.kind != "local", shown.note, self._committed
-        )
+        settings, note = self.settings, shown.note
+        patience = Patience(settings.patience, settings.kind != "local", note, self._committed)
         with ExitStack() as cluster:
             client = _connected(cluster, settings, len(todo))
             cluster.enter_context(_ended_at_once(client))
@@ -341,10 +304,10 @@ class _Run:
                     return
 
 
-def _connected(cluster: ExitStack, settings: ClusterSettings, blocks: int) -> Any:
+def _connected(cluster: ExitStack, settings: ClusterSettings, blocks: int) -> Client:
     """A client, until the end of ``cluster``."""
 
-    def begin() -> Any:
+    def begin() -> Client:
         # A local cluster that is half made cannot be closed; the others may wait for hours.
         with unbroken() if settings.kind == "local" else nullcontext():
             return cluster.enter_context(connect(settings, blocks))
@@ -359,11 +322,8 @@ def _connected(cluster: ExitStack, settings: ClusterSettings, blocks: int) -> An
 
 
 @contextmanager
-def _ended_at_once(client: Any) -> Iterator[None]:
-    """Kill the processes of a local cluster if the body raises: a worker that hangs never closes.
-
-    Nothing is lost by it but the blocks in flight.
-    """
+def _ended_at_once(client: Client) -> Iterator[None]:
+    """Kill the processes of a local cluster if the body raises: a hung worker never closes."""
     try:
         yield
     except BaseException:
@@ -376,21 +336,144 @@ def _ended_at_once(client: Any) -> Iterator[None]:
         raise
 
 
-def _why(failure: Exception, client: Any) -> str:
+def _why(failure: Exception, client: Client) -> str:
     """Why a block has no result, in a few words."""
     kind = type(failure).__name__
     if kind in ("CancelledError", "CommClosedError", "FutureCancelledError"):
         return NO_SCHEDULER
-    if kind == "KilledWorker":
-        return f"its workers were killed again and again{_by_memory(client)}"
     text = " ".join(str(failure).split())
-    return text if isinstance(failure, HdicaError) else f"{kind}: {text[:200]}"
-
-
-def _by_memory(client: Any) -> str:
-    """Whether workers were ended for their memory, as their nannies report to the scheduler."""
-    with suppress(Exception):
+    if kind != "KilledWorker":
+        return text if isinstance(failure, HdicaError) else f"{kind}: {text[:200]}"
+    text = "its workers were killed again and again"
+    with suppress(Exception):  # as their nannies report to the scheduler
         events = aside(client.get_events, "worker-restart-memory", seconds=LOOK)
         most = max(event["rss"] for _, event in events)
-        return f", beyond their memory ({most / 2**20:.0f} MiB were in use)"
-    return ""
+        return f"{text}, beyond their memory ({most / 2**20:.0f} MiB were in use)"
+    return text
+
+
+Result = TypeVar("Result")
+ATTEMPTS = 3  # how often work is begun anew after files that were cut short are removed
+WHOLE = (0, 1)  # the shard that is all of a study
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a published store holds."""
+
+    out: Path
+    counts: Counter[str]  # points by status
+    is_new: bool  # whether it has just been published, rather than found as it should be
+
+    @property
+    def sentence(self) -> str:
+        """That it is there."""
+        what = "is published" if self.is_new else "is up to date"
+        return f"{self.out} {what}: {sum(self.counts.values())} points"
+
+    @property
+    def diverged(self) -> str:
+        """That points diverged, empty if none did."""
+        count = self.counts["diverged"]
+        return f"{count} points diverged; when and why is in the variable 'reason'" * bool(count)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What became of a study."""
+
+    summary: RunSummary  # what was computed now
+    published: Published | None  # None for a part of a study
+
+    def missing(self, where: str, again: str) -> str:
+        """What is missing of the results ``where``, which ``again`` computes; empty for nothing."""
+        if self.summary.lost:
+            why = self.summary.lost[0]
+            return f"{self.summary.pending} points are pending; a rerun computes them ({why})"
+        counts = self.summary.counts if self.published is None else self.published.counts
+        text = (
+            f"their reasons are in the variable 'reason' of {where} ({again} computes them again)"
+        )
+        return f"{counts['failed']} points failed; {text}" if counts["failed"] else ""
+
+
+def published(study: Study, out: Path, replace: bool = False) -> Published:
+    """Publish a study if there is anything new."""
+    manifest, is_new = publish_new(study, out, replace)
+    counts = sum(map(Counter, manifest["counts"].values()), Counter[str]())
+    return Published(out, counts, is_new)
+
+
+def mending(
+    out: str | Path,
+    attempt: Callable[[], Result],
+    tell: Callable[[str], None],
+    again: Callable[[], object] = lambda: None,
+) -> Result:
+    """Result of some work on a store, which is begun anew after torn files are removed.
+
+    Nobody has changed what is empty or without its end, and its points can be computed again.
+    Anything else that is wrong is left to ``hdica repair``. ``tell`` gets a sentence for each file
+    that was removed; ``again()`` comes before the work is begun anew.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return attempt()
+        except files.TornError:
+            from hdica.store.repair import mend
+
+            if not (done := mend(out)):
+                raise
+            for sentence in done:
+                tell(sentence)
+            again()
+    return attempt()
+
+
+def _is_finished(study: Study, out: Path, retry_failed: bool) -> bool:
+    """Whether every point of a study is computed and published."""
+    open_ = {PENDING, FAILED} if retry_failed else {PENDING}
+    with suppress(HdicaError):
+        if is_current(study, out):
+            # Where only the published store was copied, there is nothing else that is pending.
+            placed = place(study, out) if work_path(out).is_dir() else []
+            return not any(open_ & {*each.statuses.tolist()} for each in placed)
+    return False
+
+
+def compute(
+    study: Study,
+    out: Path,
+    cluster: ClusterSettings,
+    *,
+    shard: tuple[int, int] = WHOLE,
+    progress: bool | None = None,
+    retry_failed: bool = False,
+    replace: bool = False,
+    tell: Callable[[str], None],
+    done: Callable[[Published], None] = lambda published: None,
+) -> Computed:
+    """Compute what is pending and publish it; it may be killed at any moment.
+
+    ``tell`` gets a sentence for each file that was cut short and is mended, ``done`` what is
+    published; the others are as for :func:`run`.
+    """
+    # Before anything is computed that could not be published; another run may be publishing.
+    stable(out, lambda: check_target(out), whole=True)
+
+    def attempt() -> Computed:
+        try:
+            how = {"retry_failed": retry_failed, "replace": replace}
+            summary = run(study, out, shard=shard, cluster=cluster, progress=progress, **how)
+        except Unwritable:
+            # One of which nothing is left to do needs no folder that can be written.
+            if not _is_finished(study, out, retry_failed):
+                raise
+            summary = RunSummary()
+        if shard != WHOLE:
+            return Computed(summary, None)
+        found = published(study, out, replace)
+        done(found)
+        return Computed(summary, found)
+
+    return mending(out, attempt, tell)

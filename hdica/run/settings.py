@@ -1,4 +1,4 @@
-"""What says where blocks are computed: sections of files, words, options and the environment."""
+"""Settings of where blocks are computed: sections of files, words, options, the environment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -22,8 +20,9 @@ from pydantic import (
 )
 
 from hdica.errors import HdicaError, from_validation, suggestion
-from hdica.process.machine import check_size
-from hdica.systems.space import check_keys
+from hdica.inputs.plain_yaml import read_yaml
+from hdica.process.machine import check_size, in_bytes
+from hdica.study.saved import Section
 
 Kind = Literal["serial", "local", "scheduler", "slurm"]
 Mode = Literal["auto", "serial", "local", "scheduler", "slurm"]
@@ -43,9 +42,8 @@ OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
 """Directives that a run needs for itself."""
 
 BUDGET = 300.0
-"""Seconds of processor time that any point may take: no honest one that the plan calls short needs
-as many, not even with code that is compiled first. A density that is refined as far as it is
-allowed to takes a minute or two."""
+"""Seconds of processor time that any point may take. A density that is refined as far as it may be
+takes a minute or two; none that the plan calls short needs as many, compiling included."""
 
 
 Word = Annotated[
@@ -102,18 +100,7 @@ def parse_address(text: str, field: str = "address") -> Address:
     return Address(parts.scheme, host, port)
 
 
-class _Section(BaseModel):
-    """A section of a configuration, in which a key that is not known is refused by its name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _keys(cls, given: Any) -> Any:
-        return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
-
-
-class SlurmSettings(_Section):
+class SlurmSettings(Section):
     """Jobs of Dask workers that hdica submits to Slurm."""
 
     queue: Word = Field(default="", pattern=WORD, description="partition; Slurm's default if empty")
@@ -140,14 +127,14 @@ class SlurmSettings(_Section):
 
     @field_validator("walltime", mode="before")
     @classmethod
-    def _walltime(cls, given: Any) -> Any:
+    def _walltime(cls, text: object) -> object:
         # YAML 1.1, which Snakemake reads, makes a number of 1:00:00 without quotes.
-        if not isinstance(given, str) or _seconds(given) < 60:
+        if not isinstance(text, str) or _seconds(text) < 60:
             raise HdicaError(
-                f"walltime = {given!r} is not allowed (in quotes 'HH:MM:SS' or 'D-HH:MM:SS', "
+                f"walltime = {text!r} is not allowed (in quotes 'HH:MM:SS' or 'D-HH:MM:SS', "
                 "a minute at least)"
             )
-        return given
+        return text
 
     @field_validator("memory")
     @classmethod
@@ -199,14 +186,12 @@ class SlurmSettings(_Section):
 
 def _seconds(walltime: str) -> int:
     """Seconds of a walltime, 0 if it is none."""
-    found = WALLTIME.fullmatch(walltime)
-    days, hours, minutes, seconds = (
-        (int(part or 0) for part in found.groups()) if found else [0] * 4
-    )
+    match = WALLTIME.fullmatch(walltime)
+    days, hours, minutes, seconds = map(int, match.groups("0") if match else "0000")
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-class ClusterSettings(_Section):
+class ClusterSettings(Section):
     """Where Dask runs. It never changes a number."""
 
     mode: Mode = Field(
@@ -241,25 +226,27 @@ class ClusterSettings(_Section):
 
     @model_validator(mode="after")
     def _reachable(self) -> ClusterSettings:
-        if self.mode == "scheduler" and not self.external:
+        if self.mode == "scheduler" and not (self.address or self.scheduler_file):
             raise HdicaError("mode = 'scheduler' needs an address or a scheduler_file")
         if self.kind == "scheduler" and self.address:
             self.allowed(self.address)
         return self
 
     @property
-    def external(self) -> bool:
-        """Whether a running scheduler is named."""
-        return bool(self.address or self.scheduler_file)
-
-    @property
     def kind(self) -> Kind:
         """What ``mode`` comes to."""
         if self.mode != "auto":
             return self.mode
-        if self.external:
+        if self.address or self.scheduler_file:
             return "scheduler"
         return "local" if self.workers > 1 else "serial"
+
+    @property
+    def memory_each(self) -> int:
+        """Bytes that a process may take that computes; 0 for no limit."""
+        if self.kind == "slurm":
+            return in_bytes(self.slurm.memory) // self.slurm.workers_each
+        return in_bytes(self.memory)
 
     def allowed(self, text: str, field: str = "address") -> Address:
         """Read an address; these settings say whether it may be used.
@@ -281,15 +268,15 @@ class ClusterSettings(_Section):
         return address
 
 
-def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSettings:
+def cluster_settings(content: object = None, workers: int | None = None) -> ClusterSettings:
     """Settings, and from the environment what they leave out.
 
-    They may be given as a mapping, None for the defaults, or one word, see :func:`in_full`.
-    ``workers`` are processes, where ``given`` does not say it.
+    They are a mapping, None for the defaults, or one word, see :func:`in_full`. ``workers`` are
+    processes, where ``content`` does not say it.
     """
-    if isinstance(given, ClusterSettings):
-        return given
-    content = in_full({} if given is None else given)
+    if isinstance(content, ClusterSettings):
+        return content
+    content = in_full({} if content is None else content)
     used: list[str] = []
     if isinstance(content, dict):
         if workers is not None:
@@ -302,24 +289,24 @@ def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSe
         raise from_validation(exc, what) from exc
 
 
-def in_full(given: Any) -> Any:
+def in_full(content: object) -> object:
     """The mapping that one word stands for; anything else as it is.
 
     The word is a mode, the address of a scheduler (``tls://host:8786``) or the file that one wrote
     (``scheduler.json``).
     """
-    if not isinstance(given, str):
-        return given
-    if given in get_args(Mode):
-        return {"mode": given}
-    if "://" in given:
-        return {"mode": "scheduler", "address": given}
-    if given.endswith(".json"):
-        return {"mode": "scheduler", "scheduler_file": given}
-    near = suggestion(given, get_args(Mode))
+    if not isinstance(content, str):
+        return content
+    if content in get_args(Mode):
+        return {"mode": content}
+    if "://" in content:
+        return {"mode": "scheduler", "address": content}
+    if content.endswith(".json"):
+        return {"mode": "scheduler", "scheduler_file": content}
+    near = suggestion(content, get_args(Mode))
     raise HdicaError(
-        f"cluster = {given!r} is not allowed ({near}, tls://host:port, a scheduler's file.json or "
-        "a mapping)"
+        f"cluster = {content!r} is not allowed ({near}, tls://host:port, a scheduler's file.json "
+        "or a mapping)"
     )
 
 
@@ -339,12 +326,7 @@ def _with_environment(content: dict[str, Any]) -> tuple[dict[str, Any], list[str
 
 
 def settings_of(config: Path | None, options: dict[str, Any]) -> ClusterSettings:
-    """Where Dask runs, by the section ``cluster`` of a file, if any, and by options, which win.
-
-    Options that are empty say nothing.
-    """
-    from hdica.study.study import read_yaml
-
+    """Where Dask runs: the section ``cluster`` of a file, if any, and options, which win."""
     # 0 is not empty: it is refused where it is not allowed.
     options = {k: v for k, v in options.items() if v or type(v) in (int, float)}
     content = {} if config is None else read_yaml(config)

@@ -17,41 +17,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hdica.errors import HdicaError, suggestion
-from hdica.process.loopback import HOST
 from hdica.process.machine import in_bytes
-from hdica.process.private import make_folders, private_folder, scratch
+from hdica.process.private import HOST, make_folders, private_folder, scratch
 from hdica.run.processes import NODE, certificates, own_dask, write_certificates
 from hdica.run.settings import WORD, ClusterSettings, SlurmSettings
 
-LOOK = 10.0
-"""Seconds between looks at the queue."""
-IDLE = 60.0
-"""Seconds with more workers than blocks after which jobs are cancelled."""
-HOPELESS = 3
-"""Jobs in a row that end before any worker of theirs has come."""
-SLOWEST = 600.0
-"""Seconds between attempts where jobs end before any worker has come."""
-QUEUED = 30.0
-"""Seconds after which a run says that it waits for a job."""
-SLURM_ANSWER = 60.0
-"""Seconds in which Slurm's commands have to end."""
+if TYPE_CHECKING:
+    from distributed import Client, Scheduler, SpecCluster
+    from distributed.security import Security
+
+LOOK = 10.0  # seconds between looks at the queue
+IDLE = 60.0  # seconds with more workers than blocks after which jobs are cancelled
+HOPELESS = 3  # jobs in a row that end before any worker of theirs has come
+SLOWEST = 600.0  # seconds between attempts where jobs end before any worker has come
+QUEUED = 30.0  # seconds after which a run says that it waits for a job
+SLURM_ANSWER = 60.0  # seconds in which Slurm's commands have to end
 RESERVED = 0.1
 """Part of the walltime that is for ending what runs: half a minute to a quarter of an hour."""
-DEATH = 60
-"""Seconds without a scheduler after which a worker ends."""
+DEATH = 60  # seconds without a scheduler after which a worker ends
 AWAY = "Requested node configuration is not available"
 """What Slurm says when asked of a job for which there is no node now, though it would take it."""
 log = logging.getLogger(__name__)
 
 
 def check_slurm(settings: ClusterSettings) -> None:
-    """Check that jobs of workers can be submitted: programs, network, folder, certificates.
-
-    Slurm itself is asked whether it would take such a job; none is submitted.
-    """
+    """Check that Slurm would take jobs of workers, without submitting one."""
     import psutil  # Dask's, which looks the network's address up with it
 
     for program in ("sbatch", "squeue", "scancel"):
@@ -95,26 +88,24 @@ def shared_folder(settings: SlurmSettings) -> Path:
 
 
 def _check_path(path: str, field: str) -> None:
-    """Refuse a path that may not stand in a job script as it is."""
+    """Refuse a path that would need quotes in a job script."""
     if not re.fullmatch(WORD, path):
-        raise HdicaError(
-            f"{field} = {path!r} is not allowed (letters, digits and . _ - + = , : @ % / only, "
-            "because it stands in job scripts)"
-        )
+        text = "letters, digits and . _ - + = , : @ % / only, because it stands in job scripts"
+        raise HdicaError(f"{field} = {path!r} is not allowed ({text})")
 
 
 @contextmanager
-def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Any]:
+def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Security | None]:
     """Certificates in files that the nodes see, at paths that a job's script can name.
 
     Those of this process lie below ``folder``, in one for this user alone that is gone with the
     body, or at the start of the next run.
     """
-    security = certificates(settings)
-    if settings.tls:
+    if (security := certificates(settings)) is None:
+        yield None
+    elif settings.tls:
         for path in (security.tls_ca_file, security.tls_worker_cert, security.tls_worker_key):
             _check_path(path, "tls")
-    if security is None or settings.tls:
         yield security
     else:
         with private_folder(folder, "tls-") as made:
@@ -138,8 +129,7 @@ def _ask(*command: str) -> str:
 def lifetime(walltime: int) -> tuple[float, float]:
     """After how many seconds workers begin to end, and by how much that may differ among them.
 
-    The last of them begins when a tenth of the walltime is left, which is what a block may still
-    take.
+    The last of them begins when a tenth of the walltime is left: a block may still take as much.
     """
     reserved = min(max(RESERVED * walltime, 30.0), 900.0, walltime / 4)
     stagger = reserved / 4
@@ -147,7 +137,7 @@ def lifetime(walltime: int) -> tuple[float, float]:
 
 
 def job_script(
-    settings: SlurmSettings, folder: Path, name: str, address: str, security: Any
+    settings: SlurmSettings, folder: Path, name: str, address: str, security: Security | None
 ) -> str:
     """The script of a job of workers, named ``name``, whose messages go to a folder."""
     each, memory = settings.workers_each, in_bytes(settings.memory)
@@ -173,15 +163,9 @@ def job_script(
         options += ["--protocol", "tls://", "--tls-ca-file", security.tls_ca_file]
         options += ["--tls-cert", security.tls_worker_cert, "--tls-key", security.tls_worker_key]
     command = shlex.join([sys.executable, "-P", "-m", NODE, "worker", address, *options])
-    return "\n".join(
-        [
-            "#!/usr/bin/env bash",
-            *(f"#SBATCH {line}" for line in directives),
-            *settings.prologue,
-            f'{command} --name "$SLURM_JOB_ID"',
-            "",
-        ]
-    )
+    lines = [f"#SBATCH {line}" for line in directives]
+    last = f'{command} --name "$SLURM_JOB_ID"\n'
+    return "\n".join(["#!/usr/bin/env bash", *lines, *settings.prologue, last])
 
 
 @dataclass
@@ -192,7 +176,7 @@ class Jobs:
     one of their job, and never replaces a job of several workers that has ended.
     """
 
-    scheduler: Any  # Dask's, in this process
+    scheduler: Scheduler  # in this process
     name: str  # what Slurm calls the jobs
     script: Path
     each: int  # workers of a job
@@ -251,11 +235,11 @@ class Jobs:
 
     def _present(self) -> dict[str, bool]:
         """Jobs of which workers are there, and whether any of them is busy."""
-        found: dict[str, bool] = {}
+        busy: dict[str, bool] = {}
         for worker in list(self.scheduler.workers.values()):
             number = str(worker.name).partition("-")[0]
-            found[number] = found.get(number, False) or bool(worker.processing)
-        return found
+            busy[number] = busy.get(number, False) or bool(worker.processing)
+        return busy
 
     def _queued(self) -> set[str]:
         """Numbers of the jobs that wait or run."""
@@ -263,12 +247,11 @@ class Jobs:
 
     def described(self) -> str:
         """What Slurm says of the jobs now."""
-        try:
+        with suppress(HdicaError):
             form = "--format=job %A is %T: %r"
             answer = _ask("squeue", "--noheader", form, f"--name={self.name}")
-        except HdicaError:
-            return "Slurm does not answer"
-        return "; ".join(answer.splitlines()[:3]) or "no job is left in the queue"
+            return "; ".join(answer.splitlines()[:3]) or "no job is left in the queue"
+        return "Slurm does not answer"
 
     def _forget(self, number: str) -> None:
         """A job has ended; if no worker of it ever came, the next attempts are ever rarer."""
@@ -316,7 +299,7 @@ class Jobs:
 
 
 @contextmanager
-def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Any]:
+def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Client]:
     """A client of workers in Slurm jobs, as many as the blocks are worth; cancelled at the end."""
     from distributed import Client
 
@@ -341,7 +324,7 @@ def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterat
 
 
 @contextmanager
-def _scheduler(settings: SlurmSettings, security: Any) -> Iterator[Any]:
+def _scheduler(settings: SlurmSettings, security: Security | None) -> Iterator[SpecCluster]:
     """A scheduler in this process, without any worker yet."""
     from distributed import Scheduler, SpecCluster
 
@@ -353,12 +336,10 @@ def _scheduler(settings: SlurmSettings, security: Any) -> Iterator[Any]:
         "dashboard": False,
         "dashboard_address": f"{HOST}:0",
     }
+    scheduler = {"cls": Scheduler, "options": options}
     try:
         cluster = SpecCluster(
-            scheduler={"cls": Scheduler, "options": options},
-            workers={},
-            security=security,
-            silence_logs=logging.CRITICAL,
+            scheduler=scheduler, workers={}, security=security, silence_logs=logging.CRITICAL
         )
     except (RuntimeError, ValueError, OSError) as exc:
         reason = str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__

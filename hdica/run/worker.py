@@ -18,27 +18,22 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from multiprocessing import Pipe
+from multiprocessing import Pipe as pipe_ends
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from hdica.errors import HdicaError, Incomplete
 from hdica.process.progress import compilations
-from hdica.run.block import (
-    Block,
-    Results,
-    Summary,
-    commit,
-    compute,
-    compute_and_commit,
-    failure,
-)
+from hdica.run.block import Block, Results, commit, compute, compute_and_commit, failure
+from hdica.run.console import HEEDED, unbroken
 from hdica.run.processes import FORKS
 from hdica.run.settings import BUDGET
-from hdica.run.signals import HEEDED, unbroken
 from hdica.status import of_machine
 from hdica.store.files import in_words
 
+Result = TypeVar("Result")
+Pipe: TypeAlias = "Connection[Any, Any]"  # an end of one
 FACTOR, BLOCK_FACTOR = 100.0, 10.0
 """How many times longer than the plan says a point, and a block, may take where that is more. The
 cost models do not know the cost of a user's formulas, which may be a hundred times that of a
@@ -47,8 +42,7 @@ LOADING, COMPILING = 5.0, 60.0
 """More seconds for a process that has just been started, and for one that compiles functions."""
 POLL_SECONDS, LOOKS = 1.0, 10
 """Longest time between two looks at a process that computes, and looks at least before a limit."""
-IDLE_SHARE = 0.01
-"""Share of a processor below which a process does nothing."""
+IDLE_SHARE = 0.01  # share of a processor below which a process does nothing
 FAULTS = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
@@ -60,10 +54,8 @@ SIGBUS means that a disk or a memory failed below a file, SIGILL that a processo
 library or cache was compiled for: elsewhere the point has its result.
 """
 _PR_SET_PDEATHSIG = 1
-HELPLESS = 97
-"""Exit status of a process that could not serve its parent."""
-UNKNOWN = 2**31
-"""Status of a process for which somebody else has waited."""
+HELPLESS = 97  # exit status of a process that could not serve its parent
+UNKNOWN = 2**31  # status of a process for which somebody else has waited
 
 
 @dataclass(frozen=True)
@@ -77,14 +69,8 @@ class Care:
 class Ended(Exception):
     """A process has ended, or was ended, before it had a result; the message says how.
 
-    Parameters
-    ----------
-    message
-        How, in a few words.
-    own
-        Whether the point is to blame, and not its machine.
-    late
-        Whether it has exceeded its limit.
+    ``own`` says whether the point is to blame, and not its machine, ``late`` whether it has
+    exceeded its limit.
     """
 
     def __init__(self, message: str, own: bool, late: bool = False) -> None:
@@ -93,33 +79,19 @@ class Ended(Exception):
 
 
 class Worker:
-    """A fork of this process that computes one block after the other.
-
-    It ends with the thread that started it. Where it has ended, the next call starts a new one.
-    """
+    """A fork of this process that computes one block after the other; the next call renews it."""
 
     def __init__(self) -> None:
-        self._child: tuple[int, Any] | None = None
+        self._child: tuple[int, Pipe] | None = None
         self._fresh = True
 
     def call(
-        self, function: Callable[[Block], Any], block: Block, limit: float, memory: int = 0
-    ) -> Any:
+        self, function: Callable[[Block], Result], block: Block, limit: float, memory: int = 0
+    ) -> Result:
         """Result of a function of a block, computed in the process.
 
-        Parameters
-        ----------
-        function, block
-            What to compute.
-        limit
-            Seconds of a processor that it may take, or do nothing.
-        memory
-            Bytes that the process may take; 0 for no limit.
-
-        Raises
-        ------
-        Ended
-            If the process has ended, or has exceeded a limit.
+        It may take ``limit`` seconds of a processor, or do nothing for as long, and ``memory``
+        bytes, 0 for no limit; :class:`Ended` if the process ends, or exceeds one of these.
         """
         self._fresh = self._child is None
         pid, pipe = self._child or self._fork()
@@ -137,16 +109,16 @@ class Worker:
             raise Ended(value[0], own=value[1])
         return value
 
-    def _fork(self) -> tuple[int, Any]:
+    def _fork(self) -> tuple[int, Pipe]:
         """Start the process: one like this that waits for blocks, at the other end of a pipe."""
         parent = os.getpid()
         # Callbacks of a fork would swallow what a signal raises, and nobody would know the process.
         with unbroken(), warnings.catch_warnings():
             # Of the other threads, whose locks the child does not need.
             warnings.simplefilter("ignore", DeprecationWarning)
-            pipes: tuple[Any, ...] = ()
+            pipes: tuple[Pipe, ...] = ()
             try:
-                ours, theirs = pipes = Pipe()
+                ours, theirs = pipes = pipe_ends()
                 pid = os.fork()
             except OSError as exc:  # no more processes, files or memory
                 for pipe in pipes:
@@ -158,7 +130,7 @@ class Worker:
             self._child = pid, ours
         return pid, ours
 
-    def _answer(self, pid: int, pipe: Any, limit: float, memory: int) -> tuple[str, Any]:
+    def _answer(self, pid: int, pipe: Pipe, limit: float, memory: int) -> tuple[str, Any]:
         """What the process answers, within its limits."""
         every = min(POLL_SECONDS, limit / LOOKS)
         begun = before = _used(pid)[0]
@@ -187,7 +159,7 @@ class Worker:
             self._wait()
 
     def _ended(self) -> Ended:
-        """How the process ended that has closed its pipe; one that goes on without it is ended."""
+        """How the process ended that has closed its pipe; one that goes on without it is killed."""
         assert self._child is not None
         until = time.monotonic() + LOADING
         while _stat(self._child[0])[0] not in "ZX":
@@ -212,8 +184,8 @@ class InPlace(Worker):
     """Computes in this process and without limits: under a debugger, or where nothing forks."""
 
     def call(
-        self, function: Callable[[Block], Any], block: Block, limit: float, memory: int = 0
-    ) -> Any:
+        self, function: Callable[[Block], Result], block: Block, limit: float, memory: int = 0
+    ) -> Result:
         """Result of a function of a block."""
         return function(block)
 
@@ -256,7 +228,7 @@ def _own_memory(pid: int) -> int:
         return 0
 
 
-def _serve(parent: int, pipe: Any) -> NoReturn:
+def _serve(parent: int, pipe: Pipe) -> NoReturn:
     """What the fork does until its parent has no more for it, or ends."""
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -272,10 +244,8 @@ def _serve(parent: int, pipe: Any) -> NoReturn:
 
 
 def _release_others(pipe: int) -> None:
-    """Let go of what the parent has open: a connection ends for its peer when all copies do.
-
-    The numbers stay in use, since objects of the parent may yet close them.
-    """
+    """Let go of what the parent has open: a connection ends for its peer when all copies do."""
+    # The numbers stay in use, since objects of the parent may yet close them.
     null = os.open(os.devnull, os.O_RDWR)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in (pipe, null):
@@ -283,7 +253,7 @@ def _release_others(pipe: int) -> None:
                 os.dup2(null, int(name))
 
 
-def _result(function: Callable[[Block], Any], block: Block) -> tuple[str, Any]:
+def _result(function: Callable[[Block], object], block: Block) -> tuple[str, Any]:
     try:
         return "result", function(block)
     except HdicaError as exc:
@@ -302,19 +272,16 @@ def over_budget(limit: float, planned: float) -> str:
 
 def run_block(
     block: Block, care: Care, worker: Worker, note: Callable[[str], None] = lambda text: None
-) -> Summary:
+) -> None:
     """Compute and commit a block; where it has ended its process, point by point.
 
-    Raises
-    ------
-    Incomplete
-        If points stay pending; the others are committed.
+    ``Incomplete`` means that points stay pending; the others are committed.
     """
     if block.size > 1:
         limit = max(care.budget, BLOCK_FACTOR * block.seconds)
         try:
-            summary: Summary = worker.call(compute_and_commit, block, limit, care.memory)
-            return summary
+            worker.call(compute_and_commit, block, limit, care.memory)
+            return
         except Ended as why:
             note(f"a block of {block.label} is computed point by point ({why})")
     results = Results.empty(block)
@@ -324,26 +291,26 @@ def run_block(
         try:
             results.put(place, worker.call(compute, point, limit, care.memory))
         except Ended as why:
+            text = f"it has ended the process that computed it ({why})"
             if why.late:
                 results.fail(place, over_budget(limit, point.seconds))
                 # At once: a run that is ended before the block is does not wait for it again.
                 commit(block, replace(results, hindrance=None))
             elif why.own:
-                results.fail(place, f"it has ended the process that computed it ({why})")
+                results.fail(place, text)
             else:
-                text = f"it has ended the process that computed it ({why})"
                 results.leave(place, Incomplete(text))
-    return commit(block, results)
+    commit(block, results)
 
 
 _OF_THREAD = threading.local()
 
 
-def run_on_worker(block: Block, care: Care) -> Summary:
+def run_on_worker(block: Block, care: Care) -> None:
     """Compute and commit a block in a process of the calling thread of a Dask worker."""
     if not hasattr(_OF_THREAD, "worker"):
         _OF_THREAD.worker = Worker() if FORKS else InPlace()
-    return run_block(block, care, _OF_THREAD.worker)
+    run_block(block, care, _OF_THREAD.worker)
 
 
 @contextmanager

@@ -1,10 +1,9 @@
 """The file of a block of points: their keys, statuses and results, each part with its digest.
 
 A block is written beside its place and renamed when it is on the disk: the rename is its commit,
-and a listing of the folder is what is done. Its name is the digest of the keys of its points, and
-a key is the digest of everything that a point's results depend on. So a file that was exchanged
-with another one, copied from another store or put back from before holds other points than its name
-says, or the same numbers.
+and a listing of the folder is what is done. Its name is the digest of the keys of its points, so
+that a file that was exchanged with another one, copied from another store or put back from before
+holds other points than its name says, or the same numbers.
 
 Layout: ``MAGIC``, the length of the header (8 bytes, little-endian), the header (JSON), its sha256,
 and then every array as a zstd frame, in the order in which the header lists them, each with its
@@ -18,7 +17,6 @@ import json
 import math
 import os
 import re
-import stat
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,14 +27,13 @@ import numpy as np
 from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 
-from hdica.store.files import MAX_BYTES, DamageError, TornError, write_whole
+from hdica.store.files import MAX_BYTES, DamageError, TornError, regular, write_whole
 
 MAGIC = b"hdica block 1\n\0\0"
 NAME = re.compile(r"[0-9a-f]{32}\.block")
 FIRST = ("key", "status", "cpu_seconds")
 """Arrays at the beginning of a file, which are read without the others."""
-HEAD_BYTES = 2**15
-"""Bytes that are read first: mostly the header with the first arrays."""
+HEAD_BYTES = 2**15  # bytes that are read first: mostly the header with the first arrays
 DIGEST_BYTES = 32
 _ZSTD = Zstd(level=1, checksum=True)
 _DTYPES = ("|u1", "<i4", "<i8", "<f8")
@@ -63,21 +60,15 @@ def _raw_keys(keys: NDArray[np.bytes_]) -> NDArray[np.uint8]:
 
 def keys_in(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.bytes_]:
     """Keys of the points of a block, dtype ``S32``."""
-    keys: NDArray[np.bytes_] = np.ascontiguousarray(arrays["key"]).view("S32").reshape(-1)
-    return keys
+    return np.ascontiguousarray(arrays["key"]).view("S32").reshape(-1)
 
 
 def encoded(about: Mapping[str, Any], keys: NDArray[np.bytes_], arrays: Arrays) -> bytes:
     """Content of the file of a block.
 
-    Parameters
-    ----------
-    about
-        What the block is about, as JSON: segment, system, method, versions.
-    keys
-        Keys of its points, dtype ``S32``.
-    arrays
-        Status, times, seeds and results by name; the first dimension numbers points.
+    ``about`` is what the block is about, as JSON: segment, system, method, versions; ``keys`` those
+    of its points, dtype ``S32``; ``arrays`` are status, times, seeds and results by name, point by
+    point.
     """
     whole: Arrays = {"key": _raw_keys(keys), **arrays}
     parts, listed = [], []
@@ -113,8 +104,7 @@ def read_block(path: Path, names: Iterable[str] | None = None) -> Block:
     DamageError
         If it was changed, or holds other points than its name says.
     """
-    descriptor = _opened(path)
-    try:
+    with regular(path) as descriptor:
         size, begin = os.fstat(descriptor).st_size, os.pread(descriptor, HEAD_BYTES, 0)
         about, listed, start = _header(descriptor, begin, path, size)
         end = start + sum(each.size for each in listed)
@@ -129,8 +119,6 @@ def read_block(path: Path, names: Iterable[str] | None = None) -> Block:
                 frame = begin[start:stop] if inside else os.pread(descriptor, each.size, start)
                 arrays[each.name] = _array(frame, path, each)
             start = stop
-    finally:
-        os.close(descriptor)
     if name_of(keys_in(arrays)) != path.name:
         raise _damage(path, "it holds other points than its name says")
     return Block(about, arrays)
@@ -150,22 +138,6 @@ class _Listed:
     def bytes(self) -> int:
         """Bytes of the array in memory."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
-
-
-def _opened(path: Path) -> int:
-    """Descriptor of a regular file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise
-    except OSError as exc:
-        if path.is_symlink() or path.is_socket():
-            raise _damage(path, "it is no regular file") from exc
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise _damage(path, "it is no regular file")
-    return descriptor
 
 
 def _damage(path: Path, why: str, cut: bool = False) -> DamageError:
@@ -212,10 +184,7 @@ def _array(frame: bytes, path: Path, listed: _Listed) -> NDArray[Any]:
 
 
 def frame_size(frame: bytes) -> int:
-    """How many bytes a zstd frame says that it decodes to, -1 where it does not say so.
-
-    A decoder takes as much memory at once.
-    """
+    """Bytes that a zstd frame says it decodes to, -1 where it does not: a decoder takes as many."""
     if frame[:4] != b"\x28\xb5\x2f\xfd" or len(frame) < 6:
         return -1
     descriptor = frame[4]
@@ -234,5 +203,4 @@ def as_array(texts: list[str]) -> NDArray[np.uint8]:
 
 def texts_in(array: NDArray[Any]) -> list[str]:
     """The texts behind :func:`as_array`."""
-    texts: list[str] = json.loads(array.tobytes())
-    return texts
+    return list(map(str, json.loads(array.tobytes())))

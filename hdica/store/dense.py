@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hdica.store.published import codec
+from hdica.store.sealed import Document
 from hdica.store.working import Placed
 from hdica.systems.method import Method
 from hdica.systems.outputs import Output
 
-CHUNK_ELEMENTS = 2**18
-"""Numbers a published chunk: 2 MB, read in milliseconds."""
-SPAN = 32 * 2**20
-"""Bytes of one array that are gathered at a time."""
+CHUNK_ELEMENTS = 2**18  # numbers a published chunk: 2 MB, read in milliseconds
+SPAN = 32 * 2**20  # bytes of one array that are gathered at a time
 BAND = 64 * 2**20
 """Bytes of neighbouring points that are put into chunks at a time, if more than one chunk."""
 
@@ -74,7 +73,9 @@ class Source:
         """The same with the blocks that there are now."""
         return Source(tuple(each.again() for each in self.placed))
 
-    def at(self, name: str, points: NDArray[np.int64], fill: Any, dtype: Any) -> NDArray[Any]:
+    def at(
+        self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
+    ) -> NDArray[Any]:
         """Values of one array at some points, by their numbers; ``fill`` where pending."""
         segment, count = self.placed[0].segment, len(self.placed)
         seeds = segment.per_cell
@@ -92,11 +93,16 @@ def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ..
 
     Seeds and an output's own dimensions are mostly wanted whole, and are whole in a chunk if they
     fit. The swept parameters and n share the room that is left as evenly as they can, so that a
-    slice along any of them reads little more than what was asked for.
+    slice along any of them reads little more than itself.
     """
     size = math.prod(whole)
     if size > CHUNK_ELEMENTS:
-        return (*(1 for _ in swept), *_last_first(whole))
+        # Whole trailing dimensions, one that is split, and 1 before it.
+        rooms = [CHUNK_ELEMENTS // math.prod(whole[k + 1 :]) for k in range(len(whole))]
+        return (
+            *(1 for _ in swept),
+            *(min(n, max(1, r)) for n, r in zip(whole, rooms, strict=True)),
+        )
     shape = list(swept)
     for axis in range(len(swept)):
         step = 8 * size * math.prod(swept[axis + 1 :])
@@ -107,16 +113,6 @@ def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ..
         longest = shape.index(max(shape))
         shape[longest] = -(-shape[longest] // 2)
     return (*shape, *whole)
-
-
-def _last_first(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Whole trailing dimensions, one that is split, and 1 before it."""
-    room = CHUNK_ELEMENTS
-    shape: list[int] = []
-    for size in reversed(sizes):
-        shape.append(min(size, max(1, room)))
-        room //= size
-    return tuple(reversed(shape))
 
 
 Slices = tuple[slice, ...]
@@ -153,14 +149,14 @@ def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
         yield Band(first, first + math.prod(extent), extent, parts)
 
 
-def _together(found: Iterator[Band], most: int) -> Iterator[list[Band]]:
+def _together(every: Iterator[Band], most: int) -> Iterator[list[Band]]:
     """Neighbouring bands of at most ``most`` points in all, and always at least one band."""
     some: list[Band] = []
-    for one in found:
-        if some and one.stop - some[0].start > most:
+    for band in every:
+        if some and band.stop - some[0].start > most:
             yield some
             some = []
-        some.append(one)
+        some.append(band)
     yield some
 
 
@@ -169,9 +165,9 @@ def write_variable(
     name: str,
     source: Source,
     output: Output | None,
-    dtype: Any,
-    fill: Any,
-    attrs: dict[str, Any],
+    dtype: DTypeLike,
+    fill: float | str,
+    attrs: Document,
 ) -> None:
     """Write one variable of a published group, chunk after chunk.
 
@@ -196,17 +192,14 @@ def write_variable(
         attributes=attrs,
     )
     in_memory = object if dtype is str else dtype
-    listed: dict[str, NDArray[Any]] = {
-        "status": source.status,
-        "cpu_seconds": source.cpu_seconds,
-    }
+    listed: dict[str, NDArray[Any]]
+    listed = {"status": source.status, "cpu_seconds": source.cpu_seconds}
     # A block may span several bands: they are gathered together, so that it is read once.
     most = SPAN // (8 * max(1, math.prod(own)))
     for some in _together(bands(points, chunks[: len(points)]), most):
         first, last = some[0].start, some[-1].stop
-        if name in listed:
-            values = listed[name][first:last]
-        else:
+        values = listed[name][first:last] if name in listed else None
+        if values is None:
             values = source.at(name, np.arange(first, last), fill, in_memory)
         for band in some:
             part = values[band.start - first : band.stop - first].reshape((*band.shape, *own))

@@ -1,9 +1,9 @@
 """Files written whole or not at all, and read only where they are regular files.
 
 A new file is written beside its place and takes its name once its content is on the disk; when a
-function returns, the name is on the disk, too. Folders are held open by their descriptors, so that
-no link is followed, not even one that is put there meanwhile. Any number of processes may write
-into one folder.
+function returns, the name is on the disk, too. Folders stay open by their descriptors, so that no
+link is followed, not even one that is put there meanwhile. Any number of processes may write into
+one folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -26,16 +26,13 @@ from hdica.errors import HdicaError, Removed, Unwritable
 
 SYNC = "HDICA_SYNC"
 """Environment variable: ``off`` on a scratch disk whose files need not outlive the power."""
-_SYNC = dict.fromkeys(("", "on", "1", "yes", "true"), True)
-_SYNC |= dict.fromkeys(("off", "0", "no", "false"), False)
+_ON, _OFF = ("", "on", "1", "yes", "true"), ("off", "0", "no", "false")
 PARTIAL = re.compile(r"\.hdica-\d+-[0-9a-f]{8}\.partial")
 """Names of files that are being written; short, since the name of the file may be very long."""
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Errors that every further file would meet, too."""
-MAX_BYTES = 2**30
-"""Largest file that is read: those of a store are a thousand times smaller."""
-TRIES = 3
-"""How often a file is written anew whose partial file somebody has removed."""
+MAX_BYTES = 2**30  # largest file that is read: those of a store are a thousand times smaller
+TRIES = 3  # how often a file is written anew whose partial file somebody has removed
 WAIT_SECONDS, POLL_SECONDS = 30.0, 0.01
 """Longest wait for another process that replaces files of a folder, and seconds between tries."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -57,9 +54,19 @@ class TornError(DamageError):
 def syncing() -> bool:
     """Whether files are to reach the disk before anything relies on them."""
     text = os.environ.get(SYNC, "")
-    if (on := _SYNC.get(text.strip().lower())) is None:
+    if (word := text.strip().lower()) not in _ON + _OFF:
         raise HdicaError(f"{SYNC} = {text!r} is not allowed (on or off)")
-    return on
+    return word in _ON
+
+
+@contextmanager
+def _open(path: str | Path, flags: int, above: int | None = None) -> Iterator[int]:
+    """Descriptor of a file or folder; ``path`` is a name in the open folder ``above``, if any."""
+    descriptor = os.open(path, flags, dir_fd=above)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def sync(descriptor: int) -> None:
@@ -70,38 +77,26 @@ def sync(descriptor: int) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk; some file systems cannot do that."""
-    if not syncing():
-        return
-    descriptor = os.open(folder, _FOLDER)
     try:
-        os.fsync(descriptor)
+        with _open(folder, _FOLDER) as descriptor:
+            sync(descriptor)
     except OSError as exc:
         if exc.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
-    finally:
-        os.close(descriptor)
 
 
 def sync_tree(root: Path) -> None:
     """Wait until everything below a folder is on the disk, except for the folder's own name."""
-    if not syncing():
-        return
-    for folder, _, names in os.walk(root, topdown=False):
+    for folder, _, names in os.walk(root, topdown=False) if syncing() else ():
         for name in names:
-            descriptor = os.open(Path(folder, name), _READ)
-            try:
+            with _open(Path(folder, name), _READ) as descriptor:
                 os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
         sync_folder(Path(folder))
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it where they are missing; their names reach the disk.
-
-    An existing folder may be that of a process that was killed before its name was on the disk, so
-    the folder above it is synced in any case.
-    """
+    """Make a folder and those above it where they are missing; their names reach the disk."""
+    # A process that was killed may have made it, without its name on the disk: sync in any case.
     missing = [folder]
     while not missing[-1].parent.is_dir():
         missing.append(missing[-1].parent)
@@ -119,15 +114,12 @@ def lockable(path: Path, mode: int) -> BinaryIO:
 def try_lock(file: int | BinaryIO, shared: bool = False) -> bool:
     """Lock a file without waiting, alone or ``shared`` with others; whether that was possible.
 
-    The system drops the lock with the process. Where a file system has no locks, nobody has one.
+    Where a file system has no locks, nobody has one.
     """
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as exc:
+        return not isinstance(exc, BlockingIOError)
     return True
 
 
@@ -193,15 +185,12 @@ class Folder:
 
     @contextmanager
     def beside(self, name: str, content: bytes, mode: int = 0o666) -> Iterator[str]:
-        """Name of a new file, whole and on the disk, removed at the end if it was not placed.
-
-        It gets the permissions of the file whose place it is to take.
-        """
+        """Name of a new file, whole and on the disk, removed at the end if it was not placed."""
         before = self.check(name)
         partial, descriptor = self._new(mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                if before is not None:
+                if before is not None:  # the permissions of the file whose place it takes
                     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
                 file.write(content)
                 file.flush()
@@ -231,14 +220,10 @@ class Folder:
         """Remove the partial files of killed writers, which nobody has locked; how many."""
         count = 0
         for name in filter(PARTIAL.fullmatch, self.names()):
-            with suppress(OSError):
-                descriptor = os.open(name, _READ, dir_fd=self.descriptor)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    self.remove(name)
-                    count += 1
-                finally:
-                    os.close(descriptor)
+            with suppress(OSError), _open(name, _READ, self.descriptor) as descriptor:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.remove(name)
+                count += 1
         return count
 
     @contextmanager
@@ -258,23 +243,13 @@ class Folder:
             with suppress(OSError):
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 
-    @contextmanager
-    def below(self, name: str) -> Iterator[Folder]:
-        """A folder inside this one, made if need be, for the body."""
+    def below(self, name: str, made: bool = True) -> AbstractContextManager[Folder]:
+        """A folder inside this one, made if need be unless it has to exist, for the body."""
         path = no_link(self.path / name)
         with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=self.descriptor)
-        with opened(path, name, os.O_NOFOLLOW, self.descriptor) as folder:
-            yield folder
-
-    @contextmanager
-    def inside(self, name: str) -> Iterator[Folder]:
-        """An existing folder inside this one, for the body; ``OSError`` if there is none."""
-        descriptor = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self.descriptor)
-        try:
-            yield Folder(self.path / name, descriptor)
-        finally:
-            os.close(descriptor)
+            if made:
+                os.mkdir(name, dir_fd=self.descriptor)
+        return opened(path, name, os.O_NOFOLLOW, self.descriptor)
 
 
 @contextmanager
@@ -319,15 +294,9 @@ def made(path: Path) -> Iterator[Folder]:
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a file, whole or not at all, into a folder that exists; it is on the disk then.
-
-    A link or a folder in its place is replaced or refused by the system.
-    """
-    descriptor = os.open(path.parent, _FOLDER)
-    try:
+    """Write a file, whole or not at all, into a folder that exists; it is on the disk then."""
+    with _open(path.parent, _FOLDER) as descriptor:
         Folder(path.parent, descriptor).write(path.name, content, mode)
-    finally:
-        os.close(descriptor)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -335,25 +304,34 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, text.encode())
 
 
-def read_regular(path: Path, most: int = MAX_BYTES) -> bytes | None:
-    """Content of a file, None if there is none."""
+@contextmanager
+def regular(path: Path) -> Iterator[int]:
+    """Descriptor of a regular file to read; whatever else stands there is damage."""
+    strange = DamageError(f"{path} is damaged, it is no regular file")
     try:
         descriptor = os.open(path, _READ)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
     except OSError as exc:
         if path.is_symlink() or path.is_socket():
-            raise DamageError(f"{path} is no regular file, and is not read") from exc
+            raise strange from exc
         raise
-    about = os.fstat(descriptor)
-    # Python opens no folder, and leaves its descriptor open.
-    if not stat.S_ISREG(about.st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise strange
+        yield descriptor
+    finally:
         os.close(descriptor)
-        raise DamageError(f"{path} is no regular file, and is not read")
-    with os.fdopen(descriptor, "rb") as file:
-        if about.st_size > most:
-            raise DamageError(f"{path} has {about.st_size} bytes (at most {most} are read)")
-        return file.read()
+
+
+def read_regular(path: Path, most: int = MAX_BYTES) -> bytes | None:
+    """Content of a regular file, None if there is none."""
+    try:
+        with regular(path) as descriptor:
+            if (size := os.fstat(descriptor).st_size) > most:
+                raise DamageError(f"{path} has {size} bytes (at most {most} are read)")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def no_link(path: Path) -> Path:
@@ -372,8 +350,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 def inside(root: Path, name: str) -> Path:
     """Path of a file of a store; links on the way are refused."""
-    parts = parts_of(name)
-    if not parts:
+    if not (parts := parts_of(name)):
         raise DamageError(f"{root} names the file {name!r}, which cannot be one of its own")
     path = str(root)
     for part in parts:
@@ -381,6 +358,15 @@ def inside(root: Path, name: str) -> Path:
         if os.path.islink(path):
             raise DamageError(f"{path} is a link, which is not followed")
     return Path(path)
+
+
+def stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file or folder is replaced or written; None if nothing is there."""
+    try:
+        about = os.lstat(path)
+    except OSError:
+        return None
+    return (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
 
 
 def discard(path: Path) -> None:
@@ -402,10 +388,7 @@ def discard_inside(root: Path, name: str) -> None:
 
 
 def walk(root: Path) -> tuple[list[str], list[str]]:
-    """Every regular file below a folder, and everything else that is no folder.
-
-    Partial files of killed writers are left out. Names are relative and sorted.
-    """
+    """Names of every regular file below a folder but partial ones, and of strange things."""
     files: list[str] = []
     strange: list[str] = []
     folders = [""]
@@ -430,27 +413,19 @@ def in_words(exc: OSError) -> str:
 
 
 @contextmanager
-def written(path: str | Path, then: str = "") -> Iterator[None]:
-    """State in one sentence why the body cannot write its files; ``then`` ends the sentence."""
+def written(path: str | Path, then: str = "", own: bool = False) -> Iterator[None]:
+    """State in one sentence why the body cannot write its files; ``then`` ends the sentence.
+
+    A folder of the run's ``own`` was removed meanwhile if anything in it is missing.
+    """
     try:
         yield
     except OSError as exc:
+        if own and isinstance(exc, FileNotFoundError | NotADirectoryError):
+            raise removed(path) from exc
         raise Unwritable(f"{path} cannot be written: {in_words(exc)}{then}") from exc
 
 
-def removed(path: Path) -> Removed:
+def removed(path: str | Path) -> Removed:
     """The error that somebody has removed what a run writes to."""
     return Removed(f"{path} was removed while the run went on; a rerun computes it anew")
-
-
-@contextmanager
-def kept(path: Path) -> Iterator[None]:
-    """The same as :func:`written` for a folder that the run itself has made."""
-    try:
-        with written(path):
-            yield
-    except Unwritable as exc:
-        # Its folder may stand yet: what lies in it goes first.
-        if isinstance(exc.__cause__, FileNotFoundError | NotADirectoryError):
-            raise removed(path) from exc
-        raise

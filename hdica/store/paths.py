@@ -1,21 +1,32 @@
-"""Where the stores of a study lie, and which places are for their files alone."""
+"""Where the stores of a study lie, which places are for their files alone, and who writes there.
+
+One process at a time plans, publishes or repairs: it has locked the working store, and the lock's
+file says who it is. The system drops the lock with the process, however that ends.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pwd
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
-from hdica.errors import HdicaError, path_of
-from hdica.store.files import Folder, no_link, opened, written
+from hdica.errors import HdicaError, path_of, printable
+from hdica.store.files import Folder, lockable, make_folder, no_link, opened, try_lock, written
 
 METADATA = "zarr.json"
 LOCK, STUDY = ".lock", "study.json"
 """Files of a working store: its lock, and the study that was run last."""
-LONGEST_NAME = 200
-"""Bytes of a store's name: file systems allow 255 for its manifest, too."""
+LONGEST_NAME = 200  # bytes of a store's name: file systems allow 255 for its manifest, too
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _OWN = re.compile(
     r"\.?(?P<name>.+?)\.(?:(?P<zarr>zarr)(?:\.partial|\.old)?|work|shards|manifest\.json)",
@@ -74,9 +85,8 @@ def previous_path(out: str | Path) -> Path:
 def refuse_own(path: str | Path, what: str = "") -> None:
     """Refuse to write something else to a place that belongs to a store, under whatever name.
 
-    That is the published store, the working store, their manifest and records of shards, and
-    everything inside them, of a store that exists or may come to exist; ``what`` names the setting
-    for the sentence.
+    Such places are the published and the working store, the manifest and records of shards, and
+    all inside them, of a store that exists or may come to exist. ``what`` names the setting.
     """
     # Links and .. lead elsewhere, and a name may be that of a store before or after they do.
     ways = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
@@ -91,13 +101,8 @@ def refuse_own(path: str | Path, what: str = "") -> None:
 
 
 def _is_own(place: Path, last: bool) -> bool:
-    """Whether a path belongs to a store.
-
-    The ``last`` part of a path does so by its name alone, since a store may yet be made there; but
-    a folder that exists, and beside no store, is somebody's own.
-    """
-    match = _OWN.fullmatch(place.name)
-    if match is None:
+    """Whether a path belongs to a store: its ``last`` part by its name alone, unless a folder."""
+    if (match := _OWN.fullmatch(place.name)) is None:
         return False
     if last and (match["zarr"] or not place.is_dir()):
         return True
@@ -159,3 +164,124 @@ def write_file(path: Path, content: bytes) -> None:
     with written(path), _around(path) as folder:
         folder.remove_partials()
         folder.write(path.name, content)
+
+
+LOCK_SECONDS = 900.0
+"""Longest wait for another process that plans, publishes or repairs the same store."""
+PATIENCE, QUIET_SECONDS, POLL_SECONDS = 0.5, 10.0, 0.05
+"""Seconds of waiting before a message, between two messages, and between two tries."""
+MAX_LETTERS = 200
+SOMEBODY = "another process that plans, publishes or repairs it"
+RUNNING = ".running"  # file of a working store that every run has locked, together with the others
+_COMMAND: ContextVar[str] = ContextVar("hdica_command", default="")
+
+
+@contextmanager
+def acting(command: str) -> Iterator[None]:
+    """Name the command of this process, for the body."""
+    token = _COMMAND.set(command)
+    try:
+        yield
+    finally:
+        _COMMAND.reset(token)
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """The command of ``hdica``, without the names of files."""
+    return " ".join(["hdica", *[word for word in arguments if not word.startswith("-")][:1]])
+
+
+def _this_process() -> str:
+    command = _COMMAND.get() or Path(sys.argv[0]).name or "Python"
+    user = str(os.geteuid())
+    with suppress(KeyError):
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{command} (pid {os.getpid()} on {socket.gethostname()}, user {user}) since {now}"
+
+
+@contextmanager
+def locked(out: str | Path) -> Iterator[Path]:
+    """Lock the working store for the body, which gets its path.
+
+    A wait is reported on standard error, with the process that has the lock.
+    """
+    work = work_path(out)
+    with _locked_file(work) as file:
+        with suppress(OSError):
+            file.truncate(0)
+            os.pwrite(file.fileno(), _this_process().encode(), 0)
+        try:
+            yield work
+        finally:
+            with suppress(OSError):
+                file.truncate(0)
+
+
+def _locked_file(work: Path) -> BinaryIO:
+    """The lock's file, locked; another one where somebody has removed it meanwhile."""
+    while True:
+        make_folder(work)
+        path = no_link(work / LOCK)
+        file = lockable(path, 0o644)
+        try:
+            wait_for(lambda: try_lock(file), work, LOCK_SECONDS)  # noqa: B023
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), os.lstat(path)):
+                    return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _holder(work: Path) -> str:
+    """The process that has the lock of a working store, as its file says."""
+    text = ""
+    with suppress(OSError, ValueError, HdicaError), opened(work, flags=os.O_NOFOLLOW) as folder:
+        text = folder.read(LOCK, MAX_LETTERS).decode()
+    return printable(" ".join(text.split())) or SOMEBODY
+
+
+def wait_for(lock: Callable[[], bool], work: Path, seconds: float) -> None:
+    """Wait until ``lock()`` succeeds, and report on standard error who has the lock meanwhile."""
+    began = time.monotonic()
+    next_line, shown = began + PATIENCE, ""
+    while not lock():
+        now = time.monotonic()
+        if now - began >= seconds:
+            raise HdicaError(
+                f"{work} has been locked for {seconds:.0f} s by {_holder(work)} "
+                "(wait for that process, or end it if it hangs)"
+            )
+        if now >= next_line:
+            next_line, before, shown = now + QUIET_SECONDS, shown, _holder(work)
+            if shown != before:
+                # That standard error is closed is no reason to give up.
+                with suppress(OSError, ValueError, AttributeError):
+                    sys.stderr.write(printable(f"waiting for {work}: locked by {shown}") + "\n")
+                    sys.stderr.flush()
+        time.sleep(POLL_SECONDS)
+
+
+@contextmanager
+def running(out: str | Path) -> Iterator[bool]:
+    """Mark a working store as being computed, for the body; whether no other run is computing it.
+
+    Where a file system has no locks, no run can be sure to be the only one.
+    """
+    work = work_path(out)
+    make_folder(work)
+    with lockable(no_link(work / RUNNING), 0o644) as mark:
+        alone = False
+        with suppress(OSError):
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = True
+        wait_for(lambda: try_lock(mark, shared=True), work, LOCK_SECONDS)
+        yield alone
+
+
+def remove_partials(folder: Path) -> None:
+    """Remove what killed writers have left in a folder of a store, if it is there."""
+    with suppress(OSError, HdicaError), opened(folder, flags=os.O_NOFOLLOW) as content:
+        content.remove_partials()

@@ -4,7 +4,7 @@ A publication is a new folder, written whole with the digest of every file in it
 place of the store by one exchange of names where the system can. The store before the current one
 stays beside it, hidden, until the next publication: who opened it reads on. The manifest goes
 before the exchange and comes last. Each step is on the disk before the next, so that a kill or a
-loss of power at any moment leaves the old store or the new one.
+power loss at any moment leaves the old store or the new one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED, FAILED, PENDING, STATUS_NAMES
-from hdica.store import provenance
-from hdica.store.another import refuse_another
-from hdica.store.cite import KEPT, of_study
+from hdica.store import paths, provenance, sealed
 from hdica.store.dense import Source, write_variable
 from hdica.store.files import (
     DamageError,
@@ -39,25 +37,13 @@ from hdica.store.files import (
     walk,
     written,
 )
-from hdica.store.lock import locked
-from hdica.store.manifest import count_in, read_manifest, status_counts
-from hdica.store.paths import (
-    METADATA,
-    manifest_path,
-    partial_path,
-    previous_path,
-    refuse_own,
-    results_path,
-    work_path,
-)
+from hdica.store.provenance import KEPT, of_study
 from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
-from hdica.store.sealed import SCHEMA_VERSION, parsed, write_sealed
-from hdica.store.working import place
+from hdica.store.working import place, refuse_another
 from hdica.study.study import Study
 from hdica.systems import registry
 from hdica.systems.labelled import portable_attrs
 from hdica.systems.method import KERNEL_VERSION
-from hdica.systems.registry import system_named
 from hdica.systems.system import Clock
 from hdica.version import __version__
 
@@ -84,26 +70,27 @@ def about_dim(system: str, dim: str, values: NDArray[Any]) -> dict[str, str]:
         return {"long_name": text, "units": "1"}
     record = registry.system_named(system)
     own = {one.name: one.about for one in record.dimensions}
-    known = DIMS.get(dim, {"long_name": own.get(dim, dim.replace("_", " ")), "units": "1"})
+    about = DIMS.get(dim, {"long_name": own.get(dim, dim.replace("_", " ")), "units": "1"})
     clock = record.clock
-    if known["units"] != TIME_UNITS or clock == Clock():
-        return known
+    if about["units"] != TIME_UNITS or clock == Clock():
+        return about
     named = {"long_name": clock.long_name} if dim == "time" else {}
-    return known | named | {"units": clock.units}
+    return about | named | {"units": clock.units}
 
 
 def sources(study: Study, out: str | Path) -> list[Source]:
     """Where every group of a study comes from, in the order of its methods."""
-    placed = place(study, out)
-    return [
-        Source(tuple(group)) for _, group in groupby(placed, key=lambda p: p.segment.method.name)
-    ]
+    by_method = groupby(place(study, out), key=lambda placed: placed.segment.method.name)
+    return [Source(tuple(group)) for _, group in by_method]
 
 
 def _coordinate(
-    group: zarr.Group, name: str, values: Any, about: dict[str, Any], dims: tuple[str, ...] = ()
+    group: zarr.Group,
+    name: str,
+    array: NDArray[Any],
+    about: sealed.Document,
+    dims: tuple[str, ...] = (),
 ) -> None:
-    array = np.asarray(values)
     text = array.dtype.kind in "UO"
     made = group.create_array(
         name,
@@ -119,25 +106,21 @@ def _coordinate(
     made[:] = array.astype(object) if text else array
 
 
-def _coordinates(group: zarr.Group, source: Source) -> None:
-    segment = source.placed[0].segment
+def coordinates(source: Source) -> dict[str, tuple[NDArray[Any], dict[str, str]]]:
+    """Values and CF attributes of the dimensions of a group, by name."""
+    segment, coords = source.placed[0].segment, {}
     for axis in segment.cells.axes:
-        path = ".".join(axis.path)
-        _coordinate(
-            group, axis.dim, list(axis.values), {"long_name": f"parameter {path}", "units": "1"}
-        )
+        text = f"parameter {'.'.join(axis.path)}"
+        coords[axis.dim] = np.asarray(axis.values), {"long_name": text, "units": "1"}
     if segment.n is not None:
-        dimensions = np.array([p.segment.n for p in source.placed], dtype=np.int64)
         about = {"long_name": "dimension of the data", "units": "1"}
-        _coordinate(group, "n", dimensions, about)
+        coords["n"] = np.array([p.segment.n for p in source.placed], dtype=np.int64), about
     if segment.seeds:
-        seeds = np.array(segment.seeds, dtype=np.int64)
-        _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
+        about = {"long_name": "seed of the random stream", "units": "1"}
+        coords["seed"] = np.array(segment.seeds, dtype=np.int64), about
     for dim, values in sorted(segment.coords.items()):
-        _coordinate(group, dim, values, about_dim(segment.system, dim, values))
-    counts = system_named(segment.system).clock.counts and not source.method.scope.beyond
-    if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
-        _steps(group, source)
+        coords[dim] = values, about_dim(segment.system, dim, values)
+    return coords
 
 
 def _steps(group: zarr.Group, source: Source) -> None:
@@ -148,48 +131,45 @@ def _steps(group: zarr.Group, source: Source) -> None:
     times = source.placed[0].segment.coords["time"].astype(np.float64)
     sizes = [p.segment.n for p in source.placed]
     steps = np.stack([steps_of(times, n or 1) for n in sizes]).astype(np.int64)
-    about = {"long_name": "number of samples seen, floor(t n)", "units": "1"}
-    if sizes == [None]:
-        about["long_name"] = "number of samples seen, floor(t)"
-        _coordinate(group, "step", steps[0], about, ("time",))
-        return
-    _coordinate(group, "step", steps, about, ("n", "time"))
+    has_n = sizes != [None]
+    text = f"number of samples seen, floor({'t n' if has_n else 't'})"
+    dims = ("n", "time") if has_n else ("time",)
+    about = {"long_name": text, "units": "1"}
+    _coordinate(group, "step", steps.reshape(steps.shape[-len(dims) :]), about, dims)
 
 
 def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
-    method = source.method
-    group = root.create_group(method.name)
-    _coordinates(group, source)
-    nan = float("nan")
-    outputs = source.placed[0].segment.outputs
+    method, outputs = source.method, source.placed[0].segment.outputs
+    segment, group = source.placed[0].segment, root.create_group(method.name)
+    for name, (values, attrs) in coordinates(source).items():
+        _coordinate(group, name, values, attrs)
+    counts = registry.system_named(segment.system).clock.counts and not method.scope.beyond
+    if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
+        _steps(group, source)
     for output in outputs:
-        about = {"long_name": output.long_name, "units": output.units}
-        write_variable(group, output.name, source, output, "f8", nan, about)
-    flags = list(range(len(STATUS_NAMES)))
+        about: sealed.Document = {"long_name": output.long_name, "units": output.units}
+        write_variable(group, output.name, source, output, "f8", np.nan, about)
     about = {"long_name": "status of the point", "units": "1"}
-    meanings = {"flag_values": flags, "flag_meanings": " ".join(STATUS_NAMES)}
-    write_variable(group, "status", source, None, "u1", PENDING, {**about, **meanings})
+    about |= {"flag_values": [*range(len(STATUS_NAMES))], "flag_meanings": " ".join(STATUS_NAMES)}
+    write_variable(group, "status", source, None, "u1", PENDING, about)
     about = {"long_name": "processor time of the point", "units": "s"}
-    write_variable(group, "cpu_seconds", source, None, "f8", nan, about)
+    write_variable(group, "cpu_seconds", source, None, "f8", np.nan, about)
     if (source.status >= DIVERGED).any():
         about = {"long_name": "why the point diverged or failed"}
         write_variable(group, "reason", source, None, str, "", about)
-    group.update_attributes(
-        portable_attrs(
-            {
-                "method": method.name,
-                "accuracy": method.about.accuracy,
-                "stochastic": method.stochastic,
-                "equations": method.about.equations,
-                "kernel": method.about.kernel,
-                **({"noise": method.about.noise} if method.stochastic else {}),
-                "outputs": [output.name for output in outputs],
-                "study_hash": study.content_hash(),
-                **({"coordinates": "step"} if "step" in group else {}),
-            }
-        )
-    )
-    return status_counts(source.status)
+    about = {
+        "method": method.name,
+        "accuracy": method.about.accuracy,
+        "stochastic": method.stochastic,
+        "equations": method.about.equations,
+        "kernel": method.about.kernel,
+        **({"noise": method.about.noise} if method.stochastic else {}),
+        "outputs": [output.name for output in outputs],
+        "study_hash": study.content_hash(),
+        **({"coordinates": "step"} if "step" in group else {}),
+    }
+    group.update_attributes(portable_attrs(about))
+    return sealed.status_counts(source.status)
 
 
 def about_study(study: Study) -> dict[str, str]:
@@ -205,13 +185,13 @@ def about_study(study: Study) -> dict[str, str]:
     }
 
 
-def _root_attrs(study: Study) -> dict[str, Any]:
+def _root_attrs(study: Study) -> sealed.Document:
     methods = registry.methods_of(study.system, study.noise)
     used = dict.fromkeys(methods[name].about.equations for name in study.methods)
     return {
         "Conventions": "CF-1.11",
         **about_study(study),
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": sealed.SCHEMA_VERSION,
         "kernel_version": KERNEL_VERSION,
         "hdica_version": __version__,
         "git_commit": provenance.git_commit(),
@@ -236,27 +216,27 @@ def _consolidate(path: Path) -> dict[str, str]:
 def is_current(study: Study, out: str | Path) -> bool:
     """Whether the published store is whole and is this very study's: nothing to publish."""
     try:
-        manifest = read_manifest(out)
+        manifest = sealed.read_manifest(out)
         if not manifest or manifest["full_hash"] != study.full_hash():
             return False
-        if count_in(manifest, "pending"):
-            return False
-        root = results_path(out)
+        root = paths.results_path(out)
         files = bound_digests(root)
-        if version_of(files) != manifest["version"] or walk(root)[0] != sorted(files):
-            return False
-        # A power loss may have left files empty.
-        if not all((root / name).stat().st_size for name in files):
-            return False
-        return not _tried_again(study, out, manifest)
+        return (
+            not sealed.count_in(manifest, "pending")
+            and version_of(files) == manifest["version"]
+            and walk(root)[0] == sorted(files)
+            # A power loss may have left files empty.
+            and all((root / name).stat().st_size for name in files)
+            and not _tried_again(study, out, manifest)
+        )
     except (DamageError, OSError):
         return False
 
 
-def _tried_again(study: Study, out: str | Path, manifest: dict[str, Any]) -> bool:
+def _tried_again(study: Study, out: str | Path, manifest: sealed.Document) -> bool:
     """Whether points that were published as failed have another result by now."""
-    failed = count_in(manifest, "failed")
-    if not failed or not work_path(out).is_dir():
+    failed = sealed.count_in(manifest, "failed")
+    if not failed or not paths.work_path(out).is_dir():
         return False
     now = np.concatenate([each.statuses for each in place(study, out)])
     return not (now == PENDING).any() and int((now == FAILED).sum()) != failed
@@ -264,30 +244,30 @@ def _tried_again(study: Study, out: str | Path, manifest: dict[str, Any]) -> boo
 
 def publish_new(
     study: Study, out: str | Path, replace: bool = False
-) -> tuple[dict[str, Any], bool]:
+) -> tuple[sealed.Document, bool]:
     """Publish a study if there is anything new; its manifest, and whether there was."""
-    manifest = read_manifest(out) if is_current(study, out) else None
+    manifest = sealed.read_manifest(out) if is_current(study, out) else None
     if manifest is None:
         return publish(study, out, replace), True
-    if partial_path(out).exists():
+    if paths.partial_path(out).exists():
         # Of a publication that was killed. Where nothing can be written, it is in nobody's way.
-        with suppress(OSError), locked(out):
-            discard(partial_path(out))
+        with suppress(OSError), paths.locked(out):
+            discard(paths.partial_path(out))
     return manifest, False
 
 
-def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, Any]:
+def publish(study: Study, out: str | Path, replace: bool = False) -> sealed.Document:
     """Write the published store from the working store, and the manifest last, which is returned.
 
     Points that are pending stay NaN with status 0. With ``replace`` the results of another study
     may be there; they are removed.
     """
-    target = results_path(out)
-    refuse_own(target.parent)  # before a lock is made beside it
+    target = paths.results_path(out)
+    paths.refuse_own(target.parent)  # before a lock is made beside it
     if not replace:
         refuse_another(study, out)
     then = "; what was computed is kept, and a rerun publishes it"
-    with written(target, then), locked(out), new_store(out) as partial:
+    with written(target, then), paths.locked(out), new_store(out) as partial:
         check_target(target)
         if not replace:
             # Again: another study may have been published while this one waited.
@@ -308,10 +288,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
 def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]) -> None:
     """Refuse to replace published results by pending points: the working store was removed.
 
-    Raises
-    ------
-    HdicaError
-        If every point is pending, or fewer points of the very same study are done than published.
+    So it is where every point is pending, or fewer points of the very same study are done.
     """
     from hdica.store.results import open_results
 
@@ -325,16 +302,17 @@ def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]
     before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in nodes)
     same = tree.attrs.get("study_hash") == study.content_hash()
     if before and (not (done + failed) or (same and done < before)):
+        there = f"{before} points and {paths.work_path(out)} has {done} of them"
         raise HdicaError(
-            f"{results_path(out)} has {before} points and {work_path(out)} has {done} of them: "
-            "nothing was published (hdica run computes the others, and publishes all)"
+            f"{paths.results_path(out)} has {there}: nothing was published (hdica run computes the "
+            "others, and publishes all)"
         )
 
 
 @contextmanager
 def new_store(out: str | Path) -> Iterator[Path]:
     """Where a store is written before it takes its place; what is not finished is removed."""
-    partial = partial_path(out)
+    partial = paths.partial_path(out)
     discard(partial)
     try:
         yield partial
@@ -343,15 +321,15 @@ def new_store(out: str | Path) -> Iterator[Path]:
 
 
 def exchange(
-    partial: Path, out: str | Path, about: dict[str, Any], files: dict[str, str]
-) -> dict[str, Any]:
+    partial: Path, out: str | Path, about: sealed.Document, files: dict[str, str]
+) -> sealed.Document:
     """Make a finished store the published one; its manifest. The caller has the lock.
 
     ``about`` is what the manifest says beside the version of the ``files``.
     """
-    target, previous = results_path(out), previous_path(out)
+    target, previous = paths.results_path(out), paths.previous_path(out)
     sync_tree(partial)
-    discard(manifest_path(out))
+    discard(paths.manifest_path(out))
     discard(previous)
     if target.exists() and _exchanged(partial, target):
         partial.replace(previous)
@@ -361,7 +339,7 @@ def exchange(
         partial.replace(target)
     sync_folder(target.parent)
     manifest = {**about, "version": version_of(files), "hdica_version": __version__}
-    write_sealed(manifest_path(out), manifest)
+    sealed.write_sealed(paths.manifest_path(out), manifest)
     return manifest
 
 
@@ -378,14 +356,14 @@ def _exchanged(one: Path, other: Path) -> bool:
 def withdraw(out: str | Path, aside: bool) -> None:
     """Take a publication back, so that the next run publishes. The caller has the lock.
 
-    ``aside``: the store goes, too. Until the next publication it lies where the store before the
-    current one does, and nobody reads what is damaged in it.
+    With ``aside`` the store goes, too, to where the one before the current one lies: nobody reads
+    what is damaged in it.
     """
-    discard(manifest_path(out))
-    target = results_path(out)
+    discard(paths.manifest_path(out))
+    target = paths.results_path(out)
     if aside and target.is_dir():
-        discard(previous_path(out))
-        target.replace(previous_path(out))
+        discard(paths.previous_path(out))
+        target.replace(paths.previous_path(out))
 
 
 def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, int]]:
@@ -394,16 +372,16 @@ def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, 
     Points that are not computed stay NaN with status 0. Returns points by status of every method.
     """
     root = zarr.open_group(folder, mode="w", zarr_format=3)
-    found = sources(study, out)
-    kinds = {k for s in found for placed in s.placed for k in placed.listing.processors}
+    groups = sources(study, out)
+    kinds = {k for group in groups for each in group.placed for k in each.listing.processors}
     computed_on = "; ".join(sorted(kinds - {""}))
     root.update_attributes({**_root_attrs(study), "processors": computed_on})
-    return {source.method.name: _write_group(root, source, study) for source in found}
+    return {group.method.name: _write_group(root, group, study) for group in groups}
 
 
 def check_target(target: Path) -> None:
     """Refuse to replace what is no published store, or has files of somebody else in it."""
-    refuse_own(target.parent)
+    paths.refuse_own(target.parent)
     if not target.exists():
         return
     if not target.is_dir():
@@ -415,14 +393,9 @@ def check_target(target: Path) -> None:
         raise HdicaError(
             f"{stray} is no file of a published store and would be lost (move it away)"
         )
-    raw = read_regular(target / METADATA)
-    if raw and b"study_hash" not in raw and _is_another(raw, target):
-        raise HdicaError(f"{target} was not written by hdica (move it away, or take another name)")
-
-
-def _is_another(raw: bytes, target: Path) -> bool:
-    """Whether metadata are whole, and so cannot be ours with a flaw."""
-    try:
-        return bool(parsed(raw, target / METADATA))
-    except DamageError:
-        return False
+    raw = read_regular(target / paths.METADATA)
+    # Metadata that are not whole may be ours with a flaw.
+    with suppress(DamageError):
+        if raw and b"study_hash" not in raw and sealed.parsed(raw, target / paths.METADATA):
+            text = "was not written by hdica (move it away, or take another name)"
+            raise HdicaError(f"{target} {text}")

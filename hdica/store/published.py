@@ -1,9 +1,9 @@
 """The files of a published store: every file is compared with its digest when it is read.
 
-A checksum says that a chunk is whole, and those of another chunk, of an older store or of a forger
-fit as well. The digest of every file is in ``digests.json``, whose own digest is in the root's
-metadata, which hold a digest of themselves: so those of the root name everything that is in a
-store, and their digest is its version. Other readers of Zarr pass all of that by.
+A checksum says that a chunk is whole, not that it belongs there. The digest of every file is in
+``digests.json``, whose own digest is in the root's metadata, which hold a digest of themselves: so
+those of the root name everything that is in a store, and their digest is its version. Other readers
+of Zarr pass all of that by.
 
 A store that is open stays what it was opened as. When its study is published anew, files are read
 from the store before the current one, which stays, hidden, until the next publication.
@@ -15,11 +15,10 @@ import asyncio
 import hashlib
 import json
 import math
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numcodecs.checksum32 import CRC32C
@@ -29,20 +28,16 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from hdica.errors import HdicaError
 from hdica.store.blocks import frame_size
 from hdica.store.files import DamageError, inside, parts_of, read_regular, walk, write_text
 from hdica.store.paths import METADATA, previous_path
-from hdica.store.sealed import parsed, sealed, unsealed, write_sealed
+from hdica.store.sealed import Document, parsed, sealed, unsealed, write_sealed
 
 DIGESTS, BOUND = "digests.json", "digests"
 """File with the digests of all others, and the attribute of the root with its own digest."""
-VERSION_LETTERS = 16
-"""Letters of the root's digest that name a version."""
-MAX_CHUNK = 2**30
-"""Most bytes of a chunk, decoded."""
-MAX_TEXT = 2**28
-"""Most bytes of a chunk of texts, whose size only the chunk itself says."""
+VERSION_LETTERS = 16  # letters of the root's digest that name a version
+MAX_CHUNK = 2**30  # most bytes of a chunk, decoded
+MAX_TEXT = 2**28  # most bytes of a chunk of texts, whose size only the chunk itself says
 SIZES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
     "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "string": None,
@@ -56,11 +51,8 @@ _ZSTD, _CRC32C = Zstd(), CRC32C(location="end")
 
 
 def codec() -> list[ZstdCodec | Crc32cCodec]:
-    """Compression with a checksum, and a checksum of what is on disk.
-
-    The default codec lets three of four bit flips through, and zstd's checksum alone those of
-    unused bits: readers without hdica find damage by these.
-    """
+    """Compression with a checksum, and a checksum of what is on disk, for readers without hdica."""
+    # The default codec lets three of four bit flips through, zstd's checksum those of unused bits.
     return [ZstdCodec(level=3, checksum=True), Crc32cCodec()]
 
 
@@ -71,16 +63,15 @@ def digest(content: bytes) -> str:
 
 def file_digest(path: Path) -> str:
     """sha256 of a file."""
-    content = read_regular(path)
-    if content is None:
+    if (content := read_regular(path)) is None:
         raise FileNotFoundError(2, "No such file or directory", str(path))
     return digest(content)
 
 
 def bind(root: Path) -> dict[str, str]:
     """Write the digests of a finished store into it; the digest of every file, these included."""
-    files = {name: file_digest(root / name) for name in walk(root)[0]}
-    inner = {name: value for name, value in files.items() if name not in (METADATA, DIGESTS)}
+    names = [name for name in walk(root)[0] if name not in (METADATA, DIGESTS)]
+    inner = {name: file_digest(root / name) for name in names}
     write_sealed(root / DIGESTS, {"files": inner})
     document = json.loads(read_regular(root / METADATA) or b"{}")
     document["attributes"][BOUND] = file_digest(root / DIGESTS)
@@ -91,11 +82,9 @@ def bind(root: Path) -> dict[str, str]:
 def bound_digests(root: Path) -> dict[str, str]:
     """Digest of every file of a store, as the store itself says."""
     path = root / METADATA
-    raw = read_regular(path)
-    if raw is None:
+    if (raw := read_regular(path)) is None:
         raise DamageError(f"{path} is missing (all points)")
-    named = (unsealed(raw, path).get("attributes") or {}).get(BOUND)
-    if named is None:
+    if (named := (unsealed(raw, path).get("attributes") or {}).get(BOUND)) is None:
         raise DamageError(f"{path} is damaged (it does not name the digests of all points)")
     return {**named_digests(root, named), DIGESTS: named, METADATA: digest(raw)}
 
@@ -103,8 +92,7 @@ def bound_digests(root: Path) -> dict[str, str]:
 def named_digests(root: Path, expected: str | None = None) -> dict[str, str]:
     """Digest of every file that the digests of a store name, if theirs is the expected one."""
     file = inside(root, DIGESTS)
-    text = read_regular(file)
-    if text is None:
+    if (text := read_regular(file)) is None:
         raise DamageError(f"{file} is missing (the digests of all points)")
     if expected is not None and digest(text) != expected:
         raise DamageError(f"{file} is damaged, {WRONG} (the digests of all points)")
@@ -153,17 +141,14 @@ class Chunks:
         )
 
 
-def chunks_of(metadata: dict[str, Any], path: Path) -> Chunks:
+def chunks_of(metadata: Document, path: Path) -> Chunks:
     """The chunks of an array, from its metadata in the file ``path``.
 
     Zarr believes what metadata say: other codecs, which may run code, and arrays of any size.
     """
     try:
-        grid, kind, key = (
-            metadata["chunk_grid"],
-            metadata["data_type"],
-            metadata["chunk_key_encoding"],
-        )
+        grid, kind = metadata["chunk_grid"], metadata["data_type"]
+        key = metadata["chunk_key_encoding"]
         shape, chunk = tuple(metadata["shape"]), tuple(grid["configuration"]["chunk_shape"])
         dims = tuple(metadata.get("dimension_names") or ())
         codecs = tuple(each["name"] for each in metadata["codecs"])
@@ -190,7 +175,7 @@ def chunks_of(metadata: dict[str, Any], path: Path) -> Chunks:
     return Chunks(shape, chunk, dims, None if size is None else size * math.prod(chunk))
 
 
-def members(document: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+def members(document: Document, path: Path) -> dict[str, Document]:
     """Metadata of all members that those of a group hold, by name."""
     inline = document.get("consolidated_metadata") or {}
     nodes = inline.get("metadata", {}) if isinstance(inline, dict) else None
@@ -204,30 +189,15 @@ def members(document: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
     return nodes
 
 
-def array_of(key: str) -> str:
-    """The array that a file ``group/array/c/0/1`` is a chunk of, empty for other files."""
-    parts = key.split("/")
-    while parts and parts[-1].isdigit():
-        parts.pop()
-    return "/".join(parts[:-1]) if len(parts) > 1 and parts[-1] == "c" else ""
-
-
 class Republished(DamageError):
     """A store of which nothing is damaged, but which has been published twice since."""
 
 
 class PublishedStore(LocalStore):
-    """A published store as it was when it was opened.
+    """A published store as it was when it was opened, with the digest of every file.
 
     Every method raises :class:`~hdica.store.files.DamageError`, naming the file and the points, for
     links, for files that differ from their digests, and for metadata such as hdica never writes.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    digests
-        Digest of every file.
     """
 
     def __init__(
@@ -241,23 +211,19 @@ class PublishedStore(LocalStore):
         """The same store."""
         return type(self)(self.root, self.digests, read_only=read_only)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Document:
         # A worker may have been started in another folder.
         return {**self.__dict__, "root": self.root.absolute()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Document) -> None:
         self.__dict__.update(state)
-
-    def _folders(self) -> Iterator[Path]:
-        """Where files of the version may lie: in the store, or in the one before."""
-        yield self.root
-        if self.root.suffix == ".zarr" and not self.root.name.startswith("."):
-            yield previous_path(self.root)
 
     def load(self, key: str) -> bytes | None:
         """Content of a file; None for one that is not in the store."""
-        expected, why = self.digests.get(key), ""
-        for folder in self._folders():
+        expected, why, folders = self.digests.get(key), "", [self.root]
+        if self.root.suffix == ".zarr" and not self.root.name.startswith("."):
+            folders.append(previous_path(self.root))
+        for folder in folders:
             try:
                 path = inside(folder, key)
                 raw = read_regular(path)
@@ -282,8 +248,7 @@ class PublishedStore(LocalStore):
         """Whether another whole store lies here than the one that was opened."""
         path = self.root / METADATA
         with suppress(DamageError, OSError):
-            raw = read_regular(path)
-            if raw is None:
+            if (raw := read_regular(path)) is None:
                 return not self.root.exists()
             return digest(raw) != self.digests.get(METADATA) and bool(unsealed(raw, path))
         return False
@@ -294,9 +259,8 @@ class PublishedStore(LocalStore):
             document = unsealed(raw, path) if key == METADATA else parsed(raw, path)
             here = key.rpartition("/")[0]
             if document.get("zarr_format") != 3:
-                raise DamageError(
-                    f"{path} is not of Zarr's format 3, which is the only one written"
-                )
+                text = f"{path} is not of Zarr's format 3, which is the only one written"
+                raise DamageError(text)
             nodes = {here: document} if document.get("node_type") == "array" else {}
             for name, node in members(document, path).items():
                 if node.get("node_type") == "array":
@@ -315,8 +279,7 @@ class PublishedStore(LocalStore):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Content of a file, as Zarr asks for it; None if it is missing."""
-        raw = await asyncio.to_thread(self.load, key)
-        if raw is None:
+        if (raw := await asyncio.to_thread(self.load, key)) is None:
             return None
         buffer = (prototype or default_buffer_prototype()).buffer.from_bytes(raw)
         if byte_range is not None:
@@ -334,6 +297,14 @@ def learned(store: PublishedStore) -> PublishedStore:
     if not store.arrays:
         raise DamageError(f"{store.root / METADATA} is damaged (no consolidated metadata)")
     return store
+
+
+def array_of(key: str) -> str:
+    """The array that a file ``group/array/c/0/1`` is a chunk of, empty for other files."""
+    parts = key.split("/")  # at any depth: whoever changes a store may nest arrays
+    while parts and parts[-1].isdigit():
+        parts.pop()
+    return "/".join(parts[:-1]) if len(parts) > 1 and parts[-1] == "c" else ""
 
 
 def chunk_index(name: str) -> tuple[str, str, tuple[int, ...]] | None:
@@ -356,10 +327,9 @@ def chunks_in(root: Path, name: str) -> Chunks | None:
 
 def describe(root: Path, name: str) -> str:
     """Which points a file of a published store holds, for a sentence."""
-    place = chunk_index(name)
-    if place is None:
-        group = name.partition("/")[0] if "/" in name else ""
-        return f"all points of {group}" if group else "all points"
+    if (place := chunk_index(name)) is None:
+        group, slash, _ = name.partition("/")
+        return f"all points of {group}" if slash else "all points"
     group, array, index = place
     chunks, status = chunks_in(root, f"{group}/{array}"), chunks_in(root, f"{group}/status")
     if chunks is None or status is None or len(index) != len(chunks.shape):
@@ -388,8 +358,7 @@ def _range(root: Path, name: str, span: slice) -> str:
 
 def point_arrays(root: Path, group: str) -> list[str]:
     """Arrays of a group that have a value for every point, ``status`` first."""
-    status = chunks_in(root, f"{group}/status")
-    if status is None:
+    if (status := chunks_in(root, f"{group}/status")) is None:
         return []
     names = ["status"]
     for path in sorted((root / group).iterdir()):
@@ -400,11 +369,3 @@ def point_arrays(root: Path, group: str) -> list[str]:
         if chunks.dims[: len(status.dims)] == status.dims:
             names.append(path.name)
     return names
-
-
-def version_in(root: Path) -> str:
-    """Version of a store, empty if there is none or its metadata are damaged."""
-    try:
-        return version_of(bound_digests(root))
-    except (HdicaError, OSError):
-        return ""

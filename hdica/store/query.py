@@ -1,20 +1,27 @@
-"""Answer a question about published results: select by coordinate, average, tabulate."""
+"""Answer a question about published results: select by coordinate, average, tabulate, write.
+
+NumPy computes means and scalar selections here: in xarray both load dask.array, and with it SciPy,
+longer than all else that a query waits for.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdica.errors import HdicaError, suggestion
+from hdica.errors import HdicaError, printable, suggestion
 from hdica.ingredients.plain import as_number
 from hdica.status import DONE, STATUS_NAMES
+from hdica.store.paths import check_file, write_file
 from hdica.store.results import open_results, stable
 from hdica.systems.space import canonical, shown
 
@@ -22,8 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-LISTED = 16
-"""Values of a coordinate that a message lists."""
+LISTED = 16  # values of a coordinate that a message lists
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Answer:
     data: xr.Dataset  # the selected variables, or their means, loaded
     order: list[str]  # dimensions in the order of the study
     title: str  # method, and what it is averaged over
-    notes: list[str]  # what a reader should know about the answer, a sentence each
+    notes: list[str]  # sentences for the reader
 
 
 def answer(
@@ -55,7 +61,9 @@ def answer(
         tree = open_results(results)
         chosen, over = choose_method(tree, list(selection), method), list(mean)
         if as_table and not over and "seed" not in selection:
-            over = _default_mean(tree[chosen].to_dataset(), variables)
+            every = tree[chosen].to_dataset()
+            means = all(_has_mean(every[name]) for name in variables if name in every)
+            over = ["seed"] if "seed" in every.dims and means else []
         data = query(tree, selection, chosen, variables, over, nearest)
         title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
         notes, missing = [], _unfinished(tree, selection, chosen, nearest)
@@ -79,20 +87,10 @@ def query(
 ) -> xr.Dataset:
     """Answer a question about a published store: the selected variables, loaded.
 
-    Parameters
-    ----------
-    tree
-        The results.
-    selection
-        Of each dimension ``value``, ``value1,value2`` or ``low:high``.
-    method
-        By default the first of the study that has all the dimensions.
-    variables
-        By default the method's first outputs that have all the dimensions.
-    mean
-        Dimensions to average over.
-    nearest
-        Whether the closest value is selected where there is no equal one.
+    The ``selection`` has for each dimension ``value``, ``value1,value2`` or ``low:high``; with
+    ``nearest`` the closest value is selected where there is no equal one. Method and variables are
+    by default the first of the study that have all its dimensions; ``mean`` are those to average
+    over.
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()
@@ -122,7 +120,7 @@ def methods(tree: xr.DataTree) -> list[str]:
 
 
 def choose_method(tree: xr.DataTree, dims: Sequence[str], method: str | None = None) -> str:
-    """The method asked for, or the first of the study that has all the dimensions."""
+    """The method of that name, or the first of the study that has all the dimensions."""
     names = methods(tree)
     if method is not None:
         if method not in names:
@@ -133,31 +131,28 @@ def choose_method(tree: xr.DataTree, dims: Sequence[str], method: str | None = N
     for name in names:
         if all(dim in tree[name].dims for dim in dims):
             return name
-    _check_dims("--sel", dims, list(dict.fromkeys(d for name in names for d in tree[name].dims)))
+    _check_dims("--sel", dims, dict.fromkeys(d for name in names for d in tree[name].dims))
     raise HdicaError(f"no method has all the dimensions {', '.join(dims)} (choose with --method)")
 
 
-def _check_dims(option: str, dims: Sequence[str], known: Sequence[Any]) -> None:
+def _check_dims(option: str, dims: Sequence[str], every: Iterable[Hashable]) -> None:
+    names = [str(name) for name in every]
     for dim in dims:
-        if dim not in known:
-            hint = suggestion(dim, [str(name) for name in known])
+        if dim not in names:
+            hint = suggestion(dim, names)
             raise HdicaError(f"{option} {dim} is not a dimension ({hint})")
 
 
 def outputs(data: xr.Dataset, names: Sequence[str] = (), dims: Sequence[str] = ()) -> list[str]:
-    """Variables to show.
-
-    Those asked for; or the first output that has all the selected dimensions, and the outputs
-    of the same dimensions.
-    """
-    known = [str(name) for name in data.data_vars]
+    """Variables to show: ``names``, or the first outputs that have all the selected dimensions."""
+    every = [str(name) for name in data.data_vars]
     for name in names:
-        if name not in known:
-            raise HdicaError(f"--var {name!r} is not there ({suggestion(name, known)})")
+        if name not in every:
+            raise HdicaError(f"--var {name!r} is not there ({suggestion(name, every)})")
     if names:
         return list(names)
     wanted = {dim for dim in dims if dim in data.dims}
-    own = [name for name in str(data.attrs.get("outputs", "")).split() if name in known] or known
+    own = [name for name in str(data.attrs.get("outputs", "")).split() if name in every] or every
     fit = [name for name in own if wanted <= set(data[name].dims)]
     if not fit:
         raise HdicaError(f"no output has all the dimensions {', '.join(dims)} (choose with --var)")
@@ -171,13 +166,9 @@ def dim_order(tree: xr.DataTree, method: str) -> list[str]:
 
 
 def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -> xr.Dataset:
-    """Select by coordinate: ``value``, ``value1,value2`` or ``low:high``.
-
-    A single value drops the dimension and stays as a scalar coordinate. If ``nearest``, the closest
-    value is selected where there is no equal one.
-    """
+    """Select by coordinate, as :func:`query` does; a single value stays as a scalar coordinate."""
     for dim, text in selection.items():
-        _check_dims("--sel", [dim], list(data.dims))
+        _check_dims("--sel", [dim], data.dims)
         values = data[dim].to_numpy()
         parts = [part.strip() for part in text.split(",")]
         if not all(parts):
@@ -189,11 +180,7 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
 
 
 def _at(data: xr.Dataset, dim: str, place: int) -> xr.Dataset:
-    """The data at one place of a dimension, whose coordinate is then a scalar.
-
-    The same as ``data.isel({dim: place})``, which takes the scalar out of the index: for that
-    xarray loads dask.array, and with it SciPy, longer than all else that a query waits for.
-    """
+    """The data at one place of a dimension, whose coordinate is then a scalar, as by ``isel``."""
     from xarray import Variable
 
     at = data[dim].variable
@@ -222,8 +209,7 @@ def _places(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]
         if first > last:
             allowed = "low:high, the smaller number first"
             raise HdicaError(f"--sel {dim}={text} is not allowed ({allowed})")
-        places = [*np.flatnonzero((values >= first) & (values <= last)).tolist()]
-        if not places:
+        if not (places := [*np.flatnonzero((values >= first) & (values <= last)).tolist()]):
             raise HdicaError(f"no {dim} lies in {text} (values: {_listed(values)})")
         return places
     else:
@@ -257,23 +243,23 @@ def _listed(values: np.ndarray) -> str:
 def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.Dataset:
     """Mean over some dimensions, with the standard error and the count behind each variable.
 
-    Points without a value are left out and not counted.
-
-    Parameters
-    ----------
-    data
-        The selection, loaded.
-    dims
-        Dimensions to average over.
-    names
-        Variables; those without any of the dimensions stay as they are.
+    Points without a value are left out and not counted; variables without any of the dimensions
+    stay as they are.
 
     Raises
     ------
     HdicaError
         If one is no dimension, or is named twice, or a variable has no mean.
     """
-    _check_means(data, dims, names)
+    for place, dim in enumerate(dims):
+        if dim in dims[:place]:
+            raise HdicaError(f"--mean {dim} is given twice (each dimension only once)")
+        if dim in data.coords and dim not in data.dims:
+            raise HdicaError(f"--mean {dim} is not allowed (--sel takes a single {dim})")
+        _check_dims("--mean", [dim], data.dims)
+    for name in names:
+        if not _has_mean(data[name]) and set(dims) & set(data[name].dims):
+            raise HdicaError(f"--mean {dims[0]} is not allowed with --var {name} (it has no mean)")
     means: dict[str, Any] = {}
     for name in names:
         over = [dim for dim in dims if dim in data[name].dims]
@@ -281,35 +267,13 @@ def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.D
     return type(data)(means, coords=data.drop_dims(list(dims)).coords, attrs=data.attrs)
 
 
-def _check_means(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> None:
-    for place, dim in enumerate(dims):
-        if dim in dims[:place]:
-            raise HdicaError(f"--mean {dim} is given twice (each dimension only once)")
-        if dim in data.coords and dim not in data.dims:
-            raise HdicaError(f"--mean {dim} is not allowed (--sel takes a single {dim})")
-        _check_dims("--mean", [dim], list(data.dims))
-    for name in names:
-        if not _has_mean(data[name]) and set(dims) & set(data[name].dims):
-            raise HdicaError(f"--mean {dims[0]} is not allowed with --var {name} (it has no mean)")
-
-
 def _has_mean(values: xr.DataArray) -> bool:
     """Whether values are amounts: a mean of texts or of codes, such as status, says nothing."""
     return values.dtype.kind in "fiu" and "flag_values" not in values.attrs
 
 
-def _default_mean(data: xr.Dataset, variables: Sequence[str]) -> list[str]:
-    """What a table averages over by default: seeds, where every variable has a mean."""
-    amounts = all(_has_mean(data[name]) for name in variables if name in data)
-    return ["seed"] if "seed" in data.dims and amounts else []
-
-
 def _means(data: xr.Dataset, name: str, over: list[str]) -> dict[str, Any]:
-    """Mean, standard error and count of one variable, as NumPy computes them.
-
-    xarray's own ``mean``, ``std`` and ``count`` give the same bits. But any arithmetic of xarray
-    loads dask.array, and with it SciPy: longer than all else that a query waits for.
-    """
+    """Mean, standard error and count of one variable, the same bits as xarray computes."""
     from xarray import Variable
 
     variable = data[name].variable
@@ -348,10 +312,7 @@ def _unfinished(tree: xr.DataTree, selection: dict[str, str], method: str, neare
 
 
 def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
-    """Rows of a selection, without those that have no number at all.
-
-    Coordinates that ``order`` does not name come first.
-    """
+    """Rows of a selection that have a number; coordinates that ``order`` does not name go first."""
     import pandas as pd
 
     if data.dims:
@@ -365,3 +326,82 @@ def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
     if not numbers:
         return frame
     return frame[frame[numbers].notna().any(axis=1)].reset_index(drop=True)
+
+
+BINARY = {"netcdf": ".nc", "parquet": ".parquet"}
+"""What is no text and so not for a terminal, and how its files are called."""
+FORMATS = ("csv", "json", *BINARY, "-")
+COLUMNS = "columns"
+"""Key of the metadata of a Parquet file: ``{name: {long_name, units}}`` of its columns as JSON."""
+
+
+def check_export(to: str, out: Path | None) -> None:
+    """Refuse what cannot be written, before anything is read."""
+    if to not in FORMATS:
+        raise HdicaError(f"--to {to!r} is not allowed ({suggestion(to, FORMATS)})")
+    if out is not None:
+        check_file(out)
+    elif to in BINARY and sys.stdout.isatty():
+        raise HdicaError(
+            f"--to {to} is not for a terminal (give --out FILE{BINARY[to]} or redirect)"
+        )
+    if to == "parquet" and find_spec("pyarrow") is None:
+        raise HdicaError("--to parquet needs the library pyarrow (pip install 'hdica[tables]')")
+
+
+def export(data: xr.Dataset, to: str, out: Path | None, order: Sequence[str] = ()) -> None:
+    """Write a loaded selection to a file, or to stdout if ``out`` is None.
+
+    ``to`` is one of :data:`FORMATS`, of which ``-`` is a table; ``order`` has the dimensions in the
+    order of a table's columns.
+    """
+    if to == "netcdf":
+        # In memory: where the disk is full, HDF5 ends with what it was doing, not with why.
+        content: str | bytes = bytes(data.to_netcdf(engine="h5netcdf"))
+    else:
+        content = _written(table(data, order), data, to)
+    if out is not None:
+        write_file(out, content.encode() if isinstance(content, str) else content)
+    elif isinstance(content, bytes):
+        sys.stdout.buffer.write(content)
+    else:
+        sys.stdout.write(printable(content, " \n\t") if sys.stdout.isatty() else content)
+
+
+def _written(frame: pd.DataFrame, data: xr.Dataset, to: str) -> str | bytes:
+    """Rows of a selection in a format."""
+    if to == "parquet":
+        return _parquet(frame, data)
+    if to == "csv":
+        return frame.to_csv(index=False, lineterminator="\n")
+    if to == "json":
+        # Not DataFrame.to_json, which writes 15 digits of a number, and at most 17 are needed.
+        rows = [
+            {
+                k: None if isinstance(v, float) and not math.isfinite(v) else v
+                for k, v in row.items()
+            }
+            for row in frame.to_dict("records")
+        ]
+        return json.dumps(rows, indent=1) + "\n"
+    text: str = frame.to_string(index=False, float_format=lambda v: f"{v:.6g}", na_rep="-")
+    return text + "\n"
+
+
+def _parquet(frame: pd.DataFrame, data: xr.Dataset) -> bytes:
+    """Content of a Parquet file, with attributes, long names and units as its metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def about(column: str) -> dict[str, str]:
+        attrs = data[column].attrs if column in data.variables else {}
+        return {key: str(attrs[key]) for key in ("long_name", "units") if key in attrs}
+
+    rows = pa.Table.from_pandas(frame, preserve_index=False)
+    columns = {name: about(name) for name in rows.schema.names}
+    attrs = {str(k): v if isinstance(v, str) else json.dumps(v) for k, v in data.attrs.items()}
+    metadata = {**(rows.schema.metadata or {}), **attrs, COLUMNS: json.dumps(columns)}
+    fields = [field.with_metadata(columns[field.name]) for field in rows.schema]
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.cast(pa.schema(fields, metadata=metadata)), sink)
+    return bytes(sink.getvalue())

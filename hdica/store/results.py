@@ -1,11 +1,11 @@
-"""Open a published store."""
+"""Open results: a published store, or what is computed of a study so far."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,20 +13,14 @@ from pydantic import ValidationError
 
 from hdica.analysis.registry import check_read
 from hdica.errors import HdicaError, one_sentence, path_of
-from hdica.store.files import DamageError, no_link, try_lock
-from hdica.store.manifest import read_manifest
+from hdica.store import published
+from hdica.store.files import DamageError, no_link, regular, stamp, try_lock
 from hdica.store.paths import LOCK, METADATA, manifest_path, refuse_file, work_path
-from hdica.store.published import (
-    BOUND,
-    PublishedStore,
-    bound_digests,
-    learned,
-    version_of,
-)
-from hdica.store.sealed import DIGEST
+from hdica.store.sealed import DIGEST, read_manifest
 
 if TYPE_CHECKING:
     import xarray as xr
+
 
 Result = TypeVar("Result")
 TRIES, PAUSE = 20, 0.05
@@ -49,10 +43,10 @@ def existing(path: str | Path) -> Path:
 
 
 def stable(path: str | Path, look: Callable[[], Result], whole: bool = False) -> Result:
-    """What a look at a store sees while no other store takes its place.
+    """What ``look`` sees of a store while no other store takes its place.
 
-    ``look`` reads the store, and is called again where a publication goes on meanwhile; if what it
-    returns is ``whole``, of one publication, only where it has raised an error.
+    It is called again where a publication goes on meanwhile; if what it returns is ``whole``, of
+    one publication, only where it has raised an error.
     """
     root = path_of(path, "path", "results/first.zarr")
     for _ in range(TRIES):
@@ -68,18 +62,14 @@ def stable(path: str | Path, look: Callable[[], Result], whole: bool = False) ->
     return look()
 
 
-def published_store(path: str | Path) -> PublishedStore:
-    """A published store to read from: whole, and of one publication."""
-    return stable(path, lambda: _read(existing(path)), whole=True)
-
-
-def _read(root: Path) -> PublishedStore:
-    files = bound_digests(root)
+def _read(root: Path) -> published.PublishedStore:
+    """A published store to read from."""
+    files = published.bound_digests(root)
     manifest = read_manifest(root) if root.suffix == ".zarr" else None
-    if manifest is not None and manifest["version"] != version_of(files):
+    if manifest is not None and manifest["version"] != published.version_of(files):
         raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
     # Absolute, since data are read later, when the working directory may be another one.
-    store = learned(PublishedStore(root.absolute(), files))
+    store = published.learned(published.PublishedStore(root.absolute(), files))
     for name in files:
         # Zarr would read NaN.
         if not (root / name).exists():
@@ -92,29 +82,16 @@ def _stamp(root: Path) -> tuple[tuple[int, ...] | None, ...]:
     files = [root, root / METADATA]
     if root.suffix == ".zarr":
         files.append(root.with_suffix(".manifest.json"))
-    return tuple(map(_about, files))
-
-
-def _about(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+    return tuple(map(stamp, files))
 
 
 def _is_moving(root: Path) -> bool:
     """Whether a store is about to take its place: the manifest is away, and the lock is taken."""
-    if root.suffix != ".zarr" or _about(root.with_suffix(".manifest.json")) is not None:
+    if root.suffix != ".zarr" or stamp(root.with_suffix(".manifest.json")) is not None:
         return False
-    try:
-        descriptor = os.open(root.with_suffix(".work") / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        return not try_lock(descriptor, shared=True)
-    finally:
-        os.close(descriptor)
+    with suppress(OSError, DamageError), regular(root.with_suffix(".work") / LOCK) as lock:
+        return not try_lock(lock, shared=True)
+    return False
 
 
 def open_results(path: str | Path) -> xr.DataTree:
@@ -141,7 +118,7 @@ def open_results(path: str | Path) -> xr.DataTree:
         If metadata were changed or a chunk is missing, naming file and points; so does the first
         use of data that were changed.
     """
-    store = published_store(path_of(path, "path", "results/first.zarr"))
+    store = stable(path, lambda: _read(existing(path)), whole=True)
     import xarray as xr  # only now: it takes a second to load, and a store may be refused
 
     root = Path(store.root)
@@ -154,13 +131,11 @@ def open_results(path: str | Path) -> xr.DataTree:
             consolidated=True,
             zarr_format=3,
         )
-    except HdicaError:
-        raise
-    except (
-        ValueError, KeyError, OSError, TypeError, AttributeError, AssertionError, OverflowError,
-    ) as exc:  # fmt: skip
+    except (*published.UNREADABLE, AttributeError, AssertionError, OverflowError) as exc:
+        if isinstance(exc, HdicaError):
+            raise
         raise DamageError(f"{root} is damaged (its metadata cannot be read)") from exc
-    for name in (DIGEST, BOUND):
+    for name in (DIGEST, published.BOUND):
         tree.attrs.pop(name, None)
     _make_portable(tree)
     tree.encoding["source"] = str(root)
@@ -169,13 +144,10 @@ def open_results(path: str | Path) -> xr.DataTree:
 
 
 def _make_portable(tree: xr.DataTree) -> None:
-    """Let every writer of xarray take a tree that was read of Zarr 3, and its parts.
-
-    Of the encoding only ``chunks`` stays: another format has other codecs. Stores of earlier
-    versions have attributes that netCDF has not.
-    """
+    """Let every writer of xarray take a tree that was read of Zarr 3, and its parts."""
     from hdica.systems.labelled import portable_attrs, portable_texts
 
+    # Another format has other codecs; earlier versions wrote attributes that netCDF has not.
     for node in tree.subtree:
         node.attrs = portable_attrs(node.attrs)
         data = node.to_dataset(inherit=False)

@@ -1,7 +1,9 @@
-"""JSON documents that carry a digest of themselves: a change of any byte shows.
+"""JSON documents that carry a digest of themselves, so that a change of any byte shows.
 
-The digest is of the text, so that even a changed space is found. Zarr's metadata keep it among
-their attributes, where readers that do not know it pass it by.
+Zarr's metadata keep the digest among their attributes. The manifest of a published store is such a
+document beside it, written last: of which study and which numerical code the store is, how many
+points have each status, and its version, the digest of the root's metadata, which name everything
+in the store. The workflow follows the manifest, because Snakemake deletes outputs of failed jobs.
 """
 
 from __future__ import annotations
@@ -9,14 +11,20 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from hdica.errors import HdicaError
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hdica.errors import HdicaError, one_sentence
+from hdica.status import STATUS_NAMES
 from hdica.store.files import DamageError, TornError, read_regular, write_text
+from hdica.store.paths import manifest_path
 from hdica.version import __version__
 
-SCHEMA_VERSION = 3
-"""Layout of the stores."""
+Document = dict[str, Any]  # a JSON object
+SCHEMA_VERSION = 3  # layout of the stores
 DIGEST = "digest"
 VERSION = "schema_version"
 
@@ -25,7 +33,7 @@ class SchemaError(HdicaError):
     """A store of another layout than this version writes; the sentence says what to do."""
 
 
-def _about(document: dict[str, Any]) -> dict[str, Any]:
+def _about(document: Document) -> Document:
     """Where a document keeps its digest: Zarr's metadata among their attributes."""
     if "node_type" not in document:
         return document
@@ -33,20 +41,20 @@ def _about(document: dict[str, Any]) -> dict[str, Any]:
     return attributes if isinstance(attributes, dict) else {}  # then it has no digest
 
 
-def _text(document: dict[str, Any]) -> str:
+def _text(document: Document) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def sealed(document: dict[str, Any]) -> str:
+def sealed(document: Document) -> str:
     """Text of a document with its digest: that of the text in which the digest is empty."""
-    whole: dict[str, Any] = json.loads(json.dumps(document))
+    whole: Document = json.loads(json.dumps(document))
     about = _about(whole)
     about[DIGEST] = ""
     about[DIGEST] = hashlib.sha256(_text(whole).encode()).hexdigest()
     return _text(whole)
 
 
-def _is_sealed(raw: bytes, digest: Any) -> bool:
+def _is_sealed(raw: bytes, digest: object) -> bool:
     """Whether a text without its digest has this digest."""
     if not isinstance(digest, str) or len(digest) != 64:
         return False
@@ -54,7 +62,7 @@ def _is_sealed(raw: bytes, digest: Any) -> bool:
     return hashlib.sha256(without).hexdigest() == digest
 
 
-def parsed(raw: bytes, path: Path) -> dict[str, Any]:
+def parsed(raw: bytes, path: Path) -> Document:
     """A JSON object."""
     try:
         document = json.loads(raw)
@@ -67,7 +75,7 @@ def parsed(raw: bytes, path: Path) -> dict[str, Any]:
     return document
 
 
-def unsealed(raw: bytes, path: Path) -> dict[str, Any]:
+def unsealed(raw: bytes, path: Path) -> Document:
     """The document behind the sealed text of a file."""
     document = parsed(raw, path)
     about = _about(document)
@@ -90,20 +98,62 @@ def unsealed(raw: bytes, path: Path) -> dict[str, Any]:
     return document
 
 
-def read_sealed(path: Path) -> dict[str, Any] | None:
+def read_sealed(path: Path) -> Document | None:
     """Content of a sealed file without its digest and version, None if there is no file."""
-    raw = read_regular(path)
-    if raw is None:
+    if (raw := read_regular(path)) is None:
         return None
-    found = unsealed(raw, path)
-    return {key: value for key, value in found.items() if key not in (DIGEST, VERSION)}
+    content = unsealed(raw, path)
+    return {key: value for key, value in content.items() if key not in (DIGEST, VERSION)}
 
 
-def sealed_text(content: dict[str, Any]) -> str:
+def sealed_text(content: Document) -> str:
     """Text of a file that :func:`read_sealed` reads."""
     return sealed({VERSION: SCHEMA_VERSION, **content})
 
 
-def write_sealed(path: Path, content: dict[str, Any]) -> None:
+def write_sealed(path: Path, content: Document) -> None:
     """Write a document with its version and its digest, whole or not at all."""
     write_text(path, sealed_text(content))
+
+
+WITHDRAWN = "hdica repair withdraws it, and hdica run publishes again"
+
+
+class Manifest(BaseModel):
+    """What a manifest must say."""
+
+    model_config = ConfigDict(extra="allow")
+
+    study: str
+    study_hash: str
+    full_hash: str
+    kernel_version: str
+    counts: dict[str, dict[str, Annotated[int, Field(ge=0)]]] = Field(
+        description="points by method and status"
+    )
+    version: str = Field(pattern="^[0-9a-f]{16}$", description="names the store's whole content")
+
+
+def read_manifest(out: str | Path) -> Document | None:
+    """The manifest of a published store, None if there is none."""
+    path = manifest_path(out)
+    try:
+        if (content := read_sealed(path)) is not None:
+            Manifest.model_validate(content)
+    except DamageError as exc:
+        raise DamageError(f"{exc} (the digests of all points; {WITHDRAWN})") from exc
+    except ValidationError as exc:
+        why = one_sentence(exc, "manifest")
+        raise DamageError(f"{path} is damaged: {why} ({WITHDRAWN})") from exc
+    return content
+
+
+def count_in(manifest: Document, status: str) -> int:
+    """Points that a manifest counts as pending, or as failed."""
+    return sum(counts.get(status, 0) for counts in manifest["counts"].values())
+
+
+def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
+    """How many points have each status, by its name."""
+    counts = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
+    return dict(zip(STATUS_NAMES, counts, strict=True))

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hdica.status import DONE
+from hdica.store import paths, sealed
 from hdica.store.blocks import NAME, read_block
 from hdica.store.files import PARTIAL, DamageError, TornError, inside, walk
-from hdica.store.lock import RUNNING
-from hdica.store.manifest import count_in, read_manifest, status_counts
-from hdica.store.paths import (
-    LOCK,
-    METADATA,
-    STUDY,
-    require_store,
-    results_path,
-    shard_records,
-    work_path,
-)
 from hdica.store.provenance import several
 from hdica.store.published import (
     DIGESTS,
@@ -36,34 +27,25 @@ from hdica.store.published import (
     named_digests,
     version_of,
 )
-from hdica.store.results import stable
-from hdica.store.sealed import SchemaError, read_sealed
+from hdica.store.results import open_results, stable
+from hdica.store.standing import working_status
 from hdica.store.working import UnreadableStudy, described, recorded_study
 from hdica.study.segment import NAME as SEGMENT
+
+if TYPE_CHECKING:
+    pass
 
 WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
 
 
 @dataclass(frozen=True)
 class Damage:
-    """One thing that is wrong.
+    """One thing that is wrong."""
 
-    Parameters
-    ----------
-    sentence
-        What is wrong, in which file, and with which points.
-    path
-        The file, or the folder of a segment.
-    stray
-        Whether it does not belong there.
-    torn
-        Whether it is cut short and nothing else, so that the next run mends it unasked.
-    """
-
-    sentence: str
-    path: Path
-    stray: bool = False
-    torn: bool = False
+    sentence: str  # what is wrong, in which file, and with which points
+    path: Path  # the file, or the folder of a segment
+    stray: bool = False  # whether it does not belong there
+    torn: bool = False  # whether it is cut short and nothing else: the next run mends it unasked
 
 
 @dataclass(frozen=True)
@@ -88,19 +70,12 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {
-            "verdict": self.word,
-            "damaged": list(self.damaged),
-            "incomplete": list(self.incomplete),
-            "files": self.files,
-            "points": self.points,
-            "notes": list(self.notes),
-        }
+        return {"verdict": self.word, **asdict(self)}
 
 
 def segments_in(out: str | Path) -> list[Path]:
     """Every segment of a working store, also of studies that were run before."""
-    work = work_path(out)
+    work = paths.work_path(out)
     if not work.is_dir():
         return []
     folders = (path for path in work.iterdir() if path.is_dir() and not path.is_symlink())
@@ -109,25 +84,26 @@ def segments_in(out: str | Path) -> list[Path]:
 
 def working_damage(out: str | Path) -> list[Damage]:
     """Everything wrong in the working store; empty if there is none."""
-    work = work_path(out)
-    found = study_damage(out)
-    if not work.is_dir():
-        return found
-    segments = []
-    for path in sorted(work.iterdir()):
+    work = paths.work_path(out)
+    damage, segments = study_damage(out), list[Path]()
+    for path in sorted(work.iterdir()) if work.is_dir() else ():
         # Not by an earlier listing: a run that begins makes folders meanwhile.
         segment = SEGMENT.fullmatch(path.name) and path.is_dir()
-        ours = segment or path.name in (LOCK, RUNNING, STUDY) or PARTIAL.fullmatch(path.name)
+        ours = (
+            segment
+            or path.name in (paths.LOCK, paths.RUNNING, paths.STUDY)
+            or PARTIAL.fullmatch(path.name)
+        )
         if path.is_symlink() or not ours:
-            found.append(Damage(f"{path} does not belong to {work}", path, stray=True))
+            damage.append(Damage(f"{path} does not belong to {work}", path, stray=True))
         elif segment:
             segments.append(path)
-    return found + [damage for path in segments for damage in _segment_damage(path)]
+    return damage + [each for path in segments for each in _segment_damage(path)]
 
 
 def _segment_damage(folder: Path) -> Iterator[Damage]:
-    if (folder / METADATA).is_file():
-        raise SchemaError(f"{folder.parent} is of an earlier version of hdica (remove it)")
+    if (folder / paths.METADATA).is_file():
+        raise sealed.SchemaError(f"{folder.parent} is of an earlier version of hdica (remove it)")
     for path in sorted(folder.iterdir()):
         if PARTIAL.fullmatch(path.name):
             continue
@@ -135,8 +111,7 @@ def _segment_damage(folder: Path) -> Iterator[Damage]:
             yield Damage(f"{path} does not belong to {folder.name}", path, stray=True)
             continue
         try:
-            block = read_block(path)
-            if block.about.get("segment") != folder.name:
+            if read_block(path).about.get("segment") != folder.name:
                 text = f"{path} is damaged, it is of another segment ({described(path)})"
                 yield Damage(text, path)
         except (DamageError, OSError) as exc:
@@ -146,54 +121,49 @@ def _segment_damage(folder: Path) -> Iterator[Damage]:
 
 def study_damage(out: str | Path) -> list[Damage]:
     """What is wrong with the record of the study that a working store holds."""
-    file = work_path(out) / STUDY
+    file = paths.work_path(out) / paths.STUDY
     try:
         there = recorded_study(out) is not None or not segments_in(out)
     except DamageError as exc:
         return [Damage(f"{exc} (all points)", file)]
     except UnreadableStudy:
         return []
-    lost = not there and results_path(out).is_dir()
+    lost = not there and paths.results_path(out).is_dir()
     return [Damage(f"{file} is missing (all points)", file)] if lost else []
 
 
 def record_damage(out: str | Path) -> list[Damage]:
     """Records of finished shards that were changed."""
-    found = []
-    for file in shard_records(out):
+    damage = []
+    for file in paths.shard_records(out):
         try:
-            shard = (read_sealed(file) or {}).get("shard")
+            shard = (sealed.read_sealed(file) or {}).get("shard")
             if not isinstance(shard, list) or file.stem != "-of-".join(map(str, shard)):
                 raise DamageError(f"{file} is damaged, it is no record of this shard")
         except DamageError as exc:
-            found.append(Damage(f"{exc} (the points of a shard)", file))
-    return found
+            damage.append(Damage(f"{exc} (the points of a shard)", file))
+    return damage
 
 
-def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
+def published_damage(out: str | Path, manifest: sealed.Document | None) -> list[Damage]:
     """Published files that are missing, do not belong there or differ from their digests."""
-    root = results_path(out)
+    root = paths.results_path(out)
     if not root.is_dir():
         missing = f"{root} is missing though it was published (all points)"
-        return [Damage(missing, root / METADATA)] if manifest else []
+        return [Damage(missing, root / paths.METADATA)] if manifest else []
     try:
         files = bound_digests(root)
         if manifest is not None and manifest["version"] != version_of(files):
-            raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
+            raise DamageError(f"{root / paths.METADATA} is not what its manifest says (all points)")
         learned(PublishedStore(root, files))
     except DamageError as exc:
-        return [Damage(str(exc), root / METADATA), *_own_damage_of_digests(root, str(exc))]
+        damage, file = [Damage(str(exc), root / paths.METADATA)], root / DIGESTS
+        try:
+            named_digests(root)  # by themselves, where the root does not name them
+        except DamageError as own:
+            damage += [Damage(str(own), file)] if str(file) not in str(exc) else []
+        return damage
     return [*_by_digests(root, files)]
-
-
-def _own_damage_of_digests(root: Path, named: str) -> Iterator[Damage]:
-    """What is wrong with the digests of a store by themselves, where they are not yet named."""
-    file = root / DIGESTS
-    try:
-        named_digests(root)
-    except DamageError as exc:
-        if str(file) not in named:
-            yield Damage(str(exc), file)
 
 
 def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
@@ -217,9 +187,8 @@ def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
 def _lost(out: str | Path) -> Iterator[str]:
     """Points that are published as done and that the working store lacks."""
     from hdica.store.publish import sources
-    from hdica.store.results import open_results
 
-    study = recorded_study(out) if work_path(out).is_dir() else None
+    study = recorded_study(out) if paths.work_path(out).is_dir() else None
     if study is None:
         return
     tree = open_results(out)
@@ -227,51 +196,42 @@ def _lost(out: str | Path) -> Iterator[str]:
         return
     for source in sources(study, out):
         published = tree[source.method.name]["status"].to_numpy().reshape(-1)
-        lost = int(((published == DONE) & (source.status != DONE)).sum())
-        if lost:
+        if lost := int(((published == DONE) & (source.status != DONE)).sum()):
             yield (
                 f"{lost} points of {source.method.name} are published and no longer in "
-                f"{work_path(out)} (hdica run --retry-failed computes them again)"
+                f"{paths.work_path(out)} (hdica run --retry-failed computes them again)"
             )
 
 
-def _incomplete(out: str | Path, manifest: dict[str, Any] | None) -> Iterator[str]:
-    root, work, study = results_path(out), work_path(out), recorded_study(out)
+def _incomplete(out: str | Path, manifest: sealed.Document | None) -> Iterator[str]:
+    root, work, study = paths.results_path(out), paths.work_path(out), recorded_study(out)
     if study is None and segments_in(out):
-        yield f"{work / STUDY} is missing (hdica run STUDY writes it again)"
+        yield f"{work / paths.STUDY} is missing (hdica run STUDY writes it again)"
     if manifest is None:
         there = "its manifest is missing" if root.is_dir() else "it is not there"
         yield f"{root} is not published yet: {there}"
         return
     if study is not None and manifest["full_hash"] != study.full_hash():
         yield f"{root} was published before the study or its code was changed"
-    if pending := count_in(manifest, "pending"):
+    if pending := sealed.count_in(manifest, "pending"):
         yield f"{pending} points of {root} are pending"
-    if failed := count_in(manifest, "failed"):
+    if failed := sealed.count_in(manifest, "failed"):
         yield f"{failed} points of {root} failed (hdica run STUDY --retry-failed tries again)"
     yield from _lost(out)
 
 
-def all_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
+def all_damage(out: str | Path, manifest: sealed.Document | None) -> list[Damage]:
     """Everything wrong in both stores and in the records beside them."""
     return [*working_damage(out), *record_damage(out), *published_damage(out, manifest)]
 
 
-def look(out: str | Path) -> tuple[dict[str, Any] | None, list[str]]:
+def look(out: str | Path) -> tuple[sealed.Document | None, list[str]]:
     """The manifest, if it is there and whole, and everything that is wrong, a sentence each."""
     try:
-        manifest = read_manifest(out)
+        manifest = sealed.read_manifest(out)
     except DamageError as exc:
         return None, [str(exc), *(damage.sentence for damage in all_damage(out, None))]
     return manifest, [damage.sentence for damage in all_damage(out, manifest)]
-
-
-def _alone(path: str | Path) -> dict[str, Any] | None:
-    """What a manifest would say of a store that was copied without it and its working store."""
-    root = results_path(path)
-    if work_path(path).is_dir() or not root.is_dir():
-        return None
-    return {"counts": counts_in(root)}
 
 
 def counts_in(root: Path) -> dict[str, dict[str, int]]:
@@ -280,29 +240,29 @@ def counts_in(root: Path) -> dict[str, dict[str, int]]:
 
     groups = sorted(path.name for path in root.iterdir() if path.is_dir())
     return {
-        name: status_counts(np.asarray(zarr.open_array(root / name / "status", mode="r")[...]))
+        name: sealed.status_counts(
+            np.asarray(zarr.open_array(root / name / "status", mode="r")[...])
+        )
         for name in groups
     }
 
 
 def verify(path: str | Path) -> Verdict:
-    """Compare every published file with its digest, and every point with its data.
-
-    What is seen while the study is being published is looked at again.
-    """
+    """Compare every published file with its digest, and every point with its data."""
     return stable(path, lambda: _verdict(path))
 
 
 def _verdict(path: str | Path) -> Verdict:
-    from hdica.store.status import working_status
 
-    require_store(path)
+    paths.require_store(path)
+    root, work = paths.results_path(path), paths.work_path(path)
     manifest, damaged = look(path)
     points, incomplete = 0, []
     if not damaged:
-        manifest = manifest or _alone(path)
+        if manifest is None and not work.is_dir() and root.is_dir():
+            manifest = {"counts": counts_in(root)}  # of a copy without its manifest
         try:
-            working = working_status(path) if work_path(path).is_dir() else None
+            working = working_status(path) if work.is_dir() else None
             if working is not None:
                 points = working.total("points")
                 if working.total("pending"):
@@ -312,17 +272,14 @@ def _verdict(path: str | Path) -> Verdict:
             incomplete.append(str(exc))
     if manifest is not None and not points:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
-    root = results_path(path)
     files = len(bound_digests(root)) if manifest and not damaged else 0
-    notes = [] if damaged or manifest is None else [several(_processors(root))]
+    notes, processors = list[str](), ""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        processors = str(
+            json.loads((root / paths.METADATA).read_bytes())["attributes"]["processors"]
+        )
+    if not damaged and manifest is not None:
+        notes.append(several(processors))
     if (old := root.with_suffix(".versions")).is_dir():
         notes.append(f"{old} was written by an earlier hdica, and nothing reads it (remove it)")
     return Verdict(tuple(damaged), tuple(incomplete), files, points, tuple(filter(None, notes)))
-
-
-def _processors(root: Path) -> str:
-    """What published results say of the processors that computed them."""
-    try:
-        return str(json.loads((root / METADATA).read_bytes())["attributes"]["processors"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""

@@ -1,9 +1,13 @@
 """The working store: a folder of blocks for every segment of a study.
 
-A segment is a method at one n. Its points lie in any number of blocks, in any order: what a study
-asks for is looked up by the points' keys. So a grid may be extended, shrunk and extended again, and
-any number of runs may commit blocks at the same time, without a plan on the disk. A point that two
-blocks hold has the same numbers in both, unless it failed in one of them: then the other counts.
+A segment is a method at one n. Its points lie in any number of blocks, in any order, and are looked
+up by their keys. So a grid may be extended, shrunk and extended again, and any number of runs may
+commit blocks at the same time, without a plan on the disk. A point that two blocks hold has the
+same numbers in both, unless it failed in one of them: then the other counts.
+
+Results of another study are not replaced by accident. A study goes on as long as its name and its
+system stay and its old and its new points could be the same: grids grow, shrink and move on, fixed
+parameters become swept ones, methods and times change.
 """
 
 from __future__ import annotations
@@ -11,29 +15,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import FAILED, PENDING
 from hdica.store.blocks import NAME, Block, keys_in, read_block, texts_in
-from hdica.store.files import DamageError
-from hdica.store.paths import METADATA, STUDY, work_path
-from hdica.store.sealed import SchemaError, read_sealed
-from hdica.study.cells import Keys, find_rows
-from hdica.study.segment import Segment, segments_of
+from hdica.store.files import DamageError, read_regular
+from hdica.store.paths import METADATA, STUDY, results_path, work_path
+from hdica.store.sealed import Document, SchemaError, read_sealed, unsealed
+from hdica.study.schema import canonical_json
+from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from
+from hdica.systems import registry
+from hdica.systems import space as ax
 
 if TYPE_CHECKING:
-    from os import DirEntry
+    pass
 
-MAX_NAMED = 3
-"""Points that a sentence names."""
+MAX_NAMED = 3  # points that a sentence names
 _HEADS: dict[Path, dict[str, _Head]] = {}
 
 
@@ -77,15 +83,16 @@ class Listing:
         rows = find_rows(self.keys[order], wanted)
         return np.where(rows < 0, -1, order[rows])
 
-    def read(self, name: str, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[Any], Any]]:
+    def read(
+        self, name: str, rows: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
         """Values of an array at some points: places in ``rows``, and the values there."""
         file = np.searchsorted(self.starts, rows, side="right") - 1
         order = np.argsort(file, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
             if places.size:
                 number = int(file[places[0]])
-                values = _values(self.folder / self.files[number], name)
-                if values is not None:
+                if (values := _values(self.folder / self.files[number], name)) is not None:
                     yield places, values[rows[places] - self.starts[number]]
 
 
@@ -112,14 +119,8 @@ def _values(path: Path, name: str) -> NDArray[Any] | None:
 def list_blocks(folder: Path) -> Listing:
     """List the blocks of a segment; no blocks where there is no folder.
 
-    Only blocks that are new since the last listing of this process are opened.
-
-    Raises
-    ------
-    DamageError
-        If a block is damaged.
-    SchemaError
-        If an earlier version of hdica wrote the folder.
+    Only blocks that are new since the last listing of this process are opened. A damaged block is a
+    ``DamageError``, a folder of an earlier version of hdica a ``SchemaError``.
     """
     before, heads = _HEADS.get(folder, {}), {}
     for name, stamp in sorted(_names(folder)):
@@ -134,15 +135,15 @@ def list_blocks(folder: Path) -> Listing:
             head = _Head(stamp, keys_in(arrays), arrays["status"], arrays["cpu_seconds"], processor)
         heads[name] = head
     _HEADS[folder] = heads
-    found = list(heads.values())
+    every = list(heads.values())
     return Listing(
         folder,
         tuple(heads),
-        np.array([head.keys.size for head in found], dtype=np.int64),
-        np.concatenate([np.zeros(0, "S32"), *(head.keys for head in found)]),
-        np.concatenate([np.zeros(0, np.uint8), *(head.status for head in found)]),
-        np.concatenate([np.zeros(0), *(head.cpu_seconds for head in found)]),
-        frozenset(head.processor for head in found),
+        np.array([head.keys.size for head in every], dtype=np.int64),
+        np.concatenate([np.zeros(0, "S32"), *(head.keys for head in every)]),
+        np.concatenate([np.zeros(0, np.uint8), *(head.status for head in every)]),
+        np.concatenate([np.zeros(0), *(head.cpu_seconds for head in every)]),
+        frozenset(head.processor for head in every),
     )
 
 
@@ -153,7 +154,7 @@ def _names(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
             f"{folder} is a link, which is not followed (all points of {folder.name})"
         )
     try:
-        entries: list[DirEntry[str]] = list(os.scandir(folder))
+        entries = list(os.scandir(folder))
     except FileNotFoundError:
         return
     except NotADirectoryError as exc:
@@ -202,7 +203,9 @@ class Placed:
             return np.full(self.rows.size, fill, dtype=listed.dtype)
         return np.where(self.rows < 0, listed.dtype.type(fill), listed[self.rows])
 
-    def read(self, name: str, points: NDArray[np.int64], fill: Any, dtype: Any) -> NDArray[Any]:
+    def read(
+        self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
+    ) -> NDArray[Any]:
         """Values of an array at some points of the segment, ``fill`` where they are pending."""
         shape = next(
             (self.segment.shape(o.dims) for o in self.segment.outputs if o.name == name), ()
@@ -233,12 +236,8 @@ def place(study: Study, out: str | Path) -> list[Placed]:
 def recorded_study(out: str | Path) -> Study | None:
     """The study that was run last with the working store, None if there is none.
 
-    Raises
-    ------
-    DamageError
-        If its record is damaged.
-    UnreadableStudy
-        If the record is whole, and no study of this installation.
+    A damaged record is a ``DamageError``, a whole one that is no study of this installation an
+    ``UnreadableStudy``.
     """
     path = work_path(out) / STUDY
     content = read_sealed(path)
@@ -256,11 +255,96 @@ def described(path: Path) -> str:
         cells, seeds = block.arrays["cell"], block.arrays["seed"]
     except (HdicaError, OSError, ValueError, KeyError):
         return "its points cannot be read"
-    size = [] if block.about.get("n") is None else [f"n={block.about['n']}"]
+    size = {} if block.about.get("n") is None else {"n": block.about["n"]}
     named: list[str] = []
     for cell, seed in zip(cells[:MAX_NAMED].tolist(), seeds[:MAX_NAMED].tolist(), strict=True):
-        fields = [f"{key}={value}" for key, value in contents[cell].items()]
-        fields += size + ([] if seed < 0 else [f"seed={seed}"])
-        named.append(" ".join(fields) or "default parameters")
+        fields = contents[cell] | size | ({} if seed < 0 else {"seed": seed})
+        named.append(" ".join(f"{k}={v}" for k, v in fields.items()) or "default parameters")
     more = f"; and {len(cells) - MAX_NAMED} more" if len(cells) > MAX_NAMED else ""
     return f"{len(cells)} points: {'; '.join(named)}{more}"
+
+
+SHOWN = 3  # differences that a sentence names, and values of a parameter
+UNKNOWN = (HdicaError, KeyError, TypeError, ValueError, AttributeError)
+"""What a study of an earlier version may raise: then its name and its system are compared."""
+
+
+def refuse_another(study: Study, out: str | Path) -> None:
+    """Refuse results that belong to another study than the one to be computed or published."""
+    old, new = _published(out), study.model_dump(mode="json")
+    with suppress(DamageError):
+        old = old or read_sealed(work_path(out) / STUDY)
+    if old is None or old == new:
+        return
+    if differ := [*_differences(old, new)][:SHOWN]:
+        differences = "; ".join(differ)
+        raise HdicaError(
+            f"{results_path(out)} belongs to another study: {differences} (take another path, or "
+            "--replace, in Python replace=True, puts the new study in its place)"
+        )
+
+
+def _published(out: str | Path) -> Document | None:
+    """The study of the published store, None where it cannot be read."""
+    path = results_path(out) / METADATA
+    try:
+        attributes = unsealed(read_regular(path) or b"", path)["attributes"]
+        content = json.loads(attributes["study_yaml"])
+    except (DamageError, KeyError, TypeError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _differences(old: Document, new: Document) -> Iterator[str]:
+    """What makes another study of one, a clause each."""
+    for name in ("study", "system"):
+        if old.get(name) != new[name]:
+            yield f"{name} is {old.get(name)!r} there and {new[name]!r} here"
+    if old.get("system") != new["system"]:
+        return  # their parameters have nothing to do with each other
+    try:
+        (old_keys, before), (new_keys, now) = _space(old), _space(new)
+    except UNKNOWN:
+        return
+    for path in dict.fromkeys([*new_keys, *old_keys]):
+        first, second = before.get(path, ()), now.get(path, ())
+        if {*map(_comparable, first)}.isdisjoint(map(_comparable, second)):
+            name = new_keys.get(path) or old_keys[path]
+            yield f"{name} is {_shown(first)} there and {_shown(second)} here"
+
+
+def _comparable(value: object) -> float | int | str:
+    return value if isinstance(value, float | int | str) else canonical_json(value)
+
+
+def _shown(values: tuple[object, ...]) -> str:
+    """Some values, for a person."""
+    texts = [ax.shown(v) if isinstance(v, float) else str(v)[:40] for v in values[:SHOWN]]
+    if len(values) > SHOWN:
+        texts.append(f"... ({len(values)} values)")
+    return ", ".join(texts) or "not set"
+
+
+def _space(content: Document) -> tuple[dict[ax.Path, str], dict[ax.Path, tuple[object, ...]]]:
+    """What a study calls the paths that it sets, and the values of every path of its systems."""
+    system = registry.system_named(content["system"]).parameters
+    grid = {key: ax.parse_axis(values, key) for key, values in (content.get("grid") or {}).items()}
+    space = ax.space_of(system, content.get("parameters") or {}, grid)
+    keys: dict[ax.Path, str] = {}
+    values: dict[ax.Path, tuple[object, ...]]
+    values = {path: (value,) for path, value in _nodes((), space.at().model_dump(mode="json"))}
+    for key, (path, value) in space.fixed.items():
+        for leaf, at_leaf in _nodes(path, value):
+            if not (isinstance(at_leaf, dict) and at_leaf):
+                keys[leaf], values[leaf] = ".".join((key, *leaf[len(path) :])), (at_leaf,)
+    for axis in space.axes:
+        keys[axis.path], values[axis.path] = axis.key, axis.values
+    return keys, values
+
+
+def _nodes(path: ax.Path, value: object) -> Iterator[tuple[ax.Path, object]]:
+    """A value and everything in its mappings, each with its path."""
+    yield path, value
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _nodes((*path, str(key)), inner)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -25,8 +24,8 @@ from hdica.ingredients.functions import refuse_in_files
 from hdica.ingredients.plain import plain
 from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.data_input import digests_in, fields_of_data
-from hdica.study import kept
-from hdica.study.cells import canonical_json
+from hdica.study import saved
+from hdica.study.saved import Section
 from hdica.systems import registry
 from hdica.systems import space as ax
 from hdica.systems.arguments import (
@@ -38,10 +37,23 @@ from hdica.systems.arguments import (
     spaced,
 )
 from hdica.systems.method import Method
+from hdica.systems.parameters import Parameters
 from hdica.systems.space import Space, in_one_spelling, space_of
 
-SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"
-"""What a text may hold beside what is printed."""
+SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical_json(value: object) -> str:
+    """JSON with sorted keys and without spaces: one text for one content."""
+    return _ENCODER.encode(value)
+
+
+def json_digest(value: object) -> str:
+    """sha256 of the canonical JSON of plain data."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 def _plain_text(text: str) -> str:
@@ -59,21 +71,18 @@ def _one_line(text: str) -> str:
     return text.rstrip("\n")
 
 
-class Question(BaseModel):
+class Question(Section):
     """The question of a study; a text alone is its ``text``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: Annotated[str, AfterValidator(_plain_text)] = Field(
         default="", max_length=2_000, description="in words, for the head of the report"
     )
     analysis: str = Field(default="", description="the analysis whose answer is the headline")
 
-    @model_validator(mode="before")
     @classmethod
-    def _keys(cls, given: Any) -> Any:
-        given = {"text": given} if isinstance(given, str) else given
-        return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
+    def in_full(cls, content: object) -> object:
+        """A text alone is its ``text``."""
+        return {"text": content} if isinstance(content, str) else content
 
     @model_validator(mode="after")
     def _something(self) -> Question:
@@ -82,56 +91,47 @@ class Question(BaseModel):
         return self
 
     @model_serializer
-    def _plain(self) -> Any:
-        """A text alone is a text, as in most study files."""
+    def _plain(self) -> str | dict[str, str]:
         if not self.analysis:
             return self.text
         return ({"text": self.text} if self.text else {}) | {"analysis": self.analysis}
 
 
-def _parse_n(given: Any) -> tuple[int, ...]:
-    one = not isinstance(given, list | tuple | range | np.ndarray)
-    values = [check_n(n) for n in ([given] if one else given)]
-    return _distinct(values, "n")
+def _parse_n(content: Any) -> tuple[int, ...]:
+    several = isinstance(content, list | tuple | range | np.ndarray)
+    return _distinct([check_n(n) for n in (content if several else [content])], "n")
 
 
-def _parse_seeds(given: Any) -> int | tuple[int, ...]:
-    count = seed_count(given)
-    if count is not None:
+def _parse_seeds(content: object) -> int | tuple[int, ...]:
+    if (count := seed_count(content)) is not None:
         return count
-    values = _distinct(check_seeds(given), "seeds")
+    values = _distinct(check_seeds(content), "seeds")
     return len(values) if values == tuple(range(len(values))) else values
 
 
 def _distinct(values: list[int], field: str) -> tuple[int, ...]:
     if not values:
         raise HdicaError(f"{field} is an empty list (at least one whole number is needed)")
-    found = sorted(values)
-    for before, after in itertools.pairwise(found):
+    for before, after in itertools.pairwise(sorted(values)):
         if before == after:
             raise HdicaError(f"{field}: value {after} appears twice (each value only once)")
-    return tuple(found)
+    return tuple(sorted(values))
 
 
-class MethodSettings(BaseModel):
+class MethodSettings(Section):
     """Where a method is computed; each key is for the methods that need it alone."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     n: Annotated[tuple[int, ...], BeforeValidator(_parse_n)] | None = Field(
-        default=None,
-        description="dimensions of the data, each a whole number >= 3",
+        default=None, description="dimensions of the data, each a whole number >= 3"
     )
     seeds: Annotated[int | tuple[int, ...], BeforeValidator(_parse_seeds)] | None = Field(
         default=None, description="16 means 0 to 15; or a list of whole numbers >= 0"
     )
 
-    @model_validator(mode="before")
     @classmethod
-    def _keys(cls, given: Any) -> Any:
-        if given is None:
-            return {}
-        return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
+    def in_full(cls, content: object) -> object:
+        """Nothing at all is an empty section."""
+        return {} if content is None else content
 
     @property
     def n_values(self) -> tuple[int | None, ...]:
@@ -152,36 +152,36 @@ class MethodSettings(BaseModel):
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
 
-def _parse_times(given: Any) -> tuple[float, ...]:
+def _parse_times(content: object) -> tuple[float, ...]:
     """Output times: canonical, not negative, increasing."""
-    times = spaced(given, "times", MAX_TIMES)
+    times = spaced(content, "times", MAX_TIMES)
     check_time_axis(times)
     return times
 
 
-def _parse_parameters(given: Any) -> Any:
-    if given is None:
+def _parse_parameters(content: object) -> object:
+    if content is None:
         return {}
-    if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
+    if not isinstance(content, dict) or not all(isinstance(k, str) for k in content):
         raise HdicaError("parameters must be a mapping from names to values")
-    refuse_in_files("parameters", given)
-    return plain(given)
+    refuse_in_files("parameters", content)
+    return plain(content)
 
 
-def _without_functions(given: Any) -> Any:
-    refuse_in_files("grid", given)
-    return given
+def _without_functions(content: object) -> object:
+    refuse_in_files("grid", content)
+    return content
 
 
-def _parse_methods(given: Any) -> Any:
-    if isinstance(given, str | list) and given:
+def _parse_methods(content: object) -> object:
+    if isinstance(content, str | list) and content:
         raise HdicaError(
-            f"methods = {given!r} is not allowed (a mapping from methods to their settings, as in "
-            "{ode: {}, chain: {n: 100, seeds: 8}})"
+            f"methods = {content!r} is not allowed (a mapping from methods to their settings, as "
+            "in {ode: {}, chain: {n: 100, seeds: 8}})"
         )
-    if not isinstance(given, dict) or not given:
+    if not isinstance(content, dict) or not content:
         raise HdicaError("methods must name at least one method")
-    return given
+    return content
 
 
 def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "grid": {own[key]: value for key, value in grid.items()}}
 
 
-def _respelled(value: Any, other: dict[str, str], depth: int = 4) -> Any:
+def _respelled(value: object, other: dict[str, str], depth: int = 4) -> object:
     if isinstance(value, dict) and depth:
         return {other.get(k, k): _respelled(v, other, depth - 1) for k, v in value.items()}
     if isinstance(value, list) and depth:
@@ -213,10 +213,8 @@ def _respelled(value: Any, other: dict[str, str], depth: int = 4) -> Any:
     return other.get(value, value) if isinstance(value, str) else value
 
 
-class StudySchema(BaseModel):
+class StudySchema(Section):
     """The schema of a study file. Values are canonical: 12 significant digits, numbers sorted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     study: str = Field(
         pattern=r"^[a-z][a-z0-9_]*$", max_length=100, description="name; equals the file's name"
@@ -247,7 +245,7 @@ class StudySchema(BaseModel):
     methods: Annotated[dict[str, MethodSettings], BeforeValidator(_parse_methods)] = Field(
         description="how each point is computed"
     )
-    save: kept.Saved | None = Field(
+    save: saved.Saved | None = Field(
         default=None, description="what points keep beyond their order parameters"
     )
     noise: Literal["own", "shared"] = Field(
@@ -259,19 +257,16 @@ class StudySchema(BaseModel):
     )
     max_points: int = Field(default=10_000_000, ge=1, description="refuse a study above this size")
 
-    @model_validator(mode="before")
     @classmethod
-    def _keys(cls, given: Any) -> Any:
-        keys = list(cls.model_fields)
-        return given if isinstance(given, cls) else _one_spelling(ax.check_keys(given, keys))
+    def in_full(cls, content: object) -> object:
+        """Swept constants in one spelling."""
+        return _one_spelling(ax.check_keys(content, list(cls.model_fields)))
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without a question that is not asked: such studies keep the digests that they had."""
-        found: dict[str, Any] = dump(self)
-        if found.get("question") is None:
-            found.pop("question", None)
-        return found
+        content: dict[str, Any] = dump(self)
+        return {k: v for k, v in content.items() if k != "question" or v is not None}
 
     @cached_property
     def space(self) -> Space:
@@ -296,8 +291,10 @@ class StudySchema(BaseModel):
         """
         fields = fields_of_data(self.space.system)
         built = self._readers(fields)
-        found = [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
-        return found if any(found) else []
+        digests = [
+            digests_in(system.model_dump(mode="json", include={*fields})) for system in built
+        ]
+        return digests if any(digests) else []
 
     def notes(self) -> list[str]:
         """What samples of one's own are not that the rule assumes, a sentence each."""
@@ -305,7 +302,7 @@ class StudySchema(BaseModel):
         built = self._readers(fields_of_data(self.space.system))
         return list(dict.fromkeys(text for system in built for text in notes.data(system)))
 
-    def _readers(self, fields: frozenset[str]) -> list[Any]:
+    def _readers(self, fields: frozenset[str]) -> list[Parameters]:
         """The first system, and one for each swept value of a field that names data."""
         if not fields:
             return []
@@ -315,7 +312,7 @@ class StudySchema(BaseModel):
 
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""
-        saved, data = kept.plain(self.save_spec()), self.data_read()
+        save, data = saved.plain(self.save_spec()), self.data_read()
         return {
             "system": self.system,
             "parameters": self.parameters,
@@ -323,16 +320,15 @@ class StudySchema(BaseModel):
             "times": self.times,
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
             "kernels": {name: method.about.kernel for name, method in self.methods_used().items()},
-            **({"save": saved} if saved else {}),
+            **({"save": save} if save else {}),
             **({"data": data} if data else {}),
         }
 
     def content_hash(self) -> str:
         """Digest of everything that determines numbers; not of titles and reports."""
-        return hashlib.sha256(canonical_json(self.content()).encode()).hexdigest()
+        return json_digest(self.content())
 
     def full_hash(self) -> str:
         """Digest of everything the study says, its order, and its kernels."""
         order = [list(self.grid), list(self.methods)]
-        whole = [self.content_hash(), order, self.model_dump(mode="json")]
-        return hashlib.sha256(canonical_json(whole).encode()).hexdigest()
+        return json_digest([self.content_hash(), order, self.model_dump(mode="json")])

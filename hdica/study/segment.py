@@ -1,33 +1,252 @@
-"""Segments: the points of a study that one method computes at one n."""
+"""Segments, the points that one method computes at one n: grid cells times seeds, and their keys.
+
+A key says what a point is, never where it stands.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import without_place
 from hdica.ingredients.save import NOTHING, Save
-from hdica.study import kept
-from hdica.study.cells import Cells, Keys, canonical_json, cells_of, field_texts, segment_keys
-from hdica.study.schema import StudySchema
+from hdica.study import saved
+from hdica.study.schema import StudySchema, canonical_json, json_digest
 from hdica.systems import registry
+from hdica.systems import space as gr
 from hdica.systems.method import Method, no_memory
 from hdica.systems.outputs import Output
-from hdica.systems.space import Value, canonical, shown
+from hdica.systems.parameters import Parameters
+from hdica.systems.space import Space, canonical, shown
 
-NAME = re.compile(r".+-[0-9a-f]{8}")
-"""What the name of a segment's directory looks like."""
-MOST_WORDS = 100
-"""Words of an axis that are tried for the largest point."""
+Keys = NDArray[np.bytes_]
+"""One 32-byte digest a point, dtype ``S32``; an unused place of a store is empty."""
+
+
+def times_digest(times: Sequence[float]) -> str:
+    """Digest of the output times, so that a key need not hash all of them."""
+    return json_digest([float(t) for t in times])
+
+
+def save_digest(save: Save) -> str:
+    """Digest of what is kept, so that a key need not hash all of it; empty for nothing."""
+    content = saved.plain(save)
+    return json_digest(content) if content else ""
+
+
+def segment_keys(
+    contents: Iterable[str],
+    seeds: Sequence[int | None],
+    *,
+    system: str,
+    method: str,
+    kernel: str,
+    times: Sequence[float],
+    n: int | None,
+    save: str = "",
+) -> Keys:
+    """Key of every (content, seed), seed fastest: sha256 of canonical JSON of all it depends on.
+
+    ``contents`` is the canonical JSON of each cell's content. The digest of what the seeds of a
+    cell (``[None]`` for none) share is computed once and copied.
+    """
+    digest = f',"save":{canonical_json(save)}' if save else ""
+    middle = (
+        f',"kernel":{canonical_json(kernel)},"method":{canonical_json(method)}'
+        f',"n":{canonical_json(n)}{digest},"seed":'
+    ).encode()
+    end = f',"system":{canonical_json(system)},"times":"{times_digest(times)}"}}'
+    tails = [(canonical_json(seed) + end).encode() for seed in seeds]
+    digests = bytearray()
+    for content in contents:
+        shared = hashlib.sha256(b'{"content":' + content.encode() + middle)
+        for tail in tails:
+            point = shared.copy()
+            point.update(tail)
+            digests += point.digest()
+    return np.frombuffer(digests, dtype="S32")
+
+
+def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:
+    """Row of each wanted key among the stored ones, -1 where it is absent."""
+    if stored.size == 0 or wanted.size == 0:
+        return np.full(wanted.shape, -1, dtype=np.int64)
+    if stored.size >= wanted.size and np.array_equal(stored[: wanted.size], wanted):
+        return np.arange(wanted.size, dtype=np.int64)
+    # By their first bytes, as numbers, keys are sorted and looked up seven times as fast.
+    heads = _heads(stored)
+    order = np.argsort(heads, kind="stable")
+    heads, ordered = heads[order], stored[order]
+    if ((heads[1:] == heads[:-1]) & (ordered[1:] != ordered[:-1])).any():
+        order = np.argsort(stored, kind="stable")
+        place = np.searchsorted(stored[order], wanted)
+    else:
+        place = np.searchsorted(heads, _heads(wanted))
+    rows = order[place.clip(max=stored.size - 1)].astype(np.int64)
+    rows[stored[rows] != wanted] = -1
+    return rows
+
+
+def _heads(keys: Keys) -> NDArray[np.uint64]:
+    """First eight bytes of each key, as a number."""
+    words = np.ascontiguousarray(keys).view(">u8").reshape(keys.size, -1)
+    return words[:, 0].astype(np.uint64)
+
+
+AT_ONCE = 2**14  # cells whose content is in memory at a time
+TRIED = 64  # values of a field for which whole systems are built, where there are more of them
+
+Texts = tuple[tuple[gr.Axis, ...], tuple[str, ...]]
+"""The axes that set a field, and its canonical JSON for every combination of their values."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Grid cells of one method: the product of the axes that its result depends on.
+
+    Cells are numbered with the last axis fastest. Their content is put together from fragments:
+    nothing here grows with the number of cells. ``fields`` has the top-level fields in sorted
+    order: the axes (by position) that set the field, and its canonical JSON for every combination
+    of their values (empty for a default). ``ignored`` is that of fields on which the result does
+    not depend: a system may need them.
+    """
+
+    axes: tuple[gr.Axis, ...]
+    fields: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+    def _texts(self, cells: NDArray[np.int64], more: tuple[str, ...] = ()) -> list[str]:
+        """JSON of some cells, put together field by field for all of them at once."""
+        index = np.unravel_index(cells, self.shape) if self.axes else ()
+        columns = [[text] * cells.size for text in more]
+        for used, fragments in self.fields:
+            code = np.zeros(cells.size, dtype=np.int64)
+            for position in used:
+                code = code * self.axes[position].size + index[position]
+            columns.append([fragments[c] for c in code.tolist()])
+        rows = zip(*columns, strict=True) if columns else [()] * cells.size
+        return ["{" + ",".join(filter(None, row)) + "}" for row in rows]
+
+    def systems(self, cells: NDArray[np.int64]) -> list[str]:
+        """JSON from which the systems of some cells are built, ignored fields included."""
+        return self._texts(cells, self.ignored)
+
+    def contents(self) -> Iterator[str]:
+        """Canonical JSON of what every cell's result depends on, in order."""
+        for first in range(0, self.size, AT_ONCE):
+            texts = self._texts(np.arange(first, min(first + AT_ONCE, self.size)))
+            yield from map(without_place, texts)
+
+
+def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]) -> Cells:
+    """Cells of one method, from what :func:`field_texts` found for all swept parameters."""
+    axes = tuple(axis for axis in swept if axis.path[0] not in method.scope.ignores)
+    fields = tuple(
+        (tuple(axes.index(axis) for axis in used), fragments)
+        for name, (used, fragments) in texts.items()
+        if name not in method.scope.ignores
+    )
+    ignored = (texts[name][1][0] for name in sorted(method.scope.ignores & texts.keys()))
+    return Cells(axes, fields, tuple(text for text in ignored if text))
+
+
+def field_texts(space: Space) -> dict[str, Texts]:
+    """Canonical JSON of every field of a study's systems, by name in sorted order.
+
+    Each field varies alone, on top of the first values of the axes of the others.
+    """
+    names = {*_dumped(space.at()), *(axis.path[0] for axis in space.axes)}
+    texts: dict[str, Texts] = {}
+    for name in sorted(names):
+        used = tuple(axis for axis in space.axes if axis.path[0] == name)
+        texts[name] = used, _fragments(name, used, space)
+    return texts
+
+
+def _dumped(system: Parameters) -> dict[str, object]:
+    return system.model_dump(mode="json", exclude_defaults=True)
+
+
+def _fragment(content: Mapping[str, object], name: str) -> str:
+    """One field of a system as a part of its canonical JSON, empty for a default."""
+    return f"{canonical_json(name)}:{canonical_json(content[name])}" if name in content else ""
+
+
+def _fragments(name: str, used: tuple[gr.Axis, ...], space: Space) -> tuple[str, ...]:
+    """One field for every combination of the values of its axes."""
+    shape = tuple(axis.size for axis in used)
+
+    def whole(place: int) -> str:
+        index = np.unravel_index(place, shape) if used else ()
+        chosen = {a.path: a.values[int(i)] for a, i in zip(used, index, strict=True)}
+        return _fragment(_dumped(space.at(chosen)), name)
+
+    # A system with a formula takes milliseconds to build. Where there are many, numbers are put
+    # into the text of the field, and systems spread evenly over them say whether that is right.
+    size = math.prod(shape)
+    if size > TRIED and all(isinstance(axis.values[0], float) for axis in used):
+        quick = _numbers_put_in(name, used, space.at())
+        tried = np.linspace(0, size - 1, TRIED).astype(int).tolist()
+        if all(whole(place) == quick[place] for place in tried):
+            return quick
+    return tuple(whole(place) for place in range(size))
+
+
+def _numbers_put_in(name: str, used: tuple[gr.Axis, ...], base: Parameters) -> tuple[str, ...]:
+    """The field's text in ``base``, with the numbers of some axes put into it."""
+    content = base.model_dump(mode="json")[name]
+    paths = [axis.path for axis in used]
+
+    def with_leaves(leaves: Iterable[object]) -> object:
+        return gr.nested([((name,), content), *zip(paths, leaves, strict=True)])[name]
+
+    marked = _fragment({name: with_leaves(f"<{place}>" for place in range(len(used)))}, name)
+    pieces = re.split(r'"<(\d+)>"', marked)
+    text = "%s".join(piece.replace("%", "%%") for piece in pieces[::2])
+    order = [int(place) for place in pieces[1::2]]
+    in_text = itemgetter(*order) if len(order) > 1 else tuple
+    numbers = itertools.product(*(map(repr, axis.values) for axis in used))
+    texts = [text % in_text(some) for some in numbers]
+    default = type(base).model_fields[name].get_default(call_default_factory=True)
+    leaves = [_leaf(default, path[1:]) for path in paths]
+    met = [leaf in axis.values for axis, leaf in zip(used, leaves, strict=True)]
+    if all(met) and with_leaves(leaves) == default:
+        index = [axis.values.index(leaf) for axis, leaf in zip(used, leaves, strict=True)]
+        texts[int(np.ravel_multi_index(index, [axis.size for axis in used]))] = ""
+    return tuple(texts)
+
+
+def _leaf(content: object, path: gr.Path) -> object:
+    """What lies at a path of nested mappings, None if nothing does."""
+    for key in path:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+NAME = re.compile(r".+-[0-9a-f]{8}")  # what the name of a segment's directory looks like
+MOST_WORDS = 100  # words of an axis that are tried for the largest point
 Own = tuple[tuple[str, tuple[float, ...]], ...]
 """Dimensions of a system's own, each with its coordinate."""
 
@@ -64,8 +283,8 @@ class Segment:
     def coords(self) -> dict[str, NDArray[Any]]:
         """Coordinates of the method's own dimensions."""
         times = np.asarray(self.times, dtype=float)
-        found = self.method.coords_of(times, self.save, dict(self.own))
-        return {dim: np.asarray(values) for dim, values in found.items()}
+        coords = self.method.coords_of(times, self.save, dict(self.own))
+        return {dim: np.asarray(values) for dim, values in coords.items()}
 
     def shape(self, dims: tuple[str, ...]) -> tuple[int, ...]:
         """Sizes of some of the method's own dimensions."""
@@ -82,10 +301,9 @@ class Segment:
         outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.outputs}
         identity = [self.system, list(self.times), outputs, self.method.about.kernel]
         if self.save.anything:
-            identity.append(kept.plain(self.save))
-        digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:8]
+            identity.append(saved.plain(self.save))
         middle = "" if self.n is None else f"-n{self.n}"
-        return f"{self.method.name}{middle}-{digest}"
+        return f"{self.method.name}{middle}-{json_digest(identity)[:8]}"
 
     def keys(self) -> Keys:
         """Content keys of all points, in order."""
@@ -97,10 +315,10 @@ class Segment:
             kernel=self.method.about.kernel,
             times=self.times,
             n=self.n,
-            save=kept.digest(self.save),
+            save=save_digest(self.save),
         )
 
-    def sample_systems(self, count: int = 9) -> list[Any]:
+    def sample_systems(self, count: int = 9) -> list[Parameters]:
         """Systems of cells spread evenly over the grid, for the cost model."""
         chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
         return [registry.built(self.system, text) for text in self.cells.systems(chosen)]
@@ -120,18 +338,19 @@ class Segment:
     @cached_property
     def memory(self) -> float:
         """Bytes that its largest point needs at least while it is computed, with its results."""
-        return 8.0 * self._most_held() + self.bytes_per_point
+        return 8.0 * self._most_numbers() + self.bytes_per_point
 
-    def _most_held(self) -> int:
-        held, axes, chosen = self.method.cost.memory, self.cells.axes, [0] * len(self.cells.axes)
-        if held is no_memory or not self.size:
+    def _most_numbers(self) -> int:
+        """Numbers in memory at its largest point."""
+        memory, axes, chosen = self.method.cost.memory, self.cells.axes, [0] * len(self.cells.axes)
+        if memory is no_memory or not self.size:
             return 0
 
         def needed(index: list[int]) -> int:
             place = np.ravel_multi_index(index, self.cells.shape) if axes else 0
             with suppress(HdicaError):  # not every cell need be allowed
                 (text,) = self.cells.systems(np.array([place]))
-                return held(registry.built(self.system, text), self.n)
+                return memory(registry.built(self.system, text), self.n)
             return 0
 
         for position, axis in enumerate(axes):
@@ -157,28 +376,20 @@ def own_dimension(study: StudySchema, dim: str) -> tuple[float, ...]:
     """
     space = study.space
     used = [axis for axis in space.axes if axis.path[0] == space.system.sized_by[dim]]
-    found: dict[tuple[float, ...], tuple[Value, ...]] = {}
+    places: dict[tuple[float, ...], str] = {}
     for values in itertools.product(*(axis.values for axis in used)):
-        built = space.at({a.path: value for a, value in zip(used, values, strict=True)})
-        found.setdefault(tuple(_plain(v) for v in built.dims()[dim]), values)
-    first, *others = found
+        entries = space.at({a.path: v for a, v in zip(used, values, strict=True)}).dims()[dim]
+        coordinate = tuple(v if isinstance(v, int) else canonical(v) for v in entries)
+        places.setdefault(coordinate, ", ".join(map(shown, values)))
+    first, *others = places
     for other in others:
         if len(other) != len(first):
             names = " and ".join(f"grid.{axis.key}" for axis in used)
             raise HdicaError(
-                f"{names}: dimension {dim!r} has {len(first)} entries at {_shown(found[first])} "
-                f"and {len(other)} at {_shown(found[other])} (what is kept needs as many in every "
-                "cell)"
+                f"{names}: dimension {dim!r} has {len(first)} entries at {places[first]} and "
+                f"{len(other)} at {places[other]} (what is kept needs as many in every cell)"
             )
     return tuple(range(len(first))) if others else first
-
-
-def _plain(value: float) -> float:
-    return value if isinstance(value, int) else canonical(value)
-
-
-def _shown(values: tuple[Value, ...]) -> str:
-    return ", ".join(shown(value) for value in values)
 
 
 def segments_of(study: StudySchema) -> list[Segment]:
@@ -186,14 +397,16 @@ def segments_of(study: StudySchema) -> list[Segment]:
     methods = registry.methods_of(study.system, study.noise)
     asked, space = study.save_spec(), study.space
     texts, sizes = field_texts(space), space.system.sized_by
-    known: dict[str, tuple[float, ...]] = {}
-    found = []
+    coords: dict[str, tuple[float, ...]] = {}
+    segments = []
     for name, settings in study.methods.items():
-        save, seeds = kept.kept_by(methods[name], asked), settings.seed_values()
-        save = kept.sized(save, settings.n_values)
+        save, seeds = saved.saved_by(methods[name], asked), settings.seed_values()
+        save = saved.sized(save, settings.n_values)
         used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
-        known |= {dim: own_dimension(study, dim) for dim in used if dim not in known}
+        coords |= {dim: own_dimension(study, dim) for dim in used if dim not in coords}
         cells = cells_of(methods[name], space.axes, texts)
-        what = (study.times, cells, save, tuple((dim, known[dim]) for dim in used))
-        found += [Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values]
-    return found
+        what = (study.times, cells, save, tuple((dim, coords[dim]) for dim in used))
+        segments += [
+            Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values
+        ]
+    return segments

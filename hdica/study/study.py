@@ -1,7 +1,4 @@
-"""A study: one sweep of one system, checked as a whole before anything runs, and how it prints.
-
-Each refusal is one sentence.
-"""
+"""A study: one sweep of one system, checked as a whole before anything runs, and how it prints."""
 
 from __future__ import annotations
 
@@ -9,41 +6,26 @@ import math
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError, model_validator
 
 from hdica.analysis.registry import Analyses
 from hdica.analysis.settings import Gives, Named, Settings, saved_for
 from hdica.errors import HdicaError, from_validation, path_of, suggestion
-from hdica.ingredients.save import Save
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process.compile_cache import refuse_threads
-from hdica.study import kept
-from hdica.study.schema import StudySchema
+from hdica.study import saved
+from hdica.study.schema import MethodSettings, StudySchema
 from hdica.study.segment import segments_of
-from hdica.systems import registry
+from hdica.systems import arguments, registry
 from hdica.systems import space as address
-from hdica.systems.arguments import (
-    MAX_AXIS,
-    MAX_SEEDS,
-    check_extra,
-    check_functionals,
-    check_length,
-    check_size,
-    check_steps,
-    check_until,
-    refused_n,
-    taken_names,
-    times_for,
-)
-from hdica.systems.method import Method, shared_twin
+from hdica.systems.method import shared_twin
+from hdica.systems.parameters import Parameters
 from hdica.systems.space import Range, Value, shown, size
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
-MAX_READ = 100
-"""The same of an axis that enters formulas, which take long to read."""
+MAX_READ = 100  # the same of an axis that enters formulas, which take long to read
 MAX_ASKED = 100
 """Values of one axis for which the methods say whether they apply, which may take them long."""
 
@@ -67,11 +49,11 @@ class Study(StudySchema):
         return self
 
 
-def study_from(content: Any) -> Study:
-    """Validate a study given as plain data."""
+def study_from(content: object) -> Study:
+    """Validate a study that is plain data."""
     refuse_threads()  # here it is no fault of the study
-    named = isinstance(content, dict) and isinstance(content.get("study"), str)
-    what = f"study {content['study']!r}" if named else "study"
+    name = content.get("study") if isinstance(content, dict) else None
+    what = f"study {name!r}" if isinstance(name, str) else "study"
     try:
         return Study.model_validate(content)
     except ValidationError as exc:
@@ -102,29 +84,29 @@ def point_count(study: Study) -> int:
     }
     count = 0
     for name, settings in study.methods.items():
-        sizes = [
-            size(v) for k, v in study.grid.items() if tops[k] not in methods[name].scope.ignores
-        ]
-        count += math.prod(sizes) * len(settings.n_values) * settings.seed_count
+        ignores = methods[name].scope.ignores
+        cells = math.prod(size(v) for k, v in study.grid.items() if tops[k] not in ignores)
+        count += cells * len(settings.n_values) * settings.seed_count
     return count
 
 
-def kept_in(study: Study) -> str:
+def saved_in(study: Study) -> str:
     """Which methods of a study keep what beyond the order parameters, in words."""
-    return kept.described(study.save_spec(), study.methods_used().values())
+    return saved.described(study.save_spec(), study.methods_used().values())
 
 
 def _rows(spec: Study) -> list[tuple[str, str, str]]:
-    """What a study says in rows: what kind of thing, its name, and its values."""
-    found = [("system", spec.system, "")]
-    found += [("parameter", key, repr(value)) for key, value in spec.parameters.items()]
-    found += [("grid", key, _axis(axis)) for key, axis in spec.grid.items()]
-    found += [("method", name, _method(given)) for name, given in spec.methods.items()]
-    found.append(("points", f"at most {point_count(spec)}", ""))
-    return found
+    """A study in rows: what kind of thing, its name, and its values."""
+    return [
+        ("system", spec.system, ""),
+        *(("parameter", key, repr(value)) for key, value in spec.parameters.items()),
+        *(("grid", key, _axis(axis)) for key, axis in spec.grid.items()),
+        *(("method", name, _method(settings)) for name, settings in spec.methods.items()),
+        ("points", f"at most {point_count(spec)}", ""),
+    ]
 
 
-def _axis(axis: Any) -> str:
+def _axis(axis: Range | tuple[Value, ...]) -> str:
     """Values of a swept parameter: all of a few, else the ends and how many."""
     if isinstance(axis, Range):
         spacing = "" if axis.spacing == "linear" else f", {axis.spacing}"
@@ -134,17 +116,17 @@ def _axis(axis: Any) -> str:
     return f"{shown(axis[0])} … {shown(axis[-1])} ({size(axis)} values)"
 
 
-def _method(given: Any) -> str:
-    """Settings of a method that were given."""
-    content = given if isinstance(given, dict) else given.model_dump(exclude_defaults=True)
+def _method(settings: MethodSettings) -> str:
+    """Settings of a method that are not the defaults."""
+    content = settings.model_dump(exclude_defaults=True)
     return ", ".join(f"{key} = {value}" for key, value in content.items())
 
 
 def as_text(spec: Study) -> str:
-    """Name and title, then a line for everything it asks for."""
-    listed = _rows(spec)
-    kinds, names = (max(len(one[k]) for one in listed) for k in (0, 1))
-    lines = [f"  {kind:{kinds}}  {name:{names}}  {text}".rstrip() for kind, name, text in listed]
+    """Name and title, then a line for each part."""
+    rows = _rows(spec)
+    kinds, names = (max(len(row[k]) for row in rows) for k in (0, 1))
+    lines = [f"  {kind:{kinds}}  {name:{names}}  {text}".rstrip() for kind, name, text in rows]
     return "\n".join([f"{spec.study}: {spec.title}", *lines])
 
 
@@ -162,31 +144,30 @@ def as_html(spec: Study) -> str:
 
 def _check_methods(study: StudySchema) -> None:
     """Refuse methods that the system lacks, and those with keys missing or in excess."""
-    known = registry.methods_of(study.system)
+    methods = registry.methods_of(study.system)
     for name, settings in study.methods.items():
-        if name not in known:
-            hint = suggestion(name, list(known))
+        if (method := methods.get(name)) is None:
+            hint = suggestion(name, list(methods))
             raise HdicaError(f"methods.{name} is not a method of {study.system} ({hint})")
-        needs = {"n": known[name].takes_n, "seeds": known[name].stochastic}
+        needs = {"n": method.takes_n, "seeds": method.stochastic}
         for key, needed in needs.items():
-            given = getattr(settings, key) is not None
-            if needed and not given:
-                kind = "a stochastic method" if known[name].stochastic else "this method"
+            is_set = getattr(settings, key) is not None
+            if needed and not is_set:
+                kind = "a stochastic method" if method.stochastic else "this method"
                 raise HdicaError(f"methods.{name}.{key} is missing ({kind} needs it)")
-            if given and not needed:
+            if is_set and not needed:
                 none = " and ".join(f"no {k}" for k, v in needs.items() if not v)
                 raise HdicaError(f"methods.{name}.{key} is not allowed ({name} has {none})")
         if "times" not in study.model_fields_set:
-            times_for(known[name], None, study.save_spec().extra)
+            arguments.times_for(method, None, study.save_spec().extra)
         if settings.n:
-            check_steps(settings.n[-1], study.times[-1], f"methods.{name}.n")
+            arguments.check_steps(settings.n[-1], study.times[-1], f"methods.{name}.n")
 
 
 def _check_noise(study: StudySchema) -> None:
     """Refuse noise to share where no method has any."""
-    if study.noise == "shared" and all(
-        m.about.noise == "own" for m in study.methods_used().values()
-    ):
+    own = all(method.about.noise == "own" for method in study.methods_used().values())
+    if study.noise == "shared" and own:
         able = [k for k, m in registry.methods_of(study.system).items() if shared_twin(m)]
         others = f"; these have: {', '.join(able)}" if able else f", nor has any of {study.system}"
         raise HdicaError(
@@ -205,10 +186,9 @@ def _check_points(study: Study) -> None:
         raise HdicaError(
             f"the grid has {count} points (max_points = {study.max_points} are allowed)"
         )
-    for where, length in sizes.items():
-        check_length(length, where, MAX_AXIS)
-    for where, length in seeds.items():
-        check_length(length, where, MAX_SEEDS)
+    for lengths, most in ((sizes, arguments.MAX_AXIS), (seeds, arguments.MAX_SEEDS)):
+        for where, length in lengths.items():
+            arguments.check_length(length, where, most)
 
 
 def _check_systems(study: StudySchema) -> None:
@@ -218,11 +198,12 @@ def _check_systems(study: StudySchema) -> None:
     address.check_conflicts(space.fixed, space.axes)
     _refusals(study, space.at())
     for axis in space.axes:
-        asked, read = _some(axis, MAX_ASKED), {"constants", *getattr(space.system, "formulas", {})}
-        formula = axis.path[0] in read and (axis.path[0] == "constants" or _has_words(axis))
-        for value in asked | _some(axis, MAX_READ if formula else MAX_CHECKED):
+        judged, field = _some(axis, MAX_ASKED), axis.path[0]
+        words = any(isinstance(value, str) for value in axis.values)
+        read = field == "constants" or (words and field in getattr(space.system, "formulas", {}))
+        for value in judged | _some(axis, MAX_READ if read else MAX_CHECKED):
             built = space.at({axis.path: value}, blame=f"grid.{axis.key}")
-            if value in asked:
+            if value in judged:
                 _refusals(study, built)
 
 
@@ -231,22 +212,16 @@ def _some(axis: address.Axis, most: int) -> set[Value]:
     return {*axis.values[1 :: -(-axis.size // most)], axis.values[-1]}
 
 
-def _has_words(axis: address.Axis) -> bool:
-    return any(isinstance(value, str) for value in axis.values)
-
-
-def _refusals(study: StudySchema, system: Any) -> None:
-    check_until(system, study.times)
+def _refusals(study: StudySchema, system: Parameters) -> None:
+    """Refuse methods that do not apply to a system."""
+    arguments.check_until(system, study.times)
     for name, method in study.methods_used().items():
-        why = method.scope.refuses(system)
-        if why:
-            raise HdicaError(f"methods.{name} does not apply: {why}")
-        why = method.scope.beyond(system, study.times[-1]) if method.scope.beyond else ""
+        beyond = method.scope.beyond
+        why = method.scope.refuses(system) or (beyond(system, study.times[-1]) if beyond else "")
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
         for n in () if method.counts else study.methods[name].n or ():
-            why = refused_n(system, n)
-            if why:
+            if why := arguments.refused_n(system, n):
                 raise HdicaError(f"methods.{name}.n is not allowed: {why}")
 
 
@@ -255,8 +230,8 @@ def _check_names(study: StudySchema, axes: tuple[address.Axis, ...]) -> None:
     save = study.save_spec()
     plain = replace(save, functionals={})
     outputs = [one for method in study.methods_used().values() for one in method.outputs_of(plain)]
-    check_functionals(save.functionals, outputs, "save.functionals")
-    taken = {*taken_names(outputs), *save.functionals}
+    arguments.check_functionals(save.functionals, outputs, "save.functionals")
+    taken = {*arguments.taken_names(outputs), *save.functionals}
     for axis in axes:
         if axis.dim in taken:
             raise HdicaError(f"grid.{axis.key} is not allowed (datasets use the name {axis.dim!r})")
@@ -272,47 +247,39 @@ def _check_save(study: StudySchema) -> None:
         if time not in study.times:
             raise HdicaError(f"save.snapshots: {time:g} is not one of times")
     allowed = (output.name for method in methods.values() for output in method.outputs.extras)
-    check_extra(save.extra, allowed, "save.extra", "a method of this study")
-    for key, what, part in kept.parts(save):
-        if not any(kept.can_keep(method, part) for method in methods.values()):
-            known = registry.methods_of(study.system)
-            able = [name for name, method in known.items() if kept.can_keep(method, part)]
+    arguments.check_extra(save.extra, allowed, "save.extra", "a method of this study")
+    for key, what, part in saved.parts(save):
+        if not any(saved.can_keep(method, part) for method in methods.values()):
+            every = registry.methods_of(study.system)
+            able = [name for name, method in every.items() if saved.can_keep(method, part)]
             raise HdicaError(
                 f"save.{key}: no method of this study can keep {what} "
                 f"(methods that can: {', '.join(able) or 'none'})"
             )
-    _check_functionals(study)
-    for segment in segments_of(study):
-        if segment.save.anything:
-            check_size(segment.bytes_per_point, segment.method.name)
-
-
-def _check_functionals(study: StudySchema) -> None:
-    """Read every functional with the constants of the systems."""
     from hdica.ingredients.formula import parse_functional
 
     constants = getattr(study.space.at(), "constants", {})
-    for name, formula in study.save_spec().functionals.items():
+    for name, formula in save.functionals.items():
         try:
             parse_functional(formula, constants)
         except HdicaError as exc:
             raise HdicaError(f"save.functionals.{name}: {exc}") from None
+    for segment in segments_of(study):
+        if segment.save.anything:
+            arguments.check_size(segment.bytes_per_point, segment.method.name)
 
 
 def _settled(study: StudySchema) -> Analyses:
     """The analyses of a study with every method and every variable that it left open."""
-    save, asked = study.save_spec(), study.methods_used()
-    system = registry.system_named(study.system)
-    given = {
-        method.name: _gives(asked[method.name], save)
-        for method in system.methods
-        if method.name in asked
-    }
-    return study.analysis.settled(system, given)
+    system, used = registry.system_named(study.system), study.methods_used()
+    names = (method.name for method in system.methods if method.name in used)
+    return study.analysis.settled(system, {name: _gives(study, name) for name in names})
 
 
-def _gives(method: Method, save: Save) -> Gives:
-    outputs = {output.name: output.dims for output in method.outputs_of(save)}
+def _gives(study: StudySchema, name: str) -> Gives:
+    """What a method of a study gives to analyses."""
+    method = study.methods_used()[name]
+    outputs = {output.name: output.dims for output in method.outputs_of(study.save_spec())}
     return Gives(method.stochastic, outputs, method.takes_n)
 
 
@@ -322,10 +289,10 @@ def _check_analysis(study: StudySchema) -> None:
     for name, settings in study.analysis.items():
         where = f"analysis.{name}"
         named = settings.named(registry.system_named(study.system))
-        for one in named:
-            _check_method(study, where, one)
-        for one in named:
-            _check_output(study, where, settings, one)
+        for place in named:
+            _check_method(study, where, place)
+        for place in named:
+            _check_output(study, where, settings, place)
         for key, dim in settings.swept():
             if dim not in dims:
                 raise HdicaError(f"{where}.{key} = {dim!r} is not swept ({suggestion(dim, dims)})")
@@ -334,14 +301,15 @@ def _check_analysis(study: StudySchema) -> None:
 def _check_question(study: StudySchema) -> None:
     """Refuse a question to an analysis that the study does not ask for."""
     named = study.question.analysis if study.question is not None else ""
-    asked = [name for name, _ in study.analysis.items()]
-    known = asked or list(type(study.analysis).model_fields)
-    if named and named not in known:
-        what = "is not an analysis of this study" if asked else "is not an analysis"
-        raise HdicaError(f"question.analysis = {named!r} {what} ({suggestion(named, known)})")
+    own = [name for name, _ in study.analysis.items()]
+    names = own or list(type(study.analysis).model_fields)
+    if named and named not in names:
+        what = "is not an analysis of this study" if own else "is not an analysis"
+        raise HdicaError(f"question.analysis = {named!r} {what} ({suggestion(named, names)})")
 
 
 def _check_method(study: StudySchema, where: str, named: Named) -> None:
+    """Refuse an analysis of a method that the study lacks, or of the wrong kind."""
     place, name = f"{where}.{named.key}", named.method
     if not name:
         _check_saved(study, where, named)
@@ -351,19 +319,20 @@ def _check_method(study: StudySchema, where: str, named: Named) -> None:
     if name not in study.methods:
         hint = suggestion(name, list(study.methods))
         raise HdicaError(f"{place} = {name!r} is not a method of this study ({hint})")
-    if named.stochastic is not None and study.methods_used()[name].stochastic != named.stochastic:
-        kind = "a stochastic method" if named.stochastic else "one without seeds"
-        raise HdicaError(f"{place} = {name!r} is not allowed ({kind} is needed)")
-    if named.n is not None and study.methods_used()[name].takes_n != named.n:
-        kind = "one with n" if named.n else "one without n"
-        raise HdicaError(f"{place} = {name!r} is not allowed ({kind} is needed)")
+    method = study.methods_used()[name]
+    for is_so, wanted, kinds in (
+        (method.stochastic, named.stochastic, ("one without seeds", "a stochastic method")),
+        (method.takes_n, named.n, ("one without n", "one with n")),
+    ):
+        if wanted is not None and is_so != wanted:
+            raise HdicaError(f"{place} = {name!r} is not allowed ({kinds[wanted]} is needed)")
 
 
 def _check_output(study: StudySchema, where: str, settings: Settings, named: Named) -> None:
     """Refuse a method without the output that an analysis needs."""
     if not named.output:
         return
-    outputs = _gives(study.methods_used()[named.method], study.save_spec()).outputs
+    outputs = _gives(study, named.method).outputs
     if named.output not in outputs and getattr(settings, "variable", None) == named.output:
         hint = suggestion(named.output, list(outputs))
         raise HdicaError(

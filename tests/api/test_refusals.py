@@ -16,7 +16,7 @@ import xarray as xr
 import hdica
 from hdica.errors import HdicaError
 from hdica.run.settings import ClusterSettings
-from hdica.store.export import check_export
+from hdica.store.query import check_export
 from hdica.sweep import Study
 from hdica.systems.space import in_one_spelling
 

@@ -11,10 +11,9 @@ import pytest
 from hdica import open_results
 from hdica.errors import HdicaError
 from hdica.run.runner import run
-from hdica.store import lock
+from hdica.store import paths as lock
 from hdica.store.files import opened
-from hdica.store.lock import RUNNING, locked, running
-from hdica.store.paths import work_path
+from hdica.store.paths import RUNNING, locked, running, work_path
 from hdica.store.publish import publish
 from hdica.study.study import study_from
 from tests.faults.bench import LOCAL, SERIAL, Bench, content

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from hdica.store.status import status
+from hdica.store.standing import status
 from tests.faults.bench import LOCAL, Bench, compute, content
 
 pytestmark = pytest.mark.faults

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hdica.errors import Stopped
+from hdica.run.console import aside, heeding, unbroken
 from hdica.run.plan import block_size
-from hdica.run.signals import aside, heeding, unbroken
 from hdica.study.segment import segments_of
 from hdica.study.study import study_from
 from tests.faults.bench import LOCAL, SERIAL, Bench, alive, content, kill

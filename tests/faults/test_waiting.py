@@ -18,10 +18,18 @@ import pytest
 
 from hdica.cli import call
 from hdica.errors import HdicaError
-from hdica.store import lock as module
+from hdica.store import paths as module
 from hdica.store import publish as publishing
-from hdica.store.lock import SOMEBODY, acting, command_line, locked, running, wait_for
-from hdica.store.paths import LOCK, work_path
+from hdica.store.paths import (
+    LOCK,
+    SOMEBODY,
+    acting,
+    command_line,
+    locked,
+    running,
+    wait_for,
+    work_path,
+)
 from tests.faults.bench import SERIAL, Bench, content
 from tests.faults.bench import wait_for as happens
 

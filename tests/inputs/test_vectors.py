@@ -100,7 +100,7 @@ def test_keys_of_a_study_do_not_say_where_a_vector_lies(data):
     kept_everywhere(data, feature())
 
     def content(place):
-        from hdica.study.cells import cells_of, field_texts
+        from hdica.study.segment import cells_of, field_texts
         from hdica.systems.registry import methods_of
         from hdica.systems.space import space_of
 

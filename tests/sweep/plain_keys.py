@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from hdica.study.cells import canonical_json, times_digest
+from hdica.study.schema import canonical_json
+from hdica.study.segment import times_digest
 
 
 def point_key(

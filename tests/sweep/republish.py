@@ -27,7 +27,7 @@ from hdica.store.publish import publish
 from hdica.store.published import Republished
 from hdica.store.query import answer
 from hdica.store.results import open_results
-from hdica.store.status import status
+from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.study.study import study_from
 from tests.sweep import toy

@@ -29,7 +29,7 @@ from hdica.store.files import SYNC
 from hdica.store.paths import work_path
 from hdica.store.publish import publish
 from hdica.store.repair import repair
-from hdica.store.status import status
+from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.study.study import Study, study_from
 from tests.sweep import flips, toy

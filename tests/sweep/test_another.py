@@ -14,12 +14,11 @@ import pytest
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.run.runner import run
-from hdica.store.another import refuse_another
-from hdica.store.lock import locked
-from hdica.store.paths import manifest_path, work_path
+from hdica.store.paths import locked, manifest_path, work_path
 from hdica.store.publish import publish
 from hdica.store.results import open_results
 from hdica.store.sealed import write_sealed
+from hdica.store.working import refuse_another
 from hdica.study.study import Study, study_from
 from hdica.systems import registry
 from tests.sweep import toy

@@ -12,7 +12,7 @@ import hdica
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.inputs.plain_yaml import read_yaml
-from hdica.store.cite import KEPT, bibtex, cite, cited, of_results, software
+from hdica.store.provenance import KEPT, bibtex, cite, cited, of_results, software
 from hdica.store.results import open_results
 from hdica.study.study import load_study, study_from
 from hdica.systems.paper import Paper, works

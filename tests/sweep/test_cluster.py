@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from hdica.run import processes, runner
-from hdica.run.block import Block, Summary
+from hdica.run.block import Block
 from hdica.run.cluster import connect
+from hdica.run.console import Progress
 from hdica.run.plan import Task
 from hdica.run.processes import THREAD_VARIABLES
-from hdica.run.progress import Progress
 from hdica.run.runner import run
 from hdica.run.settings import cluster_settings
 from hdica.run.worker import Care
@@ -30,9 +30,8 @@ def here(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], taken: float = 0.
     """How many of 20 blocks are computed here that the model says take 0.1 s each."""
     clock = [0.0]
 
-    def compute(block: Block, *_: Any) -> Summary:
+    def compute(block: Block, *_: Any) -> None:
         clock[0] += taken
-        return Summary()
 
     monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(runner, "run_block", compute)

@@ -15,7 +15,7 @@ from hdica.store.paths import STUDY, manifest_path, work_path
 from hdica.store.publish import is_current, publish
 from hdica.store.repair import repair
 from hdica.store.results import open_results
-from hdica.store.status import status
+from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.store.working import place
 from hdica.study.study import Study, study_from

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdica.study import cells
-from hdica.study.cells import find_rows, segment_keys
-from hdica.study.segment import segments_of
+from hdica.study import segment as cells
+from hdica.study.segment import find_rows, segment_keys, segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import space
 from tests.sweep import toy

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.run import computed
+from hdica.run import runner as computed
 from hdica.run.settings import ClusterSettings
-from hdica.store.lock import locked
-from hdica.store.paths import manifest_path, previous_path
+from hdica.store.paths import locked, manifest_path, previous_path
 from hdica.store.query import answer
 from hdica.store.results import open_results
 from hdica.store.verify import verify

@@ -21,7 +21,7 @@ from hdica.store.paths import work_path
 from hdica.store.publish import is_current
 from hdica.store.query import average
 from hdica.store.sealed import write_sealed
-from hdica.store.status import working_status
+from hdica.store.standing import working_status
 from hdica.store.verify import verify
 from hdica.store.working import place
 from hdica.study.segment import segments_of

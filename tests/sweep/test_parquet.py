@@ -16,8 +16,8 @@ import pytest
 
 from hdica.cli import call
 from hdica.errors import HdicaError
-from hdica.store import export
-from hdica.store.export import BINARY, COLUMNS, check_export
+from hdica.store import query as export
+from hdica.store.query import BINARY, COLUMNS, check_export
 from hdica.store.results import open_results
 from hdica.study.study import study_from
 from tests.sweep import toy

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hdica.process.progress import Pace
-from hdica.run import progress
+from hdica.run import console as progress
 from hdica.run.runner import run
 from hdica.study.study import study_from
 

@@ -17,10 +17,10 @@ from hdica.run.runner import run
 from hdica.status import PENDING
 from hdica.store import dense, query
 from hdica.store.files import DamageError
-from hdica.store.manifest import read_manifest
 from hdica.store.publish import is_current, publish
 from hdica.store.published import bound_digests, file_digest, version_of
 from hdica.store.results import open_results
+from hdica.store.sealed import read_manifest
 from hdica.store.working import place
 from hdica.study.study import study_from
 from tests.sweep import toy

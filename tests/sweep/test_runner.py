@@ -10,8 +10,8 @@ import pytest
 from hdica.errors import HdicaError, Incomplete, Unwritable
 from hdica.run import runner, worker
 from hdica.run.block import block_of, compute
+from hdica.run.console import report
 from hdica.run.plan import block_points, plan, tasks
-from hdica.run.progress import report
 from hdica.run.runner import run
 from hdica.run.settings import ClusterSettings
 from hdica.run.worker import Care

@@ -10,8 +10,8 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.study import kept
-from hdica.study.segment import segments_of
+from hdica.study import saved as saving
+from hdica.study.segment import save_digest, segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import arguments as points
 from tests.sweep import toy
@@ -98,7 +98,7 @@ def test_what_is_kept_is_canonical_and_survives_json() -> None:
     again = Study.model_validate_json(study.model_dump_json())
     assert again == study
     assert again.full_hash() == study.full_hash()
-    assert kept.from_plain(json.loads(json.dumps(kept.plain(study.save_spec())))) == (
+    assert saving.from_plain(json.loads(json.dumps(saving.plain(study.save_spec())))) == (
         study.save_spec()
     )
 
@@ -155,6 +155,6 @@ def test_fast_keys_are_the_keys_of_single_points() -> None:
     content = json.loads(next(segment.cells.contents()))
     key = point_key(
         content, system="Toy", method="walk", kernel="7", times=(0, 0.5, 2), n=10, seed=0,
-        save=kept.digest(segment.save),
+        save=save_digest(segment.save),
     )  # fmt: skip
     assert segment.keys()[0] == key.rstrip(b"\0")

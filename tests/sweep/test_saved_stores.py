@@ -27,10 +27,10 @@ from hdica.store.paths import work_path
 from hdica.store.publish import publish
 from hdica.store.repair import repair
 from hdica.store.results import open_results
-from hdica.store.status import status
+from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.store.working import place
-from hdica.study import kept
+from hdica.study import saved as saving
 from hdica.study.segment import segments_of
 from tests.sweep import toy
 from tests.sweep.conftest import made, values
@@ -201,8 +201,8 @@ def test_another_save_computes_in_segments_of_its_own(out: Path, calls: Path) ->
 def test_a_worker_needs_the_block_alone(out: Path) -> None:
     study = saved()
     first, _, line = place(study, out)[:3]
-    assert kept.from_plain(block_of(first, np.arange(1)).save) == study.save_spec()
-    assert kept.from_plain(block_of(line, np.arange(1)).save) == NOTHING
+    assert saving.from_plain(block_of(first, np.arange(1)).save) == study.save_spec()
+    assert saving.from_plain(block_of(line, np.arange(1)).save) == NOTHING
 
 
 def test_an_output_that_is_not_returned_fails_its_point(

@@ -15,7 +15,7 @@ from hdica.store.paths import manifest_path, work_path
 from hdica.store.repair import repair
 from hdica.store.results import open_results
 from hdica.store.sealed import SCHEMA_VERSION, SchemaError, read_sealed, sealed, write_sealed
-from hdica.store.status import status
+from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.store.working import recorded_study
 from hdica.study.study import Study

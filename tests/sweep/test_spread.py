@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError, Incomplete
-from hdica.run import spread as module
-from hdica.run.spread import NO_SCHEDULER, Patience
+from hdica.run import cluster as module
+from hdica.run.cluster import NO_SCHEDULER, Patience
 from hdica.run.worker import Care
 
 QUIET = {"processes": False, "dashboard_address": None, "memory_limit": 0}

@@ -15,7 +15,7 @@ from hdica.run.plan import plan
 from hdica.run.runner import run
 from hdica.store.publish import publish
 from hdica.store.results import open_results
-from hdica.study import kept
+from hdica.study import saved
 from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
 
@@ -155,8 +155,8 @@ def test_keys_know_of_it_only_where_it_is() -> None:
     }
     assert same == {"vector": False, "chain": True}
     save = Save((1.0,), estimate=ALL)
-    assert kept.from_plain(kept.plain(save)) == save
-    assert set(kept.plain(Save((1.0,), (0.0, 1.0)))) == {"snapshots", "x"}
+    assert saved.from_plain(saved.plain(save)) == save
+    assert set(saved.plain(Save((1.0,), (0.0, 1.0)))) == {"snapshots", "x"}
     every = study({"snapshots": [1.0], "estimate": True})
     assert study_from(every.model_dump(mode="json")).full_hash() == every.full_hash()
     assert every.model_dump(mode="json")["save"]["estimate"] is True

@@ -4,10 +4,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hdica.run.runner import run
-from hdica.store.lock import acting
+from hdica.run.runner import mending, run
+from hdica.store.paths import acting
 from hdica.store.publish import publish
-from hdica.store.repair import mending
 from hdica.study.study import load_study
 from joblog import logged
 

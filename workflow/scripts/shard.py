@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hdica.errors import HdicaError
-from hdica.run.runner import run
-from hdica.store.lock import acting
-from hdica.store.repair import mending
+from hdica.run.runner import mending, run
+from hdica.store.paths import acting
 from hdica.store.sealed import write_sealed
 from hdica.study.study import load_study
 from joblog import logged

@@ -24,8 +24,7 @@ from hdica.limits.escape import near_zero
 from hdica.limits.mean_field.moving import best
 from hdica.limits.numerics.series import scaled
 from hdica.limits.overlap.nonlinear import projected_drift
-from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, limited
+from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_constants, check_range, finite, text
 from hdica.systems.fields import formula, resting_refusal
 from hdica.systems.hebbian_ica.fields import make_motion

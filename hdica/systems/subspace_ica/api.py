@@ -12,8 +12,7 @@ import xarray as xr
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.sources import Source, make_source
-from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, limited
+from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_constants, check_times, finite, listed, scalar, text
 from hdica.systems.outputs import Array
 from hdica.systems.subspace_ica.loss import (

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, limited
+from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_times
 from hdica.systems.fields import source
 from hdica.systems.labelled import candidates, computed, described, first_of

@@ -21,7 +21,7 @@ from hdica.store.publish import publish
 from hdica.store.repair import repair
 from hdica.store.results import open_results
 from hdica.store.sealed import sealed, sealed_text
-from hdica.store.status import status
+from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.study.study import Study
 from tests.sweep import flips

@@ -12,11 +12,10 @@ import pytest
 from hdica.cli import call
 from hdica.cli_tables import answer_table
 from hdica.report.write import write
-from hdica.store.export import export
 from hdica.store.files import DamageError, read_regular
 from hdica.store.paths import work_path
-from hdica.store.query import table
-from hdica.store.status import status
+from hdica.store.query import export, table
+from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.study.study import Study
 from tests.report.test_page import Page
