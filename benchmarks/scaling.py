@@ -41,7 +41,7 @@ from hdica.run.settings import cluster_settings
 from hdica.run.worker import Care
 from hdica.store.working import place
 from hdica.study.study import study_from
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 
 NAME = "scaling"
 ROOT = Path(__file__).parents[1]

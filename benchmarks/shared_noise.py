@@ -23,7 +23,7 @@ import hdica
 from benchmarks.harness import Contestant, Row, race
 from benchmarks.table import number
 from benchmarks.vector import spoken
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 
 NAME = "shared_noise"
 UNIT = "ns per coordinate-step"

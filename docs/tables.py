@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hdica.analysis.registry import analyses_table
-from hdica.systems.registry import systems
-from hdica.systems.system import System
+from hdica.systems.system import System, systems
 
 ROOT = Path(__file__).parents[1]
 METHODS_HEAD = ("system", "method", "what it computes", "accuracy", "same bits on")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hdica.errors import closest as _closest
 from hdica.errors import extras as _extras
 from hdica.plots import register as _register
 from hdica.process.compile_cache import close_caches as _close_caches
@@ -42,26 +43,23 @@ _close_caches()
 _register()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.
-_HOME = {
-    "Analysis": "hdica.analysis.record",
-    "HdicaError": "hdica.errors",
-    "OutOfTime": "hdica.errors",
-    "Study": "hdica.sweep",
-    "System": "hdica.systems.system",
-    "best": "hdica.api.best",
-    "cite": "hdica.store.provenance",
-    "critical": "hdica.api.steady",
-    "critical_curve": "hdica.api.mean_field",
-    "effective_potential": "hdica.api.mean_field",
-    "escape_time": "hdica.api.escape_time",
-    "fixed_points": "hdica.api.steady",
-    "limit": "hdica.api.limit",
-    "open_results": "hdica.store.results",
-    "register": "hdica.plug_in",
-    "sensitivity": "hdica.api.mean_field",
-    "simulate": "hdica.api.simulate",
-    "whiten": "hdica.api.whiten",
+_NAMES = {
+    "analysis.record": ["Analysis"],
+    "api.best": ["best"],
+    "api.escape_time": ["escape_time"],
+    "api.limit": ["limit"],
+    "api.mean_field": ["critical_curve", "effective_potential", "sensitivity"],
+    "api.simulate": ["simulate"],
+    "api.steady": ["critical", "fixed_points"],
+    "api.whiten": ["whiten"],
+    "errors": ["HdicaError", "OutOfTime"],
+    "plug_in": ["register"],
+    "store.provenance": ["cite"],
+    "store.results": ["open_results"],
+    "sweep": ["Study"],
+    "systems.system": ["System"],
 }
+_HOME = {name: f"hdica.{module}" for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
@@ -73,21 +71,16 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return __dir__()
     if not name.startswith("_"):
-        from hdica.systems.registry import offered
+        from hdica.systems.system import offered
 
         if name in (known := offered()):
             return known[name]()
-    raise AttributeError(f"module 'hdica' has no attribute {name!r}{_meant(name)}")
-
-
-def _meant(name: str) -> str:
-    from hdica.errors import closest
-
-    close = "" if name.startswith("_") else closest(name, __dir__())
-    return f" (did you mean {close!r}?)" if close else ""
+    close = "" if name.startswith("_") else _closest(name, __dir__())
+    hint = f" (did you mean {close!r}?)" if close else ""
+    raise AttributeError(f"module 'hdica' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
-    from hdica.systems.registry import offered
+    from hdica.systems.system import offered
 
     return sorted(["__version__", "plots", *_HOME, *offered()])

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hdica import __version__
-from hdica.cli_data import data_app
-from hdica.cli_new import new
+from hdica.cli_files import data_app, new
 from hdica.errors import HdicaError, Incomplete, extras, printable
 from hdica.process.machine import LEAST, allowed
 
@@ -72,7 +71,7 @@ def _notes(study: Study) -> None:
         _note(f"note: {note}")
 
 
-def _json(content: Any) -> None:
+def _json(content: object) -> None:
     _say(json.dumps(content, indent=1))
 
 
@@ -107,12 +106,12 @@ def validate(study: StudyFile) -> None:
     """Check a study file without running anything."""
     from hdica.study.study import load_study, point_count, saved_in
 
-    found = load_study(study)
-    methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"
-    keeps = saved_in(found)
+    loaded = load_study(study)
+    methods = "1 method" if len(loaded.methods) == 1 else f"{len(loaded.methods)} methods"
+    keeps = saved_in(loaded)
     more = f", keeping {keeps}" if keeps else ""
-    _say(f"{found.study} is valid: {methods}, at most {point_count(found)} points{more}")
-    _notes(found)
+    _say(f"{loaded.study} is valid: {methods}, at most {point_count(loaded)} points{more}")
+    _notes(loaded)
 
 
 @app.command(epilog="Example: hdica plan config/studies/tiny.yaml --workers 2")
@@ -198,16 +197,16 @@ def run(
         retry_failed=retry_failed,
         replace=replace,
         tell=_note,
-        done=(lambda found: None) if quiet else _published,
+        done=(lambda store: None) if quiet else _published,
     )
     missing = done.missing(str(target), "--retry-failed")
     if missing:
         raise Incomplete(missing)
 
 
-def _published(found: Published) -> None:
+def _published(store: Published) -> None:
     """Say what is published."""
-    for sentence in (found.sentence, found.diverged):
+    for sentence in (store.sentence, store.diverged):
         if sentence:
             _note(sentence)
 
@@ -225,13 +224,13 @@ def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None
 def status(results: Results, as_json: Json = False) -> None:
     """Show what is there, also while a run goes on."""
     from hdica.cli_tables import status_table
-    from hdica.store.standing import status as find_status
+    from hdica.store.standing import status as status_of
 
-    found = find_status(results)
+    counts = status_of(results)
     if as_json:
-        _json(found.as_dict())
+        _json(counts.as_dict())
     else:
-        status_table(found)
+        status_table(counts)
 
 
 @app.command(epilog="Example: hdica verify results/tiny.zarr")
@@ -416,7 +415,9 @@ def _call(arguments: list[str]) -> int:
     except Incomplete as exc:
         return _sentence(str(exc), INCOMPLETE)
     except HdicaError as exc:
-        return _sentence(str(exc), DAMAGED if _is_damage(exc) else USAGE)
+        from hdica.store.files import DamageError
+
+        return _sentence(str(exc), DAMAGED if isinstance(exc, DamageError) else USAGE)
     except CommandError as exc:
         return _sentence(_plain(getattr(exc, "format_message", exc.__str__)()), USAGE)
     except MemoryError:
@@ -433,12 +434,6 @@ def _plain(text: str) -> str:
     for pattern, words in _VALIDATOR.items():
         text = re.sub(f"[Ii]nput should be {pattern}", words, text)
     return text
-
-
-def _is_damage(exc: HdicaError) -> bool:
-    from hdica.store.files import DamageError
-
-    return isinstance(exc, DamageError)
 
 
 def _sentence(text: str, code: int) -> int:

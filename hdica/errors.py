@@ -52,6 +52,17 @@ class HdicaError(ValueError):
         super().__init__(printable(message))
 
 
+def shown(value: object) -> str:
+    """A value for a sentence, not too long."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def refused(name: str, value: object, allowed: str) -> HdicaError:
+    """That a value of an argument is not allowed, and what is."""
+    return HdicaError(f"{name} = {shown(value)} is not allowed ({allowed})")
+
+
 def no_room(what: str) -> HdicaError:
     """That something needs more memory than there is: than the machine has, or than is allowed."""
     return HdicaError(f"{what} needs more memory than there is, or than ulimit -v allows")
@@ -141,11 +152,6 @@ def _field(location: tuple[int | str, ...]) -> str:
     return ".".join([str(first), *parts])
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def closest(word: str, names: Iterable[str]) -> str:
     """The name that a word is most like, upper and lower case and ``_`` apart; empty if none is."""
 
@@ -157,7 +163,7 @@ def closest(word: str, names: Iterable[str]) -> str:
     return listed[close[0]] if close else ""
 
 
-def suggestion(spec: Any, names: Iterable[str], listed: str = "", what: str = "allowed") -> str:
+def suggestion(spec: object, names: Iterable[str], listed: str = "", what: str = "allowed") -> str:
     """What to write in the place of a name: the nearest one, and the list of all.
 
     Of a mapping its first key that is none of the names is looked at. ``listed`` stands in the
@@ -172,7 +178,7 @@ def suggestion(spec: Any, names: Iterable[str], listed: str = "", what: str = "a
     return f"{hint}{what}: {listed or ', '.join(known) or 'none'}"
 
 
-def unknown_word(field: str, spec: Any, names: Iterable[str], allowed: str) -> HdicaError:
+def unknown_word(field: str, spec: object, names: Iterable[str], allowed: str) -> HdicaError:
     """That a word, or a key of a mapping, is not known, with the nearest one that is."""
     return HdicaError(f"{field}: {spec!r} is not known ({suggestion(spec, names, allowed)})")
 
@@ -226,7 +232,7 @@ _BOUNDS = {
 """What is allowed where pydantic refuses a value, by its kind of error."""
 
 
-def _allowed(kind: str, context: Mapping[str, Any], message: str, given: Any) -> str:
+def _allowed(kind: str, context: Mapping[str, Any], message: str, given: object) -> str:
     """What is allowed in the place of a value that pydantic refuses."""
     if kind in ("literal_error", "enum"):
         return suggestion(given, re.findall("'([^']*)'", str(context.get("expected"))))
@@ -267,7 +273,7 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
     if kind == "value_error":
         return f"{what}: {_prefixed(field, message)}"
     allowed = _allowed(kind, error.get("ctx", {}), message, error["input"])
-    return f"{what}: {field} = {_shown(error['input'])} is not allowed ({allowed})"
+    return f"{what}: {field} = {shown(error['input'])} is not allowed ({allowed})"
 
 
 def from_validation(exc: ValidationError, what: str, known: Iterable[str] = ()) -> HdicaError:
@@ -288,7 +294,7 @@ def speaking_of(*fields: str) -> Iterator[None]:
         raise
 
 
-def path_of(given: Any, name: str, example: str) -> Path:
+def path_of(given: object, name: str, example: str) -> Path:
     """A path that somebody gives, or a sentence why it is none."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or not path or "\0" in path:
@@ -297,6 +303,5 @@ def path_of(given: Any, name: str, example: str) -> Path:
         os.lstat(path)
     except OSError as exc:
         if exc.errno == errno.ENAMETOOLONG:
-            wrong = f"{name} = {_shown(path)} is not allowed"
-            raise HdicaError(f"{wrong} (a shorter path: it has {len(path)} letters)") from exc
+            raise refused(name, path, f"a shorter path: it has {len(path)} letters") from exc
     return Path(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 from collections.abc import Iterator
 from traceback import walk_tb
 from types import FrameType
@@ -19,12 +18,6 @@ _NO_THREAD = "can't start new thread"
 """What Python says, as a RuntimeError, where a user may have no more threads."""
 _IMPORT = "<frozen importlib"
 """Begin of the files of Python's own code that imports modules."""
-BEFORE = re.compile(
-    r"EOFError|(Un)?[Pp]ickl\w*Error|ImportError|ModuleNotFoundError"
-    rf"|RuntimeError: (cannot cache function|{_NO_THREAD})"
-)
-"""Begin of the reasons for which earlier versions called a point failed that had met its machine's
-trouble."""
 
 
 def of_machine(exc: BaseException) -> bool:

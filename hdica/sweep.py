@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from hdica.run.plan import Plan
 
 
-def _store(out: Any) -> Path:
+def _store(out: object) -> Path:
     """Path of a published store, or a sentence why it is none."""
     from hdica.store.paths import results_path
 
     return results_path(path_of(out, "out", "results/first.zarr"))
 
 
-def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
+def _read(results: object) -> tuple[Path | xr.DataTree, Path | None]:
     """Results to report, and the store that they come from, if any."""
     import xarray as xr
 
@@ -39,10 +39,10 @@ def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
     if not isinstance(results, str | os.PathLike):
         kind = type(results).__name__
         raise HdicaError(f"results: a {kind} is not allowed (what run gave, or a path)")
-    found = path_of(results, "results", "results/first.zarr")
-    if found.name in ("", ".."):
+    path = path_of(results, "results", "results/first.zarr")
+    if path.name in ("", ".."):
         raise HdicaError(f"results = {results!r} is not allowed (a path such as results/a.zarr)")
-    return found, found
+    return path, path
 
 
 class Content(TypedDict, total=False):
@@ -116,12 +116,12 @@ class Study:
 
     @classmethod
     def _of(cls, spec: Spec) -> Self:
-        found = cls.__new__(cls)
-        object.__setattr__(found, "spec", spec)
-        return found
+        study = cls.__new__(cls)
+        object.__setattr__(study, "spec", spec)
+        return study
 
     @classmethod
-    def from_mapping(cls, content: Any) -> Self:
+    def from_mapping(cls, content: object) -> Self:
         """A study from plain data, as a study file holds them.
 
         Parameters
@@ -187,8 +187,7 @@ class Study:
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain data from which :meth:`from_mapping` makes the same study, without defaults."""
-        found: dict[str, Any] = self.spec.model_dump(mode="json", exclude_defaults=True)
-        return found
+        return dict(self.spec.model_dump(mode="json", exclude_defaults=True))
 
     def to_yaml(self) -> str:
         """Text of a study file; :meth:`load` wants it in a file with the name of the study."""
@@ -341,5 +340,5 @@ class Study:
         named = Path("results") / f"{self.name}.zarr" if source is None else source
         folder = folder_of(named) if out is None else path_of(out, "out", "results/first")
         beside = named if out is None else source
-        asked = {"one_file": one_file, "animate": animate}
-        return write(store, folder, self.spec, **asked, store=beside)[0]
+        options = {"one_file": one_file, "animate": animate}
+        return write(store, folder, self.spec, **options, store=beside)[0]

@@ -13,7 +13,7 @@ import pytest
 
 from hdica.study.study import study_from
 from hdica.systems.built_in import BUILT_IN
-from hdica.systems.registry import lookup
+from hdica.systems.system import lookup
 from tests.sweep import toy
 from tests.sweep.conftest import made
 
@@ -86,7 +86,7 @@ def test_a_study_loads_its_own_system_alone() -> None:
 
 def test_systems_are_listed_in_one_order_whichever_was_asked_for_first() -> None:
     code = """
-from hdica.systems.registry import check_installed, system_named, systems
+from hdica.systems.system import check_installed, system_named, systems
 first = system_named("HebbianICA")
 check_installed("HebbianICA")
 print(*systems())

@@ -21,16 +21,15 @@ import hdica
 from hdica.analysis.aggregate import aggregate, summary
 from hdica.analysis.registry import settings_classes
 from hdica.cli import call
-from hdica.cli_new import TEMPLATE, _template
+from hdica.cli_files import TEMPLATE, _template
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process import machine
 from hdica.run.plan import plan
 from hdica.study.study import load_study, study_from
-from hdica.systems import registry
-from hdica.systems.registry import systems
-from hdica.systems.system import System
+from hdica.systems import system as registry
+from hdica.systems.system import System, systems
 
 ROOT = Path(__file__).parents[1]
 SECONDS, WAIT, WIDTH = 20.0, 60.0, 100

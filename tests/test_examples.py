@@ -20,7 +20,7 @@ import pytest
 
 import hdica
 from hdica.process.compile_cache import PLACE, set_cache_folder
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 from tests.workflow.conftest import ROOT
 
 OWN = ROOT / "examples/own_system"

@@ -174,8 +174,8 @@ def test_tests_of_a_room_are_its_own_and_those_of_what_imports_it() -> None:
         ("verdict", "analysis/test_phase.py", True),
         ("verdict", "finite/test_kernels.py", False),
         ("finite", "errata/test_wang_lu_2017.py", True),
-        ("cli_new", "test_cli_new.py", True),
-        ("cli_new", "sweep/test_spread.py", False),
+        ("cli_files", "test_cli_new.py", True),
+        ("cli_files", "sweep/test_spread.py", False),
     ):
         assert rooms.concerns(room, rooms.HERE / file) == chosen, (room, file)
     folders = {path.parent.name for path in rooms.HERE.glob("*/test_*.py")}

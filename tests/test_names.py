@@ -11,7 +11,7 @@ import pytest
 import hdica
 from hdica.analysis.registry import analyses
 from hdica.systems.method import Role
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 
 PACKAGE = Path(hdica.__file__).parent
 SYSTEMS = PACKAGE / "systems"

@@ -15,7 +15,7 @@ import numpy as np
 
 from hdica.study.segment import Segment, segments_of
 from hdica.study.study import study_from
-from hdica.systems.registry import system_named
+from hdica.systems.system import system_named
 
 
 def overlap_sum(segment: Segment, seeds: tuple[int, ...], cells: int | None = None) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import hdica
 from hdica.ingredients.save import NOTHING
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 
 Array = NDArray[np.float64]
 N = 100

@@ -18,7 +18,7 @@ from hdica.show.choose import spread
 from hdica.show.terms import padded
 from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
 from hdica.status import STATUS_NAMES
-from hdica.systems.outputs import DENSITIES, HISTOGRAM, STEADY_DENSITIES
+from hdica.systems.method import DENSITIES, HISTOGRAM, STEADY_DENSITIES
 from hdica.verdict.ladder import moments
 
 DENSITY = DENSITIES[0]

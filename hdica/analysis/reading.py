@@ -18,9 +18,8 @@ from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
 from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
-from hdica.systems.registry import lookup
 from hdica.systems.space import Space, parse_axis, space_of
-from hdica.systems.system import System
+from hdica.systems.system import System, lookup
 
 OWN = frozenset({"n", "seed", "time"})
 """Dimensions of trajectories that are not swept parameters."""

@@ -15,8 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 from hdica.analysis.record import Analysis
 from hdica.analysis.settings import Gives, Needs, Settings, needs_of, saved_for
 from hdica.errors import HdicaError
-from hdica.systems.registry import load_entry_points, load_plugins
-from hdica.systems.system import System
+from hdica.systems.system import System, load_entry_points, load_plugins
 
 OWN = {
     "runs": "account", "condensing": "account", "learning": "account", "choices": "account",

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from hdica.api.asked import Over, with_values
 from hdica.api.goals import Goal, Measured, goal_of
-from hdica.errors import HdicaError
+from hdica.api.request import Over, with_values
+from hdica.errors import HdicaError, refused
 from hdica.ingredients.plain import is_number
 from hdica.process.progress import USUAL, named, tell, within
 from hdica.process.progress import shown as showing
-from hdica.systems.arguments import entries, finite, shown
+from hdica.systems.arguments import entries, finite
 from hdica.systems.labelled import described, noted
-from hdica.systems.outputs import Array
+from hdica.systems.method import Array
 from hdica.systems.parameters import Parameters
-from hdica.systems.registry import record_of
-from hdica.systems.space import Axis, address, check_conflicts, in_one_spelling
-from hdica.systems.system import joined
+from hdica.systems.space import Axis, address, check_conflicts, in_formulas, in_one_spelling
+from hdica.systems.system import joined, record_of
 
 Value = float | str
 MOST_CHOICES = 100
@@ -165,16 +164,13 @@ def _best(spaces: list[Space], goal: Goal) -> xr.Dataset:
             f"best: no point has a limit (at the first of them {tried.measured[0].note})"
         )
     own = int(np.searchsorted(begins, where, side="right")) - 1
-    return _labelled(tried, where, spaces, spaces[own], converged[own])
+    return _labelled(tried, where, spaces[own], converged[own])
 
 
-def _labelled(
-    tried: _Tried, where: int, spaces: list[Space], own: Space, converged: bool
-) -> xr.Dataset:
+def _labelled(tried: _Tried, where: int, own: Space, converged: bool) -> xr.Dataset:
     """The best of what was tried, as labelled data."""
     best, goal = tried.measured[where], tried.goal
-    data: dict[str, Any] = {}
-    table: dict[str, Any] = {}
+    data, table = dict[str, Any](), dict[str, Any]()
     for key in dict.fromkeys(key for values in tried.values for key in values):
         name, column = key.replace(".", "_"), [values.get(key) for values in tried.values]
         words = any(isinstance(value, str) for value in column)
@@ -209,9 +205,7 @@ def _ends(space: Space, values: dict[str, Value]) -> str:
 def _spaces(system: Parameters, over: object) -> list[Space]:
     """The ranges left at every combination of choices."""
     if not isinstance(over, Mapping) or not over:
-        raise HdicaError(
-            f"over = {shown(over)} is not allowed (at least one parameter with a range or choices)"
-        )
+        raise refused("over", over, "at least one parameter with a range or choices")
     cls, content = type(system), system.model_dump(mode="python")
     own = {k: in_one_spelling(k, cls, content) if isinstance(k, str) else k for k in over}
     if len(set(own.values())) == len(own):
@@ -245,19 +239,11 @@ def _axis(
 
 def _matters(key: str, cls: type[Parameters], content: dict[str, Any]) -> bool:
     """Whether a key is a field, or a constant that a formula uses."""
-    from hdica.ingredients.grammar import constants_used
-
     try:
         path = address(key, cls, content, "over")
     except HdicaError:
         return False
-    if path[0] != "constants":
-        return True
-    texts = {name: content.get(name) for name in cls.formulas}
-    return any(
-        isinstance(text, str) and path[-1] in constants_used(text, cls.formulas[name])
-        for name, text in texts.items()
-    )
+    return path[0] != "constants" or in_formulas(path[-1], cls, content)
 
 
 def _sorted(over: Mapping[Any, Any]) -> tuple[dict[str, Range], dict[str, tuple[Value, ...]]]:
@@ -285,7 +271,7 @@ def _range(key: str, given: tuple[Any, ...] | Mapping[str, Any]) -> Range:
     else:
         ends, allowed = given, len(given) == 2
     if not allowed:
-        raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
+        raise refused(f"over: {key}", given, _VALUES)
     low, high = (finite(value, f"over: {key}") for value in ends)
     if not low < high:
         raise HdicaError(f"over: {key} = ({low:g}, {high:g}) is not allowed (low < high)")
@@ -294,11 +280,11 @@ def _range(key: str, given: tuple[Any, ...] | Mapping[str, Any]) -> Range:
 
 def _choices(key: str, given: object) -> tuple[Value, ...]:
     if isinstance(given, str):
-        raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
+        raise refused(f"over: {key}", given, _VALUES)
     choices = entries(given, f"over: {key}", _VALUES, MOST_CHOICES)
     alike = all(map(is_number, choices)) or all(isinstance(value, str) for value in choices)
     if not choices or not alike or len(set(choices)) < len(choices):
-        raise HdicaError(f"over: {key} = {shown(choices)} is not allowed ({_VALUES})")
+        raise refused(f"over: {key}", choices, _VALUES)
     return tuple(value if isinstance(value, str) else finite(value, key) for value in choices)
 
 
@@ -364,24 +350,17 @@ def smallest(loss: Loss, ranges: tuple[Range, ...]) -> bool:
 
 def _minima(grid: Array) -> list[tuple[int, ...]]:
     """Where a grid is not above any neighbour: the lowest of these, and of equal ones the first."""
-    minima: list[tuple[float, tuple[int, ...]]] = []
-    for index in np.ndindex(*grid.shape):
-        value = float(grid[index])
-        near = [float(grid[other]) for other in _neighbours(index, grid.shape)]
-        # On a plateau one point is enough.
-        if np.isfinite(value) and value <= min(near) and value < max(near):
-            minima.append((value, index))
-    if not minima and np.isfinite(grid).any():
-        lowest = np.unravel_index(int(np.argmin(grid)), grid.shape)
-        minima.append((0.0, tuple(int(i) for i in lowest)))
-    return [index for _, index in sorted(minima)[:_STARTS]]
+    from scipy.ndimage import maximum_filter, minimum_filter
 
-
-def _neighbours(index: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    for step in itertools.product((-1, 0, 1), repeat=len(index)):
-        other = tuple(i + s for i, s in zip(index, step, strict=True))
-        if any(step) and all(0 <= i < size for i, size in zip(other, shape, strict=True)):
-            yield other
+    around = np.ones((3,) * grid.ndim, dtype=bool)
+    around[(1,) * grid.ndim] = False
+    least = minimum_filter(grid, footprint=around, mode="constant", cval=np.inf)
+    most = maximum_filter(grid, footprint=around, mode="constant", cval=-np.inf)
+    # On a plateau one point is enough.
+    minima = np.argwhere(np.isfinite(grid) & (grid <= least) & (grid < most))
+    if not len(minima) and np.isfinite(grid).any():
+        minima = np.argwhere(grid == grid.min())[:1]
+    return sorted(map(tuple, minima.tolist()), key=lambda place: (grid[place], place))[:_STARTS]
 
 
 def _polished(at: Callable[[Array], float], u: Array, step: float) -> bool:

@@ -10,8 +10,7 @@ from hdica.systems.arguments import whole
 from hdica.systems.labelled import candidates, computed, first_of
 from hdica.systems.method import Method, Role
 from hdica.systems.parameters import Parameters
-from hdica.systems.registry import record_of
-from hdica.systems.system import System
+from hdica.systems.system import System, record_of
 
 _LIMIT = "limit"
 
@@ -26,7 +25,7 @@ def _kind(method: Method) -> str:
     return method.name.rpartition("_")[2] if method.takes_n else _LIMIT
 
 
-def _asked(record: System, n: int | None, method: str) -> list[Method]:
+def _methods(record: System, n: int | None, method: str) -> list[Method]:
     """Methods to try, in order."""
     known = [one for one in _theory(record) if one.takes_n == (n is not None)]
     kinds = [_kind(one) for one in known]
@@ -136,5 +135,5 @@ def escape_time(
     given = {"start": start, "threshold": threshold}
     changed = system.model_copy(update={k: v for k, v in given.items() if v is not None})
     n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
-    chosen = first_of(_asked(record_of(system), n, method), changed)
+    chosen = first_of(_methods(record_of(system), n, method), changed)
     return computed(changed, chosen, n=n)

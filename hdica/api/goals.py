@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdica.api.asked import Asked
 from hdica.api.limit import auto
-from hdica.errors import HdicaError, suggestion
+from hdica.api.request import Request
+from hdica.errors import HdicaError, shown, suggestion
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.arguments import check_until, finite, shown
+from hdica.systems.arguments import check_until, finite
 from hdica.systems.labelled import candidates, first_of, with_role
-from hdica.systems.method import Method, Role
-from hdica.systems.outputs import Array, PointResult
+from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.parameters import Parameters
-from hdica.systems.registry import record_of
-from hdica.systems.system import System
+from hdica.systems.system import System, record_of
 
 ALLOWED = (
     "'steady overlap', {'overlap at': t}, {'time to': overlap, 'within': t} or "
@@ -132,7 +130,7 @@ def _steady_overlap(system: Parameters) -> Measured:
 def _path(system: Parameters, times: Array) -> tuple[Array, Array, PointResult]:
     """Overlap and its error at some times by the limit that ``auto`` takes, shape (T,) each."""
     record = record_of(system)
-    able = auto(Asked(None, None, None, None))
+    able = auto(Request(None, None, None, None))
     method = first_of(candidates(system, "auto", "best", able, able), system)
     name = _overlap_of(record, method)
     check_until(system, times)
@@ -153,7 +151,7 @@ def _overlap_at(system: Parameters, t: float) -> Measured:
 
 
 def _support_errors(system: Parameters, threshold: float, t: float) -> Measured:
-    able = auto(Asked((t,), None, (threshold,), None))
+    able = auto(Request((t,), None, (threshold,), None))
     method = first_of(candidates(system, "auto", "best", able, able), system)
     save = Save((t,), (), (threshold,))
     check_until(system, [t])

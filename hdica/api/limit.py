@@ -9,17 +9,15 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from hdica.api.asked import Asked, Numbers, Over, first_everywhere, grid_of, saved, timed
+from hdica.api.request import Numbers, Over, Request, first_everywhere, grid_of, saved
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.process.progress import USUAL, check_timeout, counted, named, shown, within
 from hdica.systems.arguments import check_held, check_times, check_until, taken_names, whole
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted
-from hdica.systems.method import Guard, Limit, Method, Role
-from hdica.systems.outputs import Array, PointResult
+from hdica.systems.method import Array, Guard, Limit, Method, PointResult, Role
 from hdica.systems.parameters import Parameters
-from hdica.systems.registry import record_of
-from hdica.systems.system import System, joined
+from hdica.systems.system import System, joined, record_of
 
 
 @shown
@@ -116,25 +114,27 @@ def limit(
         combinations), or an argument is not allowed.
     """
     whole(threads, "threads", "a whole number >= 1", 1)
-    asked = Asked(snapshots, x, thresholds, functionals, extra, bands=bands, bias=bias)
+    request = Request(snapshots, x, thresholds, functionals, extra, bands=bands, bias=bias)
     given = None if times is None else check_times(times)
     if over is not None:
-        return limit_over(system, over, given, method, asked, threads, timeout)
-    return within(timeout, named("limit", system), lambda: _limit(system, given, method, asked))
+        return limit_over(system, over, given, method, request, threads, timeout)
+    return within(timeout, named("limit", system), lambda: _limit(system, given, method, request))
 
 
-def _limit(system: Parameters, given: Array | None, method: str, asked: Asked) -> xr.Dataset:
+def _limit(system: Parameters, given: Array | None, method: str, request: Request) -> xr.Dataset:
     """The limit at one point."""
     record = record_of(system)
     check_until(system, given)
-    chosen = first_of(candidates(system, method, "limit", able, auto(asked)), system)
-    times = timed(chosen, given, asked)
+    chosen = first_of(candidates(system, method, "limit", able, auto(request)), system)
+    times = request.times_of(chosen, given)
     if isinstance(chosen, Limit) and chosen.densities is not None:
-        if asked.snapshots is None:
-            asked = replace(asked, snapshots=times if times.size <= MANY_TIMES else times[-1:])
-        save, result = chosen.densities.picture(system, times, saved(chosen, system, times, asked))
+        if request.snapshots is None:
+            request = replace(request, snapshots=times if times.size <= MANY_TIMES else times[-1:])
+        save, result = chosen.densities.picture(
+            system, times, saved(chosen, system, times, request)
+        )
     else:
-        save = saved(chosen, system, times, asked)
+        save = saved(chosen, system, times, request)
         result = chosen.run(system, times, None, None, save)
     data = dataset(record, chosen, times, save, system.dims(), [result], "")
     return described(noted(data, note_of(system, chosen, times, result)), system)
@@ -150,13 +150,13 @@ def able(record: System) -> list[Method]:
     return ranked + [m for m in record.with_role(Role.BASELINE) if not m.stochastic]
 
 
-def auto(asked: Asked) -> Callable[[System], list[Method]]:
+def auto(request: Request) -> Callable[[System], list[Method]]:
     """Methods to try; where densities are asked for, those that have any."""
-    return lambda record: asked.first(
+    return lambda record: request.first(
         [
             m
             for m in record.with_role(Role.LIMIT)
-            if m.rank and (asked.plain or getattr(m, "densities", None))
+            if m.rank and (request.plain or getattr(m, "densities", None))
         ]
     )
 
@@ -190,9 +190,9 @@ def numbers_note(result: PointResult) -> str:
     return ""
 
 
-def _kept(method: Method, system: Parameters, times: Array, asked: Asked) -> Save:
+def _kept(method: Method, system: Parameters, times: Array, request: Request) -> Save:
     """What to keep of every point: densities only at points that all share."""
-    snapshots, shown = asked.snapshots, asked.x is not None or asked.thresholds is not None
+    snapshots, shown = request.snapshots, request.x is not None or request.thresholds is not None
     if snapshots is not None and not shown:
         raise HdicaError(
             "x = None is not allowed with over and snapshots (points of the densities, which all "
@@ -200,7 +200,7 @@ def _kept(method: Method, system: Parameters, times: Array, asked: Asked) -> Sav
         )
     if snapshots is None and shown:
         snapshots = times if times.size <= MANY_TIMES else times[-1:]
-    return saved(method, system, times, replace(asked, snapshots=snapshots))
+    return saved(method, system, times, replace(request, snapshots=snapshots))
 
 
 def _run(
@@ -270,18 +270,18 @@ def limit_over(
     over: Over,
     given: Array | None,
     method: str,
-    asked: Asked,
+    request: Request,
     threads: int,
     timeout: float | None,
 ) -> xr.Dataset:
     """The limit at every combination of parameters: :func:`hdica.limit` with ``over``."""
     grid = grid_of(system, over)
     timeout, systems = check_timeout(timeout), grid.systems
-    methods = candidates(systems[0], method, "limit", able, auto(asked))
+    methods = candidates(systems[0], method, "limit", able, auto(request))
     chosen, against = first_everywhere(methods, systems, timeout, "limit", given)
     check_held(chosen, max(systems, key=lambda one: chosen.cost.memory(one, None)), None)
-    times = timed(chosen, given, asked)
-    save = _kept(chosen, system, times, asked)
+    times = request.times_of(chosen, given)
+    save = _kept(chosen, system, times, request)
     outputs = chosen.outputs_of(save)
     grid.check_names(taken_names(outputs))
     own = grid.own({dim for output in outputs for dim in output.dims})

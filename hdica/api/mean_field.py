@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.api.asked import Numbers
 from hdica.api.limit import limit
+from hdica.api.request import Numbers
 from hdica.api.steady import ends_of
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import parse_functional
@@ -22,11 +22,11 @@ from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_times, finite, listed, text
 from hdica.systems.fields import formula, with_parameter
 from hdica.systems.labelled import described
-from hdica.systems.outputs import TRANSITION_KINDS
+from hdica.systems.method import TRANSITION_KINDS
 from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.projected.steady import find_transitions
-from hdica.systems.registry import record_of, systems
 from hdica.systems.space import in_one_spelling
+from hdica.systems.system import record_of, systems
 
 
 def field_maker(system: Parameters) -> Callable[[Parameters], MeanField]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import xarray as xr
 
-from hdica.api.asked import Asked, Grid, Numbers, Over, first_everywhere, grid_of, saved, timed
+from hdica.api.request import Grid, Numbers, Over, Request, first_everywhere, grid_of, saved
 from hdica.errors import HdicaError, no_room, suggestion
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
@@ -23,16 +24,12 @@ from hdica.systems.arguments import (
     check_seeds,
     check_steps,
     check_times,
-    check_until,
-    refused_n,
     taken_names,
 )
-from hdica.systems.labelled import about_data, candidates, dataset, described, first_of
-from hdica.systems.method import Method, Role, shared_twin
-from hdica.systems.outputs import Array, PointResult
+from hdica.systems.labelled import about_data, candidates, dataset, described
+from hdica.systems.method import Array, Method, PointResult, Role, shared_twin
 from hdica.systems.parameters import Parameters
-from hdica.systems.registry import record_of
-from hdica.systems.system import System
+from hdica.systems.system import System, record_of
 
 
 @shown
@@ -127,73 +124,57 @@ def simulate(
         If an argument is not allowed or the method is not exact for this system (with ``over``:
         for none of the combinations).
     """
-    asked = Asked(snapshots, x, thresholds, functionals, extra, estimate)
+    request = Request(snapshots, x, thresholds, functionals, extra, estimate)
     given = None if times is None else check_times(times)
-    if over is not None or _several(n):
-        sizes = check_dimensions(n) if _several(n) else [_one(n)]
-        what = Given(sizes, given, check_seeds(seeds), timeout)
-        data = simulate_grid(system, over, what, asked, method, noise)
-        return data if _several(n) or n is None else data.isel(n=0)
-    record = record_of(system)
-    check_until(system, given)
-    known = candidates(system, method, "simulate", able, auto(asked))
-    chosen = with_noise(first_of(known, system), noise)
-    size, grid, trials = _one(n), timed(chosen, given, asked), check_seeds(seeds)
-    check_n_of(chosen, size, float(grid[-1]))
-    check_dimension(chosen, system, size)
-    check_enough(chosen, system, float(grid[-1]))
-    save = saved(chosen, system, grid, asked, [size])
-    all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
-    check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
-    check_held(chosen, system, size)
-    planned = len(trials) * chosen.cost.seconds(system, size, float(grid[-1]))
-    tell(f"{len(trials)} trials, about {span(planned)} by the cost model")
-    try:
-        results = within(
-            max(USUAL, MOST_PLANNED * planned)
-            if isinstance(timeout, str) and timeout == "plan"
-            else timeout,
-            named("simulate", system) + at_size(size),
-            lambda: chosen.run_all([(system, seed) for seed in trials], grid, size, save),
-        )
-    except MemoryError as exc:
-        raise too_large(chosen, size) from exc
-    data = dataset(record, chosen, grid, save, system.dims(), results, "seed")
-    data = _with_trials(data, size, trials, results)
-    if "time" in data.dims and record.clock.counts and not chosen.scope.beyond:
-        about = about_step(size)
-        data = data.assign_coords(step=("time", steps_of(grid, size or 1), about))
-    return about_data(described(data, system), [system])
-
-
-def _one(n: object) -> int | None:
-    """The dimension of a simulation, None without."""
-    return None if n is None else check_n(n)
-
-
-def _several(n: object) -> bool:
-    """Whether these are dimensions rather than one."""
-    listed = isinstance(n, Iterable) and not isinstance(n, str | bytes | Mapping)
-    return listed and getattr(n, "ndim", 1) > 0
-
-
-def _with_trials(
-    data: xr.Dataset, n: int | None, seeds: list[int], results: list[PointResult]
-) -> xr.Dataset:
-    """The same with the seed and the outcome of every trial."""
-    flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
-    status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
-    data = data.assign_coords(seed=("seed", seeds, {"long_name": "seed of the trial"}))
-    if n is not None:
-        data = data.assign_coords(n=((), n, {"long_name": "dimension n"}))
-    return data.assign(
-        status=("seed", status, flags),
-        reason=("seed", np.array([r.diverged for r in results], dtype=object)),
-    )
+    several = isinstance(n, Iterable) and not isinstance(n, str | bytes | Mapping)
+    several = several and getattr(n, "ndim", 1) > 0
+    sizes = check_dimensions(n) if several else [None if n is None else check_n(n)]
+    grid, numbers = grid_of(system, over), check_seeds(seeds)
+    methods = candidates(system, method, "simulate", able, auto(request))
+    chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate", given)
+    chosen = with_noise(chosen, noise)
+    trials = Trials(sizes, request.times_of(chosen, given), numbers, timeout)
+    _check(chosen, grid, trials)
+    save = saved(chosen, grid.systems[0], trials.times, request, sizes)
+    outputs = chosen.outputs_of(save)
+    grid.check_names(taken_names(outputs))
+    own = grid.own({dim for output in outputs for dim in output.dims})
+    _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
+    cells = _run_all(chosen, grid, against, trials, save)
+    results, status = _results(cells, chosen, trials, save, own)
+    flat = dataset(record_of(system), chosen, trials.times, save, own, results, "point")
+    data = _labelled(flat, grid, chosen, trials, results, status)
+    data = about_data(described(data, system), grid.systems)
+    return data if several or n is None else data.isel(n=0)
 
 
 MOST_PLANNED = 100.0
 """How many times longer than the cost model says a simulation may take."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What is run of every system: a trial a seed at every n, which is None alone without.
+
+    ``timeout`` is for each system at each n, or as :func:`hdica.simulate` plans them.
+    """
+
+    sizes: Sequence[int | None]
+    times: Array
+    seeds: list[int]
+    timeout: float | Literal["plan"] | None
+
+    def planned(self, method: Method, systems: Iterable[Parameters], n: int | None) -> list[float]:
+        """What the cost model says of all trials of each of some systems."""
+        last = float(self.times[-1])
+        return [method.cost.seconds(one, n, last) * len(self.seeds) for one in systems]
+
+    def seconds(self, method: Method, systems: list[Parameters], n: int | None) -> float | None:
+        """How long the trials of some systems may take together."""
+        if self.timeout != "plan":
+            each = check_timeout(self.timeout)
+            return None if each is None else each * len(systems)
+        return max(USUAL, MOST_PLANNED * sum(self.planned(method, systems, n)))
 
 
 def able(record: System) -> list[Method]:
@@ -202,13 +183,13 @@ def able(record: System) -> list[Method]:
     return ranked + [m for m in record.methods if m.stochastic and m not in ranked]
 
 
-def auto(asked: Asked) -> Callable[[System], list[Method]]:
+def auto(request: Request) -> Callable[[System], list[Method]]:
     """Methods to try; where densities are asked for, those that keep any."""
-    return lambda record: asked.first(
+    return lambda record: request.first(
         [
             m
             for m in record.with_role(Role.SIMULATION)
-            if m.rank and (asked.plain or m.outputs.keeps)
+            if m.rank and (request.plain or m.outputs.keeps)
         ]
     )
 
@@ -225,169 +206,90 @@ def with_noise(method: Method, noise: str) -> Method:
     return shared
 
 
-def check_n_of(method: Method, n: int | None, last: float) -> None:
+def _check(method: Method, grid: Grid, trials: Trials) -> None:
     """Refuse a method without the n that it needs, or with one where it has none.
 
-    ``last`` is the time of the last step.
+    And an n in which a system has no feature or first estimate, or times until which given samples
+    are not enough.
     """
-    if method.takes_n and n is None:
-        raise HdicaError(f"n is missing (method {method.name!r} needs it: a whole number >= 3)")
-    if not method.takes_n and n is not None:
-        raise HdicaError(f"n = {n} is not allowed (method {method.name!r} has no n)")
-    if n is not None:
-        check_steps(n, last)
-
-
-def check_dimension(method: Method, system: Parameters, n: int | None) -> None:
-    """Refuse an n in which the system has no feature or first estimate."""
-    refusal = "" if n is None or method.counts else refused_n(system, n)
-    if refusal:
-        raise HdicaError(refusal, ["n"])
-
-
-def check_enough(method: Method, system: Parameters, last: float) -> None:
-    """Refuse times until which given samples are not enough."""
-    refusal = method.scope.beyond(system, last) if method.scope.beyond else ""
-    if refusal:
-        raise HdicaError(refusal, ["times"])
-
-
-def at_size(n: int | None) -> str:
-    """What follows "simulate" in a sentence: the dimension, if there is any."""
-    return "" if n is None else f" with n = {n}"
-
-
-def about_step(n: int | None) -> dict[str, str]:
-    """Attributes of the step behind each time."""
-    return {"long_name": "step k = floor(t)" if n is None else "step k = floor(t n)"}
-
-
-def too_large(method: Method, n: int | None) -> HdicaError:
-    """That a point could not be held while it was computed."""
-    return no_room(f"method {method.name!r}{at_size(n)}")
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is run of every system: a trial a seed at every n, which is None alone without.
-
-    ``times`` are None where none were given; ``timeout`` is for each system at each n, or as
-    :func:`hdica.simulate` plans them.
-    """
-
-    sizes: Sequence[int | None]
-    times: Array | None
-    seeds: list[int]
-    timeout: float | Literal["plan"] | None
-
-
-@dataclass(frozen=True)
-class Trials(Given):
-    """The same with the times of the method that runs it."""
-
-    times: Array
-
-    def seconds(self, method: Method, systems: list[Parameters], n: int | None) -> float | None:
-        """How long the trials of some systems may take together."""
-        if self.timeout != "plan":
-            each = check_timeout(self.timeout)
-            return None if each is None else each * len(systems)
-        planned = sum(method.cost.seconds(one, n, float(self.times[-1])) for one in systems)
-        return max(USUAL, MOST_PLANNED * planned * len(self.seeds))
-
-
-def simulate_grid(
-    system: Parameters, over: Over | None, what: Given, asked: Asked, method: str, noise: str
-) -> xr.Dataset:
-    """Trials at every combination of parameters and every n: see :func:`hdica.simulate`."""
-    grid = grid_of(system, over)
-    methods = candidates(system, method, "simulate", able, auto(asked))
-    chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate", what.times)
-    chosen = with_noise(chosen, noise)
-    trials = Trials(what.sizes, timed(chosen, what.times, asked), what.seeds, what.timeout)
-    for n in trials.sizes:
-        check_n_of(chosen, n, float(trials.times[-1]))
-        for one in grid.systems:
-            check_dimension(chosen, one, n)
-    save = saved(chosen, grid.systems[0], trials.times, asked, trials.sizes)
-    outputs = chosen.outputs_of(save)
-    grid.check_names(taken_names(outputs))
-    own = grid.own({dim for output in outputs for dim in output.dims})
-    _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
-    cells = len(grid.systems), len(trials.sizes)
-    trials_of = np.full(cells, None, dtype=object)
-    trials_of[:] = np.array(against, dtype=object)[:, None]
-    groups = _groups(chosen, [k for k, why in enumerate(against) if why is None])
-    costs = {n: _costs(chosen, grid.systems, n, trials) for n in trials.sizes}
-    done = counted(len(trials.sizes) * sum(map(len, groups)), _total(groups, costs))
-    for column, n in enumerate(trials.sizes):
-        for group in groups:
-            some = [grid.systems[k] for k in group]
-            trials_of[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
-            done(len(group), sum(costs[n][k] for k in group))
-    results = _results(trials_of.ravel().tolist(), chosen, trials, save, own)
-    flat = dataset(record_of(system), chosen, trials.times, save, own, results[0], "point")
-    labelled = _labelled(flat, grid, trials, *results)
-    if chosen.scope.beyond:  # it says itself how many samples it saw
-        labelled = labelled.drop_vars("step", errors="ignore")
-    return about_data(described(labelled, system), grid.systems)
-
-
-def _costs(
-    method: Method, systems: Sequence[Parameters], n: int | None, trials: Trials
-) -> list[float]:
-    """What the cost model says of all trials of each system."""
     last = float(trials.times[-1])
-    return [method.cost.seconds(one, n, last) * len(trials.seeds) for one in systems]
-
-
-def _total(groups: list[list[int]], costs: Mapping[int | None, list[float]]) -> float:
-    return sum(each[k] for each in costs.values() for group in groups for k in group)
+    for n, one in itertools.product(trials.sizes, grid.systems):
+        if method.takes_n and n is None:
+            raise HdicaError(f"n is missing (method {method.name!r} needs it: a whole number >= 3)")
+        if not method.takes_n and n is not None:
+            raise HdicaError(f"n = {n} is not allowed (method {method.name!r} has no n)")
+        if n is not None:
+            check_steps(n, last)
+            if not method.counts and (refusal := one.refuses_n(n)):
+                raise HdicaError(refusal, ["n"])
 
 
 def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None:
     """Refuse what this machine cannot hold, before anything is computed."""
     count = len(grid.systems) * len(trials.sizes) * len(trials.seeds)
     most = max((n for n in trials.sizes if n is not None), default=None)
-    among = "over and seeds" if most is None else "over, n and seeds"
-    check_memory(count * size, f"{among}: {count} points", "fewer of them, or of times")
+    among, fewer = f"seeds = {count}", "fewer seeds or times"
+    if count > len(trials.seeds):
+        among = f"over{'' if most is None else ', n'} and seeds: {count} points"
+        fewer = "fewer of them, or of times"
+    check_memory(count * size, among, fewer)
     check_held(method, max(grid.systems, key=lambda one: method.cost.memory(one, most)), most)
 
 
-def _groups(method: Method, places: list[int]) -> list[list[int]]:
-    """Systems that are run together: all that share their noise, else each alone."""
-    return [places] if method.about.noise == "shared" and places else [[k] for k in places]
+Cell = list[PointResult] | HdicaError
+"""The trials of a system at an n, or why there are none."""
 
 
-def _filled(values: list[Any] | HdicaError, count: int) -> Any:
-    """The same as an array of objects, an error as often as it is needed."""
-    cells = np.empty(count, dtype=object)
-    for k in range(count):
-        cells[k] = values if isinstance(values, HdicaError) else values[k]
-    return cells
+def _run_all(
+    method: Method,
+    grid: Grid,
+    against: Sequence[HdicaError | None],
+    trials: Trials,
+    save: Save,
+) -> list[Cell]:
+    """The trials of every system at every n, the systems in the order of the grid."""
+    applies = [k for k, why in enumerate(against) if why is None]
+    # Systems are run together if they share their noise, else each alone.
+    groups = [applies] if method.about.noise == "shared" and applies else [[k] for k in applies]
+    costs = [trials.planned(method, grid.systems, n) for n in trials.sizes]
+    planned = sum(each[k] for each in costs for k in applies)
+    tell(f"{len(grid.systems) * len(trials.seeds)} trials, about {span(planned)} by the cost model")
+    done = counted(len(trials.sizes) * len(applies), planned)
+    cells: dict[tuple[int, int], Cell] = {}
+    for column, n in enumerate(trials.sizes):
+        for group in groups:
+            some = _run(method, [grid.systems[k] for k in group], n, trials, save)
+            cells |= {(k, column): cell for k, cell in zip(group, some, strict=True)}
+            done(len(group), sum(costs[column][k] for k in group))
+    return [
+        cells[k, column] if why is None else why
+        for k, why in enumerate(against)
+        for column in range(len(trials.sizes))
+    ]
 
 
 def _run(
     method: Method, systems: list[Parameters], n: int | None, trials: Trials, save: Save
-) -> list[list[PointResult]] | HdicaError:
+) -> Sequence[Cell]:
     """The trials of each of some systems, or why there are none."""
     # All systems of one seed side by side, so that its noise is drawn once where it is shared.
     pairs = [(one, seed) for seed in trials.seeds for one in systems]
+    size = "" if n is None else f" with n = {n}"
     try:
         results = within(
             trials.seconds(method, systems, n),
-            named("simulate", systems[0]) + at_size(n),
+            named("simulate", systems[0]) + size,
             lambda: method.run_all(pairs, trials.times, n, save),
         )
     except MemoryError:
-        return too_large(method, n)
+        return [no_room(f"method {method.name!r}{size}")] * len(systems)
     except HdicaError as exc:
-        return exc
+        return [exc] * len(systems)
     return [results[k :: len(systems)] for k in range(len(systems))]
 
 
 def _results(
-    cells: list[list[PointResult] | HdicaError],
+    cells: Sequence[Cell],
     method: Method,
     trials: Trials,
     save: Save,
@@ -409,7 +311,12 @@ def _results(
 
 
 def _labelled(
-    flat: xr.Dataset, grid: Grid, trials: Trials, results: list[PointResult], status: list[int]
+    flat: xr.Dataset,
+    grid: Grid,
+    method: Method,
+    trials: Trials,
+    results: list[PointResult],
+    status: list[int],
 ) -> xr.Dataset:
     """The same with its dimensions, and the outcome of every trial."""
     flags = {"flag_values": [DONE, DIVERGED, FAILED], "flag_meanings": "done diverged failed"}
@@ -424,10 +331,10 @@ def _labelled(
     )
     if among:
         data = data.assign_coords(n=("n", trials.sizes, {"long_name": "dimension n"}))
-    if "time" not in data.dims or not record_of(grid.systems[0]).clock.counts:
+    counts = record_of(grid.systems[0]).clock.counts
+    if "time" not in data.dims or not counts or method.scope.beyond:  # which counts its samples
         return data
     steps = np.stack([steps_of(trials.times, n or 1) for n in trials.sizes])
-    about = about_step(trials.sizes[0])
-    if not among:
-        return data.assign_coords(step=("time", steps[0], about))
-    return data.assign_coords(step=(("n", "time"), steps, about))
+    about = {"long_name": f"step k = floor(t{' n' if among else ''})"}
+    step = (("n", "time"), steps, about) if among else ("time", steps[0], about)
+    return data.assign_coords(step=step)

@@ -9,18 +9,25 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.api.asked import Asked, Grid, Numbers, Over, grid_of, saved
+from hdica.api.request import Grid, Numbers, Over, Request, grid_of, saved
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.process.progress import USUAL, check_timeout, named, shown, within
 from hdica.systems.arguments import check_range, finite, text
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
-from hdica.systems.method import Method, Role, varied
-from hdica.systems.outputs import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, Array, words
+from hdica.systems.method import (
+    INFORMATIVE,
+    STATE_KINDS,
+    TRANSITION_KINDS,
+    Array,
+    Method,
+    Role,
+    varied,
+    words,
+)
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.steady import find_transitions
-from hdica.systems.registry import record_of
-from hdica.systems.system import System, joined
+from hdica.systems.system import System, joined, record_of
 
 _NONE = np.empty(0)
 
@@ -113,7 +120,7 @@ def fixed_points(
 def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     """The steady states of one system, with their densities at ``x``."""
     record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
-    save = saved(chosen, system, _NONE, Asked(None, x, None, None))
+    save = saved(chosen, system, _NONE, Request(None, x, None, None))
     result = chosen.run(system, _NONE, None, None, save)
     states = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
     states = states.isel(fixed_point=np.isfinite(states["stable"].values))

@@ -14,7 +14,7 @@ from hdica.inputs.samples import Samples, samples_input, samples_of, samples_of_
 from hdica.process.machine import one_thread
 from hdica.systems.arguments import check_memory, whole
 from hdica.systems.labelled import portable_texts
-from hdica.systems.outputs import Array
+from hdica.systems.method import Array
 
 _NUMBERS = 2**22
 """Numbers of samples that are decomposed at a time."""

@@ -23,7 +23,7 @@ from hdica.store.publish import about_study, coordinates, is_current, sources
 from hdica.store.results import existing, open_results
 from hdica.store.sealed import count_in, read_manifest, status_counts
 from hdica.store.working import recorded_study
-from hdica.systems.outputs import Output
+from hdica.systems.method import Output
 
 if TYPE_CHECKING:
     from hdica.study.study import Study

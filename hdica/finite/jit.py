@@ -6,8 +6,6 @@ which takes longer than a thousand steps of a chain.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -19,36 +17,31 @@ refuse_interpreter()
 _DOUBLE = ir.DoubleType()
 
 
+def _call(gives):  # type: ignore[no-untyped-def]
+    """A code generator: the first argument is the address of a function of the others."""
+
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        address, *rest = arguments
+        kind = ir.FunctionType(gives, [r.type for r in rest]).as_pointer()
+        value = builder.call(builder.inttoptr(address, kind), rest)
+        return value if gives is _DOUBLE else context.get_dummy_value()
+
+    return emit
+
+
 @intrinsic
-def call_scalar(typing: Any, address: Any, x: Any) -> Any:
+def call_scalar(typing, address, x):  # type: ignore[no-untyped-def]
     """Value of a C function ``double f(double)``: :attr:`Formula.compiled`."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(_DOUBLE, [_DOUBLE]).as_pointer()
-        return builder.call(builder.inttoptr(arguments[0], kind), [arguments[1]])
-
-    return types.float64(types.int64, types.float64), emit
+    return types.float64(types.int64, types.float64), _call(_DOUBLE)
 
 
 @intrinsic
-def call_pair(typing: Any, address: Any, x: Any, y: Any) -> Any:
+def call_pair(typing, address, x, y):  # type: ignore[no-untyped-def]
     """Value of a C function ``double f(double, double)``: :attr:`Push.compiled_pair`."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(_DOUBLE, [_DOUBLE, _DOUBLE]).as_pointer()
-        return builder.call(builder.inttoptr(arguments[0], kind), arguments[1:])
-
-    return types.float64(types.int64, types.float64, types.float64), emit
+    return types.float64(types.int64, types.float64, types.float64), _call(_DOUBLE)
 
 
 @intrinsic
-def call_block(typing: Any, address: Any, x: Any, out: Any, count: Any) -> Any:
+def call_block(typing, address, x, out, count):  # type: ignore[no-untyped-def]
     """Call ``void phi(double *x, double *out, int64 count)``: :attr:`Formula.compiled_block`."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function, *rest = arguments
-        kind = ir.FunctionType(ir.VoidType(), [r.type for r in rest]).as_pointer()
-        builder.call(builder.inttoptr(function, kind), rest)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, x, out, types.int64), emit
+    return types.void(types.int64, x, out, types.int64), _call(ir.VoidType())

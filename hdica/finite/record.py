@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream, run_length
@@ -325,6 +324,6 @@ def record(
     return [(track.recorded, track.diverged) for track in tracks]
 
 
-def contiguous(values: Any) -> Array:
+def contiguous(values: ArrayLike) -> Array:
     """Writable float64 array in C order, as the compiled kernels take it."""
     return np.require(values, dtype=float, requirements=["C", "W"])

@@ -28,7 +28,7 @@ from hdica.show.marks import map_of, wide_range
 from hdica.show.panel import FRAMES, Film, Panel, film
 from hdica.show.terms import entries, speaking_of, starts
 from hdica.show.words import EMPTY, method_name, place, size, titled, words
-from hdica.systems.outputs import TRANSITION_KINDS
+from hdica.systems.method import TRANSITION_KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,8 @@ from hdica.errors import HdicaError, suggestion
 from hdica.show.choose import Point
 from hdica.show.terms import STATES, entries, order_parameters
 from hdica.status import DONE
-from hdica.systems.method import varied
-from hdica.systems.outputs import STATE_KINDS, TRANSITION_KINDS
-from hdica.systems.registry import lookup
-from hdica.systems.system import System
+from hdica.systems.method import STATE_KINDS, TRANSITION_KINDS, varied
+from hdica.systems.system import System, lookup
 from hdica.verdict.ladder import moments
 
 OWN = STATES | {"seed", "time", "snapshot", "feature", "x", "edge", "threshold"}

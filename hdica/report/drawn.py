@@ -21,7 +21,7 @@ from hdica.report.place import ALONE, CARD, place
 from hdica.report.printed import HEIGHT, draw, files, own_style
 from hdica.show.panel import Film, Panel
 from hdica.show.terms import speaking_of
-from hdica.systems.registry import lookup
+from hdica.systems.system import lookup
 
 CAPTIONS = "captions.rst"  # in the folder of the figures; no figure has this ending
 ENDINGS = (".gif", ".mp4")

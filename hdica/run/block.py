@@ -21,10 +21,9 @@ from hdica.store.provenance import this_processor
 from hdica.store.working import Placed
 from hdica.study.saved import from_plain, plain
 from hdica.study.segment import Keys
-from hdica.systems import registry
+from hdica.systems import system as registry
 from hdica.systems.arguments import check_until
-from hdica.systems.method import Method, Simulation, Trial
-from hdica.systems.outputs import PointResult
+from hdica.systems.method import Method, PointResult, Simulation, Trial
 from hdica.version import __version__
 
 

@@ -35,7 +35,7 @@ from hdica.store.sealed import sealed_text, status_counts
 from hdica.store.working import Placed, place, refuse_another
 from hdica.study.study import Study
 from hdica.systems.method import Method
-from hdica.systems.registry import check_installed
+from hdica.systems.system import check_installed
 
 if TYPE_CHECKING:
     from distributed import Client

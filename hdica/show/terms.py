@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from hdica.systems.registry import lookup, systems
-from hdica.systems.system import OrderParameter, Symbol, System
+from hdica.systems.system import OrderParameter, Symbol, System, lookup, systems
 
 STATES = frozenset({"fixed_point", "transition", "branch_point"})
 """Dimensions along which steady states and transitions are numbered."""

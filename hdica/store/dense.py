@@ -16,8 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from hdica.store.published import codec
 from hdica.store.sealed import Document
 from hdica.store.working import Placed
-from hdica.systems.method import Method
-from hdica.systems.outputs import Output
+from hdica.systems.method import Method, Output
 
 CHUNK_ELEMENTS = 2**18  # numbers a published chunk: 2 MB, read in milliseconds
 SPAN = 32 * 2**20  # bytes of one array that are gathered at a time

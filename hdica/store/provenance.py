@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError, path_of
-from hdica.systems import registry
-from hdica.systems.paper import Paper, works
-from hdica.systems.system import System
+from hdica.systems import system as registry
+from hdica.systems.system import Paper, System, works
 from hdica.version import __version__
 
 if TYPE_CHECKING:

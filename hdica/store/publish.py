@@ -41,7 +41,7 @@ from hdica.store.provenance import KEPT, of_study
 from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
 from hdica.store.working import place, refuse_another
 from hdica.study.study import Study
-from hdica.systems import registry
+from hdica.systems import system as registry
 from hdica.systems.labelled import portable_attrs
 from hdica.systems.method import KERNEL_VERSION
 from hdica.systems.system import Clock

@@ -33,8 +33,8 @@ from hdica.store.sealed import Document, SchemaError, read_sealed, unsealed
 from hdica.study.schema import canonical_json
 from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from
-from hdica.systems import registry
 from hdica.systems import space as ax
+from hdica.systems import system as registry
 
 if TYPE_CHECKING:
     pass

@@ -26,8 +26,8 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.data_input import digests_in, fields_of_data
 from hdica.study import saved
 from hdica.study.saved import Section
-from hdica.systems import registry
 from hdica.systems import space as ax
+from hdica.systems import system as registry
 from hdica.systems.arguments import (
     MAX_TIMES,
     check_n,

@@ -24,10 +24,9 @@ from hdica.ingredients.plain import without_place
 from hdica.ingredients.save import NOTHING, Save
 from hdica.study import saved
 from hdica.study.schema import StudySchema, canonical_json, json_digest
-from hdica.systems import registry
 from hdica.systems import space as gr
-from hdica.systems.method import Method, no_memory
-from hdica.systems.outputs import Output
+from hdica.systems import system as registry
+from hdica.systems.method import Method, Output, no_memory
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Space, canonical, shown
 

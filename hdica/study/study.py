@@ -17,8 +17,9 @@ from hdica.process.compile_cache import refuse_threads
 from hdica.study import saved
 from hdica.study.schema import MethodSettings, StudySchema
 from hdica.study.segment import segments_of
-from hdica.systems import arguments, registry
+from hdica.systems import arguments
 from hdica.systems import space as address
+from hdica.systems import system as registry
 from hdica.systems.method import shared_twin
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Range, Value, shown, size
@@ -221,7 +222,7 @@ def _refusals(study: StudySchema, system: Parameters) -> None:
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
         for n in () if method.counts else study.methods[name].n or ():
-            if why := arguments.refused_n(system, n):
+            if why := system.refuses_n(n):
                 raise HdicaError(f"methods.{name}.n is not allowed: {why}")
 
 

@@ -13,29 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from hdica.errors import HdicaError, suggestion
+from hdica.errors import HdicaError, refused, shown, suggestion
 from hdica.ingredients.plain import as_number, is_number, plain
 from hdica.ingredients.save import ALL
 from hdica.process.machine import available
-from hdica.systems.method import Method
-from hdica.systems.outputs import Array, Output
+from hdica.systems.method import Array, Method, Output
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import expanded, number, parse_axis, size
 
 LARGEST = 1e300
-"""Larger numbers are not told from infinity: a whole one need not even be a float."""
+"""Larger numbers count as infinite: a whole one need not even be a float."""
 MOST_WHOLE = 2**53
 """Up to here every whole number is a float: of dimensions, seeds, steps and times."""
 MAX_VALUES = 100_000
 """Most values of a list that is an axis of results: the size of a point refuses far fewer."""
 MAX_EXTRA = 100
-"""Most variables that are asked for by name."""
+"""Most variables on request."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """What a functional may be called."""
-
-
-def _is_finite(value: object) -> bool:
-    return is_number(value) and (isinstance(value, int) or math.isfinite(value))
 
 
 def _read(value: object, name: str) -> object:
@@ -47,22 +42,17 @@ def _read(value: object, name: str) -> object:
         raise HdicaError(f"{name}: a {kind} is not allowed (it cannot be read: {exc})") from exc
 
 
-def shown(value: object) -> str:
-    """A value for a sentence, not too long."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def whole(value: object, name: str, allowed: str, least: float = -math.inf) -> int:
     """A whole number from ``least`` to 2**53; 100.0 is the number 100.
 
     ``name`` of the argument and what is ``allowed`` are for the sentence.
     """
     number = as_number(_read(value, name))
-    if not _is_finite(number) or int(number) != number or number < least:
-        raise HdicaError(f"{name} = {shown(number)} is not allowed ({allowed})")
+    finite = is_number(number) and (isinstance(number, int) or math.isfinite(number))
+    if not finite or int(number) != number or number < least:
+        raise refused(name, number, allowed)
     if number > MOST_WHOLE:
-        raise HdicaError(f"{name} = {shown(number)} is not allowed (a whole number <= 2**53)")
+        raise refused(name, number, "a whole number <= 2**53")
     return int(number)
 
 
@@ -70,7 +60,7 @@ def finite(value: object, name: str) -> float:
     """A finite number, or a sentence why it is not allowed."""
     number = as_number(_read(value, name))
     if not is_number(number) or not abs(number) < LARGEST:
-        raise HdicaError(f"{name} = {shown(number)} is not allowed (a finite number)")
+        raise refused(name, number, "a finite number")
     return float(number)
 
 
@@ -83,7 +73,7 @@ def check_range(low: float, high: float) -> None:
 def text(value: object, name: str, allowed: str) -> str:
     """A text, or a sentence why it is not allowed."""
     if not isinstance(value, str):
-        raise HdicaError(f"{name} = {shown(value)} is not allowed ({allowed})")
+        raise refused(name, value, allowed)
     return value
 
 
@@ -109,7 +99,7 @@ def entries(values: object, name: str, allowed: str, most: int) -> list[Any]:
     given = _read(values, name)
     no_list = isinstance(given, bool | str | bytes | bytearray | memoryview | Mapping)
     if no_list or not isinstance(given, Iterable):
-        raise HdicaError(f"{name} = {shown(given)} is not allowed ({allowed})")
+        raise refused(name, given, allowed)
     try:
         items = list(itertools.islice(given, most + 1))
     except Exception as exc:  # code that is not ours
@@ -184,10 +174,8 @@ def formulas(given: object) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise HdicaError(
-            f"functionals = {shown(given)} is not allowed (names with formulas in x and xi, such "
-            "as {'error': '(x - xi)**2'})"
-        )
+        allowed = "names with formulas in x and xi, such as {'error': '(x - xi)**2'}"
+        raise refused("functionals", given, allowed)
     for name, formula in given.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise HdicaError(
@@ -195,9 +183,7 @@ def formulas(given: object) -> dict[str, str]:
                 "at most 64)"
             )
         if not isinstance(formula, str):
-            raise HdicaError(
-                f"functionals.{name} = {shown(formula)} is not allowed (a formula in x and xi)"
-            )
+            raise refused(f"functionals.{name}", formula, "a formula in x and xi")
     return dict(given)
 
 
@@ -212,7 +198,7 @@ def extra_names(given: object, field: str = "extra") -> tuple[str, ...]:
     names = [given] if isinstance(given, str) else entries(given, field, allowed, MAX_EXTRA)
     named = all(isinstance(one, str) and NAME.fullmatch(one) for one in names)
     if not named or len(set(names)) < len(names):
-        raise HdicaError(f"{field} = {shown(names)} is not allowed ({allowed})")
+        raise refused(field, names, allowed)
     return tuple(sorted(names))
 
 
@@ -221,7 +207,7 @@ def check_constants(given: object) -> dict[str, float]:
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise HdicaError(f"constants = {shown(given)} is not allowed (names with numbers)")
+        raise refused("constants", given, "names with numbers")
     return {name: finite(value, f"constants: {name}") for name, value in given.items()}
 
 
@@ -248,16 +234,17 @@ def check_n(n: object) -> int:
 def check_dimensions(n: object) -> list[int]:
     """Several dimensions of simulations, or a sentence why they are not allowed."""
     allowed = "a whole number >= 3, or a list of them, all different"
-    dimensions = [whole(one, "n", allowed, 3) for one in entries(n, "n", allowed, MAX_TIMES)]
-    if not dimensions or len(set(dimensions)) < len(dimensions):
-        raise HdicaError(f"n = {shown(dimensions)} is not allowed ({allowed})")
-    return dimensions
+    return _different(n, "n", allowed, allowed, 3, MAX_TIMES)
 
 
-def refused_n(system: Parameters, n: int) -> str:
-    """Empty if a system can be simulated in n dimensions or does not say; else why it cannot."""
-    says = getattr(system, "refuses_n", None)
-    return str(says(n)) if says else ""
+def _different(
+    values: object, name: str, allowed: str, each: str, least: int, most: int
+) -> list[int]:
+    """A list of whole numbers, at least one, all different; ``each`` says what one may be."""
+    numbers = [whole(one, name, each, least) for one in entries(values, name, allowed, most)]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise refused(name, numbers, allowed)
+    return numbers
 
 
 def check_steps(n: int, last: float, name: str = "n") -> None:
@@ -291,10 +278,8 @@ def check_held(method: Method, system: Parameters, n: int | None) -> None:
 
 def seed_count(seeds: object) -> int | None:
     """How many seeds a number stands for, None if seeds are listed."""
-    given = scalar(as_number(seeds), "seeds")
-    if given is None:
-        return None
-    return whole(given, "seeds", _SEEDS, 1)
+    count = scalar(as_number(seeds), "seeds")
+    return None if count is None else whole(count, "seeds", _SEEDS, 1)
 
 
 def check_seeds(seeds: object) -> list[int]:
@@ -303,13 +288,7 @@ def check_seeds(seeds: object) -> list[int]:
     if count is not None:
         check_length(count, "seeds", MAX_SEEDS)
         return list(range(count))
-    listed_seeds = [
-        whole(one, "seeds", "a whole number >= 0", 0)
-        for one in entries(seeds, "seeds", _SEEDS, MAX_SEEDS)
-    ]
-    if not listed_seeds or len(set(listed_seeds)) < len(listed_seeds):
-        raise HdicaError(f"seeds = {shown(listed_seeds)} is not allowed ({_SEEDS})")
-    return listed_seeds
+    return _different(seeds, "seeds", _SEEDS, "a whole number >= 0", 0, MAX_SEEDS)
 
 
 def check_time_axis(values: Sequence[float]) -> None:
@@ -339,9 +318,8 @@ def times_for(method: Method, times: Array | None, extra: Iterable[str] = ()) ->
 
 
 def refused_until(system: Parameters, times: Array | Sequence[float] | None) -> str:
-    """Empty if a system can be followed until the last time or does not say; else why it cannot."""
-    says = getattr(system, "refuses_until", None)
-    return "" if says is None or times is None or not len(times) else str(says(float(times[-1])))
+    """Empty if a system can be followed until the last time, else why it cannot."""
+    return "" if times is None or not len(times) else system.refuses_until(float(times[-1]))
 
 
 def check_until(system: Parameters, times: Array | Sequence[float] | None) -> None:

@@ -21,6 +21,7 @@ from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import NOT_NORMAL, Start, make_start, vector_start
 from hdica.inputs.data_input import Reads
 from hdica.inputs.samples import SAMPLES, samples_input, vector_input
+from hdica.systems.method import Array
 from hdica.systems.parameters import constants_of
 from hdica.systems.space import in_one_spelling
 
@@ -42,22 +43,13 @@ class HasSource(Protocol):
     def source(self) -> Spec: ...  # noqa: D102
 
 
-class HasPrior(Protocol):
-    """A system with a feature."""
+class HasEntries(Protocol):
+    """A system with a feature and a first estimate."""
 
     @property
     def prior(self) -> Spec: ...  # noqa: D102
-
-
-class HasStart(Protocol):
-    """A system with a first estimate."""
-
     @property
     def start(self) -> Mapping[str, Any]: ...  # noqa: D102
-
-
-class HasEntries(HasPrior, HasStart, Protocol):
-    """A system with a feature and a first estimate."""
 
 
 class Projected(HasFormulas, HasEntries, Protocol):
@@ -85,16 +77,13 @@ def optional(system: object, name: str) -> Any:
 V = TypeVar("V")
 
 
-def _no_bool(value: V) -> V:
-    if isinstance(value, bool):
-        raise HdicaError(f"tau = {value} is not allowed (a step size is a finite number > 0)")
-    return value
+def _no_bool(name: str) -> BeforeValidator:
+    def check(value: V) -> V:
+        if isinstance(value, bool):
+            raise HdicaError(f"{name}{value} is not allowed (a step size is a finite number > 0)")
+        return value
 
-
-def _rate(value: V) -> V:
-    if isinstance(value, bool):
-        raise HdicaError(f"{value} is not allowed (a step size is a finite number > 0)")
-    return value
+    return BeforeValidator(check)
 
 
 def _text(value: object) -> object:
@@ -121,9 +110,9 @@ def _batch(value: object) -> int:
     return int(value)
 
 
-StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
-MaybeStepSize = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_no_bool)]
-Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_rate)]
+StepSize = Annotated[float | str | dict[str, Any], _no_bool("tau = ")]
+MaybeStepSize = Annotated[float | str | dict[str, Any] | None, _no_bool("tau = ")]
+Rate = Annotated[float | str | dict[str, Any] | None, _no_bool("")]
 """A step size that may be given in another way instead."""
 FormulaText = Annotated[str, BeforeValidator(_text)]
 SourceSpec = Annotated[Spec, _made_by(make_source)]
@@ -131,21 +120,16 @@ BatchSize = Annotated[int, BeforeValidator(_batch)]
 
 
 def _prior_of(spec: Spec) -> Prior:
-    return _vector_prior(canonical(spec)) if is_vector(spec) else make_prior(spec)
+    return _of_vector(vector_prior, canonical(spec)) if is_vector(spec) else make_prior(spec)
 
 
 def _start_of(spec: Mapping[str, Any]) -> Start:
-    return _vector_start(canonical(spec)) if is_vector(spec) else make_start(spec)
+    return _of_vector(vector_start, canonical(spec)) if is_vector(spec) else make_start(spec)
 
 
-@lru_cache(maxsize=16)
-def _vector_prior(text: str) -> Prior:
-    return vector_prior(vector_of(json.loads(text)))
-
-
-@lru_cache(maxsize=16)
-def _vector_start(text: str) -> Start:
-    return vector_start(vector_of(json.loads(text)))
+@lru_cache(maxsize=32)
+def _of_vector(make: Callable[[Array], S], text: str) -> S:
+    return make(vector_of(json.loads(text)))
 
 
 def canonical(spec: object) -> str:
@@ -290,9 +274,8 @@ def source(system: HasSource) -> Source:
 
 def averages_close(system: HasFormulas) -> bool:
     """Whether averages over the source are in closed form: f is a polynomial, or there is none."""
-    if getattr(system, "nonlinearity", None) is None:
-        return True
-    return formula(system, "nonlinearity").coefficients is not None
+    f = optional(system, "nonlinearity")
+    return f is None or formula(system, "nonlinearity").coefficients is not None
 
 
 _AVERAGES = {"drift": 0.35, "noise": 0.45, "second": 2.0}
@@ -317,12 +300,12 @@ def batch(system: object) -> int:
     return int(getattr(system, "batch", 1))
 
 
-def prior(system: HasPrior) -> Prior:
+def prior(system: HasEntries) -> Prior:
     """Law of the entries of the feature."""
     return _prior_of(system.prior)
 
 
-def motion(system: HasPrior) -> Motion:
+def motion(system: HasEntries) -> Motion:
     """How the feature moves; of a system without such a field: not at all."""
     given = optional(system, "motion")
     moves = make_motion(given)
@@ -336,7 +319,7 @@ def motion(system: HasPrior) -> Motion:
     return moves
 
 
-def resting_refusal(system: HasPrior, what: str) -> str:
+def resting_refusal(system: HasEntries, what: str) -> str:
     """Empty if the feature stays, else that something exists only for one that does."""
     if not motion(system).moves:
         return ""
@@ -345,7 +328,7 @@ def resting_refusal(system: HasPrior, what: str) -> str:
     )
 
 
-def start(system: HasStart) -> Start:
+def start(system: HasEntries) -> Start:
     """Law of the estimate at t = 0."""
     return _start_of(system.start)
 
@@ -359,7 +342,7 @@ def length_refusal(system: HasEntries, n: int) -> str:
     return ""
 
 
-def vector_refusal(system: HasStart) -> str:
+def vector_refusal(system: HasEntries) -> str:
     """Empty unless the first estimate is a vector, else why densities cannot begin with it."""
     return "" if start(system).length is None else f"start {NOT_NORMAL}"
 
@@ -369,18 +352,16 @@ def check_vectors(system: HasEntries) -> None:
     length, law = start(system).length, prior(system)
     if length is None:
         return
+    wrong = ""
     if law.length not in (None, length):
-        raise HdicaError(
-            f"start = a vector of {length} entries is not allowed with prior = one of "
-            f"{law.length} (as many)",
-            ["start"],
+        wrong = f" of {length} entries is not allowed with prior = one of {law.length} (as many)"
+    elif law.random:
+        wrong = (
+            f" is not allowed with prior {law.label}, whose entries are drawn anew for each seed "
+            "(give the feature as a vector, or entries in exact numbers)"
         )
-    if law.random:
-        raise HdicaError(
-            f"start = a vector is not allowed with prior {law.label}, whose entries are drawn "
-            "anew for each seed (give the feature as a vector, or entries in exact numbers)",
-            ["start"],
-        )
+    if wrong:
+        raise HdicaError(f"start = a vector{wrong}", ["start"])
 
 
 def closed_refusal(system: Projected) -> str:

@@ -15,11 +15,9 @@ from xarray.core import indexing
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import Save
 from hdica.systems.arguments import check_held
-from hdica.systems.method import Method, Role
-from hdica.systems.outputs import Array, PointResult
+from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.parameters import Parameters
-from hdica.systems.registry import record_of, systems
-from hdica.systems.system import System, joined
+from hdica.systems.system import System, joined, record_of, systems
 
 Methods = Callable[[System], Sequence[Method]]
 """Which methods of a system give a kind of result, in the order in which to try them."""

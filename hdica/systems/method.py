@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.outputs import DENSITIES, HISTOGRAM, Array, Output, PointResult, saved_outputs
 
+Array = NDArray[np.float64]
 P = TypeVar("P", contravariant=True)
 """Class of the parameters that a method takes; of any system where none is named."""
 
@@ -57,10 +57,158 @@ def kernel_of(folders: Iterable[str]) -> str:
     return ", ".join([KERNEL_VERSION, *raised])
 
 
-def home_of(function: Callable[..., Any]) -> str:
+def home_of(function: Callable[..., object]) -> str:
     """The package that a function belongs to; of a module outside any package itself."""
     name: str = function.__module__
     return name.rpartition(".")[0] or name
+
+
+@dataclass(frozen=True)
+class Output:
+    """One variable that a method returns."""
+
+    name: str
+    """Name in datasets."""
+    dims: tuple[str, ...]
+    """Dimensions beyond the grid, ``n`` and ``seed``: ``("time",)`` for a trajectory."""
+    long_name: str
+    units: str = "1"
+    """CF attributes of the variable."""
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """What one point gave."""
+
+    values: dict[str, Array]
+    """By output name, float64, shaped like the output's dims; NaN where not reached."""
+    diverged: str = ""
+    """Empty, or one sentence that says why, at which step and time the point diverged."""
+
+
+_BY_X = ("snapshot", "feature", "x")
+_BY_THRESHOLD = ("snapshot", "threshold")
+DENSITIES = (
+    Output("density", _BY_X, "density of the estimate given the feature, at x"),
+    Output(
+        "cdf",
+        ("snapshot", "feature", "edge"),
+        "distribution function of the estimate x given the feature",
+    ),
+    Output("xi", ("feature",), "mean of xi over a group of the feature's entries"),
+    Output("weight", ("feature",), "share of the feature's entries in a group"),
+)
+BY_STATE = ("fixed_point", "feature", "x")
+STEADY_DENSITIES = (
+    Output(
+        "density",
+        BY_STATE,
+        "steady density of the estimate given the feature, at x; of a condensed state that of all "
+        "but o(n) entries, whose E[x^2] is bulk < 1",
+    ),
+    Output(
+        "cdf",
+        (*BY_STATE[:2], "edge"),
+        "steady distribution function of the estimate given the feature; of a condensed state that "
+        "of all but o(n) entries",
+    ),
+    *DENSITIES[2:],
+)
+HISTOGRAM = Output(
+    "density", _BY_X, "density of the estimate given the feature, mean over the bin around x"
+)
+"""What entries give in place of a density at x; over the same bins a limit has the differences of
+its ``cdf`` at their edges."""
+SUPPORT = (
+    Output("tpr", _BY_THRESHOLD, "true positive rate: share of xi != 0 with abs(x) above"),
+    Output("fpr", _BY_THRESHOLD, "false positive rate: share of xi = 0 with abs(x) above"),
+    Output("misclassified", _BY_THRESHOLD, "share of entries on the wrong side of the threshold"),
+)
+ESTIMATE = (
+    Output("estimate", ("snapshot", "entry"), "entry of the estimate x, with |x|^2 = n"),
+    Output("xi_entry", ("entry",), "entry of the feature xi, with |xi|^2 = n"),
+)
+CONTROL = "with the pull b towards the feature wrong by 2 % (negative control)"
+DENSITY_CONTROLS = (
+    Output("cdf_control", ("snapshot", "feature", "edge"), f"distribution function {CONTROL}"),
+)
+SUPPORT_CONTROLS = (
+    Output("tpr_control", _BY_THRESHOLD, f"true positive rate {CONTROL}"),
+    Output("fpr_control", _BY_THRESHOLD, f"false positive rate {CONTROL}"),
+)
+POTENTIAL = Output("potential", _BY_X, "effective potential E_t(x, xi) of one entry")
+
+
+def band_of(output: Output) -> Output:
+    """How far runs of a finite n are from a variable of a limit."""
+    words = f"limit of sqrt(n) times the standard deviation of: {output.long_name}"
+    return Output(f"{output.name}_sd", output.dims, words)
+
+
+def bias_of(output: Output) -> Output:
+    """What n leaves of the mean of runs beyond a variable of a limit."""
+    words = f"limit of n times (mean of runs - limit) of: {output.long_name}"
+    return Output(f"{output.name}_bias", output.dims, words)
+
+
+def saved_outputs(save: Save) -> list[tuple[str, Output]]:
+    """What a study saves: pairs of what a method must be able to keep, and the variable."""
+    kept: list[tuple[str, Output]] = []
+    if save.x:
+        kept += [("steady densities", o) for o in STEADY_DENSITIES]
+    if save.snapshots and save.x:
+        kept += [("densities", o) for o in DENSITIES]
+        kept += [("controls", o) for o in DENSITY_CONTROLS]
+        kept.append(("potential", POTENTIAL))
+        if save.bands:
+            kept += [("bands", band_of(o)) for o in (HISTOGRAM, DENSITIES[1])]
+    if save.snapshots and save.thresholds:
+        kept += [("support", o) for o in SUPPORT]
+        kept += [("controls", o) for o in SUPPORT_CONTROLS]
+        if save.bands:
+            kept += [("bands", band_of(o)) for o in SUPPORT]
+        if save.bias:
+            kept += [("bias", bias_of(o)) for o in SUPPORT]
+    if save.snapshots and save.estimate:
+        kept += [("estimate", o) for o in ESTIMATE]
+    for name, formula in save.functionals.items():
+        mean = Output(name, ("time",), f"mean of {formula}")
+        kept.append(("functionals", mean))
+        if save.bands:
+            kept.append(("bands", band_of(mean)))
+        if save.bias:
+            kept.append(("bias", bias_of(mean)))
+        error = Output(f"{name}_error", ("time",), f"error of the mean of {formula}")
+        wrong = Output(f"{name}_control", ("time",), f"mean of {formula} {CONTROL}")
+        kept += [("controls", error), ("controls", wrong)]
+    return kept
+
+
+STATE_KINDS = ("informative", "uninformative", "condensed")
+TRANSITION_KINDS = ("fold", "transcritical", "junction")
+INFORMATIVE, FOLD = 0, 0
+"""Codes of the first of each."""
+ZERO = 1e-9
+"""An overlap closer to 0 than this is 0 with rounding; such a steady state is uninformative."""
+
+
+def codes(kinds: Iterable[object], names: tuple[str, ...]) -> Array:
+    """Position of each kind among its names, as numbers that a store holds."""
+    return np.array([names.index(str(kind)) for kind in kinds], dtype=float)
+
+
+def words(values: Array, names: Sequence[str]) -> NDArray[np.object_]:
+    """Kinds by their codes."""
+    return np.array([names[int(code)] for code in values], dtype=object)
+
+
+def padded(columns: Mapping[str, Array], size: int, what: str) -> dict[str, Array]:
+    """Columns of a list of states, with NaN up to ``size``."""
+    count = max(column.size for column in columns.values())
+    if count > size:
+        raise HdicaError(f"{count} {what} were found, more than the {size} a store holds")
+    rest = np.full(size - count, np.nan)
+    return {name: np.concatenate([column, rest]) for name, column in columns.items()}
 
 
 Refuses = Callable[[P], str]
@@ -135,35 +283,24 @@ class Size(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a method computes, how well, and by which code.
-
-    Parameters
-    ----------
-    text
-        What it computes, in a few words: for the tables of methods.
-    accuracy
-        ``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
-        ``"approximate"``.
-    equations
-        What is computed, with paper and equation numbers.
-    bits
-        Whether a point has the same bits on every kind of processor, whatever loops NumPy and
-        kernels BLAS choose, or on one kind alone.
-    engines
-        Packages whose code can change its numbers: see :func:`kernel_of`.
-    version
-        Version of that code; made of the versions of ``engines`` if empty.
-    noise
-        ``"own"``, or ``"shared"`` where points of the same n and seed share their noise.
-    """
+    """What a method computes, how well, and by which code."""
 
     text: str = ""
+    """What it computes, in a few words: for the tables of methods."""
     accuracy: str
+    """``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
+    ``"approximate"``."""
     equations: str = ""
+    """What is computed, with paper and equation numbers."""
     bits: Bits = Bits.ONE_KIND
+    """Whether a point has the same bits on every kind of processor, whatever loops NumPy and
+    kernels BLAS choose, or on one kind alone."""
     engines: tuple[str, ...] = ()
+    """Packages whose code can change its numbers: see :func:`kernel_of`."""
     version: str = ""
+    """Version of that code; made of the versions of ``engines`` if empty."""
     noise: str = "own"
+    """``"own"``, or ``"shared"`` where points of the same n and seed share their noise."""
 
     @cached_property
     def kernel(self) -> str:
@@ -174,33 +311,24 @@ class About:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a method returns.
-
-    Parameters
-    ----------
-    always
-        The variables of every point.
-    extras
-        Variables that it returns on request, where their names are in the ``extra`` of what is
-        saved.
-    bands, bias
-        What a limit adds on request: sqrt(n) times the standard deviation of its order parameters
-        in runs of a finite n, and n times what their mean is beyond it.
-    keeps
-        What it can save beyond these if a study asks for it: some of ``"densities"``,
-        ``"steady densities"``, ``"support"``, ``"functionals"``, ``"potential"``, ``"estimate"``
-        and ``"controls"`` (solver errors and negative controls of what is saved).
-    coords
-        ``coords(times) -> {dim: values}`` for every dimension of the variables; by default the
-        output times.
-    """
+    """What a method returns."""
 
     always: tuple[Output, ...]
+    """The variables of every point."""
     extras: tuple[Output, ...] = ()
+    """Variables that it returns on request, where their names are in the ``extra`` of what is
+    saved."""
     bands: tuple[Output, ...] = ()
     bias: tuple[Output, ...] = ()
+    """What a limit adds on request: sqrt(n) times the standard deviation of its order parameters in
+    runs of a finite n, and n times what their mean is beyond it."""
     keeps: frozenset[str] = frozenset()
+    """What it can save beyond these if a study asks for it: some of ``"densities"``, ``"steady
+    densities"``, ``"support"``, ``"functionals"``, ``"potential"``, ``"estimate"`` and
+    ``"controls"`` (solver errors and negative controls of what is saved)."""
     coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time
+    """``coords(times) -> {dim: values}`` for every dimension of the variables; by default the
+    output times."""
 
 
 def no_memory(system: object, n: int | None) -> int:
@@ -210,88 +338,61 @@ def no_memory(system: object, n: int | None) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost(Generic[P]):
-    """What a point takes.
-
-    Parameters
-    ----------
-    seconds
-        ``seconds(system, n, last_time)``: the cost model of one point on one core.
-    prepares
-        ``prepares(system)``: seconds that a process needs once, by what it prepares, such as the
-        averages of a nonlinearity over a source, which serve every step size.
-    memory
-        ``memory(system, n)``: how many numbers a point has in memory at least while it is computed.
-    fused
-        Whether fused kernels of numbers take its time, which do not get faster as interpreted code
-        does on another processor: see :mod:`hdica.process.machine`.
-    """
+    """What a point takes."""
 
     seconds: Callable[[P, int | None, float], float]
+    """``seconds(system, n, last_time)``: the cost model of one point on one core."""
     prepares: Callable[[P], Mapping[Hashable, float]] = lambda system: {}
+    """``prepares(system)``: seconds that a process needs once, by what it prepares, such as the
+    averages of a nonlinearity over a source, which serve every step size."""
     memory: Callable[[P, int | None], int] = no_memory
+    """``memory(system, n)``: how many numbers a point has in memory at least while it is
+    computed."""
     fused: bool = False
+    """Whether fused kernels of numbers take its time, which do not get faster as interpreted code
+    does on another processor: see :mod:`hdica.process.machine`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope(Generic[P]):
-    """To which systems a method applies, and what of them matters.
-
-    Parameters
-    ----------
-    refuses
-        Empty if the method applies to this system, else the sentence that says why not; a check of
-        a study waits for it, so it solves nothing.
-    ignores
-        Fields of the system on which the result does not depend.
-    beyond
-        ``beyond(system, last_time)``: empty, or why the samples of the system are not enough until
-        then. Such a method returns how many samples it saw. None for samples without an end.
-    n
-        What the number n of a point is; by default a dimension of what is simulated, and of all
-        else there is none. ``Size.NONE`` where the dimension is a field of the system,
-        ``Size.PARTICLES`` where no vector of the system fixes n.
-    """
+    """To which systems a method applies, and what of them matters."""
 
     refuses: Refuses[P] = always
+    """Empty if the method applies to this system, else the sentence that says why not; a check of a
+    study waits for it, so it solves nothing."""
     ignores: frozenset[str] = frozenset()
+    """Fields of the system on which the result does not depend."""
     beyond: Callable[[P, float], str] | None = None
+    """``beyond(system, last_time)``: empty, or why the samples of the system are not enough until
+    then. Such a method returns how many samples it saw. None for samples without an end."""
     n: Size | None = None
+    """What the number n of a point is; by default a dimension of what is simulated, and of all else
+    there is none. ``Size.NONE`` where the dimension is a field of the system, ``Size.PARTICLES``
+    where no vector of the system fixes n."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method(Generic[P]):
-    """A way to compute a point of a system; :class:`Simulation`, :class:`Limit`, :class:`States`.
-
-    Parameters
-    ----------
-    name
-        Name in studies and datasets.
-    role
-        What it is asked for.
-    rank
-        Place in the order in which ``auto`` tries methods of its role; None to be named only.
-    about
-        What it computes, how well, and by which code.
-    outputs
-        The variables it returns.
-    cost
-        What a point takes.
-    scope
-        To which systems it applies.
-    run
-        ``run(system, times, n, seed, save)``: the result of one point.
-    """
+    """A way to compute a point: a :class:`Simulation`, a :class:`Limit` or :class:`States`."""
 
     stochastic: ClassVar[bool] = False
 
     name: str
+    """Name in studies and datasets."""
     role: Role
+    """What it is asked for."""
     rank: int | None = None
+    """Place in the order in which ``auto`` tries methods of its role; None to be named only."""
     about: About
+    """What it computes, how well, and by which code."""
     outputs: Outputs
+    """The variables it returns."""
     cost: Cost[P]
+    """What a point takes."""
     scope: Scope[P] = field(default_factory=Scope)
+    """To which systems it applies."""
     run: Run[P]
+    """``run(system, times, n, seed, save)``: the result of one point."""
 
     @property
     def takes_n(self) -> bool:
@@ -368,37 +469,25 @@ class Method(Generic[P]):
 
 @dataclass(frozen=True)
 class Together(Generic[P]):
-    """Several points for less than one by one, with the same bits.
-
-    Parameters
-    ----------
-    compute
-        ``compute(trials, times, n, save) -> [PointResult, ...]``.
-    lanes
-        How many points one call computes for little more than one.
-    """
+    """Several points for less than one by one, with the same bits."""
 
     compute: RunAll[P]
+    """``compute(trials, times, n, save) -> [PointResult, ...]``."""
     lanes: int = 1
+    """How many points one call computes for little more than one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation(Method[P]):
-    """A method that draws random numbers: a point has a seed.
-
-    Parameters
-    ----------
-    together
-        How it computes several points at once; None if nothing is gained.
-    shared
-        The same method with noise that points of the same n and seed share, whatever their
-        parameters: each point keeps its law. None if there is no noise to share.
-    """
+    """A method that draws random numbers: a point has a seed."""
 
     stochastic: ClassVar[bool] = True
 
     together: Together[P] | None = None
+    """How it computes several points at once; None if nothing is gained."""
     shared: Simulation[P] | None = None
+    """The same method with noise that points of the same n and seed share, whatever their
+    parameters: each point keeps its law. None if there is no noise to share."""
 
     @property
     def lanes(self) -> int:
@@ -416,51 +505,34 @@ class Simulation(Method[P]):
 
 @dataclass(frozen=True)
 class Densities(Generic[P]):
-    """How a limit that is a density gives several points, or chooses where it shows itself.
-
-    Parameters
-    ----------
-    picture
-        ``picture(system, times, save)``: what is saved and the result, where the points of the
-        densities are chosen only once it is solved.
-    many
-        ``many(systems, times, save, threads, guard)``: the points of a grid, each with the bits
-        that it has alone, an error in the place of one that has no result. None for one by one.
-    """
+    """How a limit that is a density gives several points, or chooses where it shows itself."""
 
     picture: Callable[[P, Array, Save], tuple[Save, PointResult]]
+    """``picture(system, times, save)``: what is saved and the result, where the points of the
+    densities are chosen only once it is solved."""
     many: (
         Callable[[Sequence[P], Array, Save, int, Guard], list[PointResult | HdicaError]] | None
     ) = None
+    """``many(systems, times, save, threads, guard)``: the points of a grid, each with the bits that
+    it has alone, an error in the place of one that has no result. None for one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limit(Method[P]):
-    """A method that draws nothing: a limit, or a prediction at finite n.
-
-    Parameters
-    ----------
-    closed
-        Whether the order parameters alone evolve, so that an unstable state divides the starts.
-    densities
-        More of a limit that is a density; None of any other.
-    """
+    """A method that draws nothing: a limit, or a prediction at finite n."""
 
     closed: bool = False
+    """Whether the order parameters alone evolve, so that an unstable state divides the starts."""
     densities: Densities[P] | None = None
+    """More of a limit that is a density; None of any other."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class States(Method[P]):
-    """A method that finds steady states, branches of them, or their transitions.
-
-    Parameters
-    ----------
-    varies
-        The control parameter whose critical values, or whose branches, it finds.
-    """
+    """A method that finds steady states, branches of them, or their transitions."""
 
     varies: str = ""
+    """The control parameter whose critical values, or whose branches, it finds."""
 
 
 def varied(method: Method) -> str:

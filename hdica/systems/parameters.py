@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from html import escape
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -33,33 +33,19 @@ WIDTH = 100
 """Letters of a line of the docstring."""
 
 
-class _Cited(Protocol):
-    @property
-    def cite(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-
-
-class _Letters(Protocol):
-    @property
-    def html(self) -> str: ...
-    @property
-    def plain(self) -> str: ...
-
-
-class Described(Protocol):
+class Described(NamedTuple):
     """What the record of a system says of it to a reader."""
 
-    @property
-    def title(self) -> str: ...  # noqa: D102
-    @property
-    def papers(self) -> Iterable[_Cited]: ...  # noqa: D102
-    @property
-    def symbols(self) -> Mapping[str, _Letters]: ...  # noqa: D102
+    title: str
+    papers: tuple[tuple[str, str], ...]
+    """Authors and year, and the title, of each."""
+    letters: Mapping[str, tuple[str, str]]
+    """How parameters are written: as HTML, and plain."""
 
 
+UNKNOWN = Described("", (), {})
 DESCRIBED: dict[type, Described] = {}
-"""Records of the systems that this process has loaded, by the class of their parameters."""
+"""Of the systems that this process has loaded, by the class of their parameters."""
 
 
 class _Listed(ModelMetaclass):
@@ -105,10 +91,9 @@ class Parameters(BaseModel, metaclass=_Listed):
 
     def __str__(self) -> str:
         """What is printed: title and paper, then a line a parameter, defaults last."""
-        record, title = DESCRIBED.get(type(self)), type(self).__name__
-        if record is not None:
-            papers = ", ".join(paper.cite for paper in record.papers)
-            title += f": {record.title}" + (f" ({papers})" if papers else "")
+        record, title = DESCRIBED.get(type(self), UNKNOWN), type(self).__name__
+        title += f": {record.title}" if record.title else ""
+        title += f" ({', '.join(cite for cite, _ in record.papers)})" if record.papers else ""
         rows = [
             (_letter(name, record), name, repr(value), "  (default)" if usual else "")
             for name, value, usual in ordered(self)
@@ -119,18 +104,18 @@ class Parameters(BaseModel, metaclass=_Listed):
 
     def _repr_html_(self) -> str:
         """The same as a table for a notebook, with the full titles of the papers."""
-        record = DESCRIBED.get(type(self))
-        title, papers = ("", ()) if record is None else (escape(record.title), record.papers)
+        record = DESCRIBED.get(type(self), UNKNOWN)
         rows = "".join(
             f"<tr{PALE if usual else ''}>"
             f"<td>{_letter(name, record, html=True)}</td><td><code>{escape(name)}</code></td>"
             f"<td><code>{escape(repr(value))}</code></td><td>{'default' if usual else ''}</td></tr>"
             for name, value, usual in ordered(self)
         )
-        cited = "".join(f"<br>{escape(one.cite)}: {escape(one.title)}" for one in papers)
+        cited = "".join(f"<br>{escape(cite)}: {escape(title)}" for cite, title in record.papers)
         columns = "<tr><th></th><th>parameter</th><th>value</th><th></th></tr>"
         return (
-            f"<div><b>{escape(type(self).__name__)}</b> {title}<small>{cited}</small>"
+            f"<div><b>{escape(type(self).__name__)}</b> {escape(record.title)}"
+            f"<small>{cited}</small>"
             f"<table><thead>{columns}</thead><tbody>{rows}</tbody></table></div>"
         )
 
@@ -219,11 +204,10 @@ def ordered(system: BaseModel) -> list[tuple[str, Any, bool]]:
     return sorted(rows, key=lambda row: row[2])
 
 
-def _letter(name: str, record: Described | None, html: bool = False) -> str:
+def _letter(name: str, record: Described, html: bool = False) -> str:
     """How a parameter is written: as its system says, as the Greek letter of its name, or empty."""
-    symbol = None if record is None else record.symbols.get(name)
-    if symbol is not None:
-        return symbol.html if html else symbol.plain
+    if name in record.letters:
+        return record.letters[name][0 if html else 1]
     try:
         return unicodedata.lookup(f"GREEK SMALL LETTER {name.upper()}")
     except KeyError:

@@ -202,34 +202,35 @@ def in_one_spelling(key: str, system: type[Parameters], parameters: dict[str, An
     if "constants" not in system.model_fields or _is_constant(key, system, parameters):
         return key
     name = key.removeprefix("constants.").removeprefix("constants_")
-    fields = {*system.model_fields, *getattr(system, "aliases", {})}
+    fields = {*system.model_fields, *system.aliases}
     return name if name not in fields and _is_constant(name, system, parameters) else key
 
 
 def _is_constant(key: str, system: type[Parameters], parameters: dict[str, Any]) -> bool:
-    """Whether ``key`` is a named number that the study's formulas use."""
+    """Whether ``key`` is a named number that is given, or that the study's formulas use."""
+    given = parameters.get("constants")
+    return (isinstance(given, dict) and key in given) or in_formulas(key, system, parameters)
+
+
+def in_formulas(constant: str, system: type[Parameters], parameters: dict[str, Any]) -> bool:
+    """Whether the formulas among the parameters use a constant."""
     from hdica.ingredients.grammar import constants_used  # and with it sympy
 
-    given = parameters.get("constants")
-    if isinstance(given, dict) and key in given:
-        return True
-    variables: dict[str, str] = getattr(system, "formulas", {})
-    texts = {name: parameters.get(name) for name in variables}
+    fields = [(parameters.get(name), variable) for name, variable in system.formulas.items()]
     return any(
-        isinstance(text, str) and key in constants_used(text, variables[name])
-        for name, one in texts.items()
-        for text in (one if isinstance(one, list | tuple) else (one,))
+        isinstance(text, str) and constant in constants_used(text, variable)
+        for texts, variable in fields
+        for text in (texts if isinstance(texts, list | tuple) else (texts,))
     )
 
 
 def address(key: str, system: type[Parameters], parameters: dict[str, Any], where: str) -> Path:
     """Path of the field that a key of ``grid`` or ``parameters`` sets."""
-    aliases: dict[str, Path] = getattr(system, "aliases", {})
     fields = list(system.model_fields)
     if key in fields:
         return (key,)
-    if key in aliases:
-        return tuple(aliases[key])
+    if key in system.aliases:
+        return system.aliases[key]
     head, *rest = key.split(".")
     # Its name becomes a dimension, and so a folder of the store.
     named = all(map(str.isidentifier, rest or [key])) and len(key) <= MOST_LETTERS
@@ -237,8 +238,8 @@ def address(key: str, system: type[Parameters], parameters: dict[str, Any], wher
         return (head, *rest)
     if "constants" in fields and named and _is_constant(key, system, parameters):
         return ("constants", key)
-    known = fields + list(aliases)
-    raise HdicaError(f"{where}.{key} is not a known parameter ({suggestion(key, known)})")
+    names = [*fields, *system.aliases]
+    raise HdicaError(f"{where}.{key} is not a known parameter ({suggestion(key, names)})")
 
 
 def leaves(path: Path, value: object) -> Iterable[Path]:
@@ -322,21 +323,14 @@ Place = tuple[tuple[Path, Value], ...]
 
 @dataclass(frozen=True)
 class Space:
-    """The parameter space of a study; whoever asks for a system of it asks here.
-
-    Parameters
-    ----------
-    system
-        Class of the parameters.
-    fixed
-        Path and value of every fixed parameter, by the key that the study uses.
-    axes
-        Swept parameters in the order of the study.
-    """
+    """The parameter space of a study; whoever asks for a system of it asks here."""
 
     system: type[Parameters]
+    """Class of the parameters."""
     fixed: Mapping[str, tuple[Path, Any]]
+    """Path and value of every fixed parameter, by the key that the study uses."""
     axes: tuple[Axis, ...]
+    """Swept parameters in the order of the study."""
     _built: dict[Place, Parameters] = field(default_factory=dict, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,24 +1,81 @@
-"""What hdica has to know of a system: one record, read wherever no system is known by name."""
+"""What hdica has to know of a system: one record, read wherever no system is known by name.
+
+Records come with hdica, with plug-ins, or are registered in this process.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.method import Method, P, Role
-from hdica.systems.outputs import Array
-from hdica.systems.paper import Paper as Paper
-from hdica.systems.parameters import Parameters
+from hdica.errors import HdicaError, suggestion
+from hdica.systems.method import Array, Method, P, Role, shared_twin
+from hdica.systems.parameters import DESCRIBED, Described, Parameters
 
 if TYPE_CHECKING:
     from hdica.limits.mean_field.family import MeanField
 
 S = TypeVar("S", bound=Parameters)
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What a system or a method comes from."""
+
+    cite: str
+    """Authors and year, as ``"Wang and Lu 2017"``; methods whose ``equations`` say it rest on it.
+    """
+    title: str
+    """Title alone."""
+    entry: str = ""
+    """Its entry of BibTeX, in ASCII, without a line break at its end; of its title alone if none is
+    given."""
+    named: tuple[str, ...] = ()
+    """What else ``equations`` call it, such as the names of an algorithm."""
+
+    @property
+    def bibtex(self) -> str:
+        """Its entry, in ASCII, without a line break at its end."""
+        key = re.sub(r"[^a-z0-9]", "", self.cite.lower())
+        return self.entry or f"@misc{{{key},\n  title = {{{{{self.title}}}}}\n}}"
+
+    @property
+    def key(self) -> str:
+        """Key of its entry."""
+        return self.bibtex[self.bibtex.index("{") + 1 : self.bibtex.index(",")]
+
+    def named_in(self, equations: str) -> bool:
+        """Whether the ``equations`` of a method say that it rests on this."""
+        return any(name in equations for name in (self.cite, *self.named))
+
+
+@cache
+def works() -> dict[str, Paper]:
+    """The papers of ``works.bib`` by the name that cites them, in the order of the file."""
+    text = files("hdica.systems").joinpath("works.bib").read_text(encoding="ascii")
+    papers = {}
+    for names, entry in re.findall(r"^% ([^\n]+)\n(@\w+\{.*?\n\})$", text, re.M | re.S):
+        cite, *named = names.split("; ")
+        title = re.search(r"^  title = \{\{(.*)\}\}", entry, re.M)
+        papers[cite] = Paper(cite, title[1] if title else "", entry, tuple(named))
+    return papers
+
+
+def work(cite: str) -> Paper:
+    """A paper of ``works.bib`` by the name that cites it."""
+    return works()[cite]
 
 
 @dataclass(frozen=True)
@@ -37,90 +94,60 @@ def in_words(**names: str) -> dict[str, Symbol]:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension that results of this system have beyond those that all systems share.
-
-    Parameters
-    ----------
-    name
-        In datasets.
-    about
-        What its entries are.
-    entries
-        Whether it numbers entries of a matrix, each of which is looked at like a point of its own.
-    first
-        The number of its first entry in datasets; sentences count from 1 either way.
-    """
+    """A dimension that results of this system have beyond those that all systems share."""
 
     name: str
+    """In datasets."""
     about: str
+    """What its entries are."""
     entries: bool = False
+    """Whether it numbers entries of a matrix, each of which is looked at like a point of
+    its own."""
     first: int = 0
+    """The number of its first entry in datasets; sentences count from 1 either way."""
 
 
 @dataclass(frozen=True)
 class OrderParameter:
-    """A number, or a matrix of numbers, that the limit follows.
-
-    Parameters
-    ----------
-    name
-        In datasets.
-    meaning
-        What it is, with its formula.
-    dims
-        Dimensions beyond time: empty for one number.
-    low, high
-        Where its values lie as n -> infinity.
-    even
-        Whether a state and its mirror image, with the other sign, are the same state.
-    nothing
-        Its value where nothing is learned; None if no value says so.
-    """
+    """A number, or a matrix of numbers, that the limit follows."""
 
     name: str
+    """In datasets."""
     meaning: str
+    """What it is, with its formula."""
     dims: tuple[str, ...] = ()
+    """Dimensions beyond time: empty for one number."""
     low: float = -1.0
     high: float = 1.0
+    """Where its values lie as n -> infinity."""
     even: bool = False
+    """Whether a state and its mirror image, with the other sign, are the same state."""
     nothing: float | None = 0.0
+    """Its value where nothing is learned; None if no value says so."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What one unit of time is.
-
-    Parameters
-    ----------
-    long_name, units
-        Of the dimension ``time``.
-    counts
-        Whether floor(t n) steps, or floor(t) without n, were made until time t.
-    """
+    """What one unit of time is."""
 
     long_name: str = "time t = k/n"
     units: str = "samples per dimension"
+    """Of the dimension ``time``."""
     counts: bool = True
+    """Whether floor(t n) steps, or floor(t) without n, were made until time t."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """A scalar parameter whose critical values are asked for.
-
-    Parameters
-    ----------
-    name
-        A field, an alias of one, or a constant of the formulas.
-    low, high
-        Where they are looked for unless the caller says otherwise.
-    step
-        Whether it is the step size.
-    """
+    """A scalar parameter whose critical values are asked for."""
 
     name: str
+    """A field, an alias of one, or a constant of the formulas."""
     low: float = 1e-4
     high: float = 10.0
+    """Where they are looked for unless the caller says otherwise."""
     step: bool = False
+    """Whether it is the step size."""
 
 
 def joined(*notes: str) -> str:
@@ -134,32 +161,22 @@ def _silent(*arguments: object) -> str:
 
 @dataclass(frozen=True)
 class Notes(Generic[P]):
-    """Why results of a system show no learning, and what to change; each is empty for no reason.
-
-    Parameters
-    ----------
-    limit
-        ``limit(system, values, times) -> str`` of a trajectory, by name of variable.
-    states
-        ``states(system, overlap, stable, informative) -> str`` of steady states.
-    transitions
-        ``transitions(system, parameter, overlap, ends) -> str`` of critical values that were
-        looked for between two ends, or are all that there can be (None).
-    chosen
-        ``chosen(system) -> str``: what the system chose of itself where it was left to it.
-    data
-        ``data(system) -> tuple of str``: what samples of one's own are not that the rule assumes,
-        a sentence each.
-    complete
-        ``complete(system) -> bool``: whether the transitions in the step size are all there are.
-    """
+    """Why results of a system show no learning, and what to change; each is empty for no reason."""
 
     limit: Callable[[P, Mapping[str, Array], Array], str] = _silent
+    """``limit(system, values, times) -> str`` of a trajectory, by name of variable."""
     states: Callable[[P, Array, Mask, Mask], str] = _silent
+    """``states(system, overlap, stable, informative) -> str`` of steady states."""
     transitions: Callable[[P, str, Array, tuple[float, float] | None], str] = _silent
+    """``transitions(system, parameter, overlap, ends) -> str`` of critical values that were looked
+    for between two ends, or are all that there can be (None)."""
     chosen: Callable[[P], str] = _silent
+    """``chosen(system) -> str``: what the system chose of itself where it was left to it."""
     data: Callable[[P], tuple[str, ...]] = lambda system: ()
+    """``data(system) -> tuple of str``: what samples of one's own are not that the rule assumes, a
+    sentence each."""
     complete: Callable[[P], bool] = lambda system: False
+    """``complete(system) -> bool``: whether the transitions in the step size are all there are."""
 
 
 USUAL = {"convergence": {"simulation": Role.SIMULATION, "limit": Role.LIMIT}}
@@ -168,68 +185,47 @@ USUAL = {"convergence": {"simulation": Role.SIMULATION, "limit": Role.LIMIT}}
 
 @dataclass(frozen=True)
 class System(Generic[S]):
-    """A learning rule with its limit: all that the rest of hdica has to know of it.
-
-    Parameters
-    ----------
-    parameters
-        The class of its parameters; its name is the name of the system.
-    title
-        What it is, in a few words.
-    short
-        The same in one or two words, as it stands within a sentence; the title if empty.
-    papers
-        Where it comes from.
-    order_parameters
-        What the limit follows; an analysis looks at the first that its methods have.
-    methods
-        The ways to compute a point, in the order in which they are listed.
-    examples
-        Parameters of small problems, to which taken together every method applies; contract
-        tests, the fuzzer and first steps begin with them.
-    controls
-        Parameters with critical values, the one that is meant unless another is named first.
-    symbols
-        How names in its results are written, where the glossary of all systems does not say: of
-        parameters, outputs and methods, and of values that are words.
-    clock
-        What one unit of time is.
-    dimensions
-        Dimensions of its own that results have.
-    mean_field
-        The limit as a mean field, for a system of that family.
-    notes
-        Why nothing is learned, where nothing is.
-    functions
-        Functions of its own that ``hdica`` offers: name, and the module that has it.
-    analyses
-        Analyses that suit it where a study names none: their names, and for each key that names a
-        method the role that it must have.
-    horizon
-        Time by which its examples have mostly learned, in units of the clock: where a search for
-        the time of an event begins.
-    works
-        Further works on which its methods rest, beside those that many systems share: each is
-        cited for the methods whose ``equations`` name it.
-    """
+    """A learning rule with its limit: all that the rest of hdica has to know of it."""
 
     parameters: type[S]
+    """The class of its parameters; its name is the name of the system."""
     title: str
+    """What it is, in a few words."""
     papers: tuple[Paper, ...]
+    """Where it comes from."""
     order_parameters: tuple[OrderParameter, ...]
+    """What the limit follows; an analysis looks at the first that its methods have."""
     methods: tuple[Method[S], ...]
+    """The ways to compute a point, in the order in which they are listed."""
     examples: tuple[Mapping[str, Any], ...]
+    """Parameters of small problems, to which taken together every method applies; contract tests,
+    the fuzzer and first steps begin with them."""
     controls: tuple[Control, ...] = ()
+    """Parameters with critical values, the one that is meant unless another is named first."""
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
+    """How names in its results are written, where the glossary of all systems does not say: of
+    parameters, outputs and methods, and of values that are words."""
     clock: Clock = Clock()
+    """What one unit of time is."""
     dimensions: tuple[Dimension, ...] = ()
+    """Dimensions of its own that results have."""
     mean_field: Callable[[S], MeanField] | None = None
+    """The limit as a mean field, for a system of that family."""
     notes: Notes[S] = field(default_factory=Notes)
+    """Why nothing is learned, where nothing is."""
     functions: Mapping[str, str] = field(default_factory=dict)
+    """Functions of its own that ``hdica`` offers: name, and the module that has it."""
     short: str = ""
+    """The same in one or two words, as it stands within a sentence; the title if empty."""
     analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
+    """Analyses that suit it where a study names none: their names, and for each key that names a
+    method the role that it must have."""
     horizon: float = 20.0
+    """Time by which its examples have mostly learned, in units of the clock: where a search for the
+    time of an event begins."""
     works: tuple[Paper, ...] = ()
+    """Further works on which its methods rest, beside those that many systems share: each is cited
+    for the methods whose ``equations`` name it."""
 
     @property
     def name(self) -> str:
@@ -250,3 +246,164 @@ class System(Generic[S]):
         """How a scalar parameter is varied: as declared, or over the usual decades."""
         controls = {control.name: control for control in self.controls}
         return controls.get(name) or Control(name)
+
+
+GROUP = "hdica.systems"
+"""Entry points of packages that bring systems of their own."""
+_SYSTEMS: dict[str, System[Any]] = {}
+BUILT_IN: dict[str, str] = import_module("hdica.systems.built_in").BUILT_IN
+"""Modules of the records that come with hdica, by name; what it imports is for type checkers."""
+_INSTALLED = set(BUILT_IN)
+"""Names of those that every process has, because they come with a package."""
+
+
+def register(system: object) -> System:
+    """Add a system by its name, and return it.
+
+    Parameters
+    ----------
+    system
+        Its record.
+    """
+    if not isinstance(system, System):
+        kind = type(system).__name__
+        raise HdicaError(f"register: a {kind} is not allowed (a record: hdica.System)")
+    other = _SYSTEMS.get(system.name) or _built_in(system.name)
+    if other is not None and other.parameters.__module__ != system.parameters.__module__:
+        raise HdicaError(
+            f"register: the name {system.name} is taken (by {other.parameters.__module__})"
+        )
+    _SYSTEMS[system.name] = _described(system)
+    return system
+
+
+def _described(system: System[Any]) -> System[Any]:
+    """The same, whose parameters show its title, papers and letters from now on."""
+    papers = tuple((paper.cite, paper.title) for paper in system.papers)
+    letters = {name: (one.html, one.plain) for name, one in system.symbols.items()}
+    DESCRIBED[system.parameters] = Described(system.title, papers, letters)
+    return system
+
+
+def snake(name: str) -> str:
+    """``TwoWords`` as ``two_words``, and ``AnICA`` as ``an_ica``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def load_entry_points(group: str, what: str, kind: type, register: Callable[[Any], object]) -> None:
+    """Load the entry points of other packages in a group, and register the records among them.
+
+    A warning names those that fail, and the others are loaded all the same. What is no record, of
+    class ``kind``, registers by itself.
+    """
+    for point in entry_points(group=group):
+        try:
+            record = point.load()
+            if isinstance(record, kind):
+                register(record)
+        except Exception as exc:  # another's package: say which, and go on without it
+            text = f"the {what} {point.name} of {point.value} cannot be loaded ({exc})"
+            warnings.warn(text, stacklevel=3)
+
+
+@cache
+def load_plugins() -> None:
+    """Load the systems of other packages, which may register analyses, too."""
+    before = set(_SYSTEMS)
+    load_entry_points(GROUP, "system", System, register)
+    _INSTALLED.update(set(_SYSTEMS) - before)
+
+
+@cache
+def _load() -> None:
+    """Load the records that come with hdica, in the order of their list, and of other packages."""
+    for name in BUILT_IN:
+        _SYSTEMS[name] = _SYSTEMS.pop(name) if name in _SYSTEMS else _built_in(name)
+    load_plugins()
+
+
+@cache
+def _built_in(name: str) -> Any:
+    """A record that comes with hdica, None for another name.
+
+    A study needs one of them, and all take twice as long to import.
+    """
+    if name not in BUILT_IN:
+        return None
+    return _described(import_module(BUILT_IN[name]).SYSTEM)
+
+
+def check_installed(name: str) -> None:
+    """Refuse a system that other processes would not have."""
+    if name in systems() and name not in _INSTALLED:
+        raise HdicaError(
+            f"system {name} is registered in this process alone (allowed elsewhere: what comes "
+            f"with an installed package, by an entry point of the group {GROUP})"
+        )
+
+
+def systems() -> dict[str, System[Any]]:
+    """Every system by name: those of hdica, those of plug-ins, those registered here."""
+    _load()
+    return _SYSTEMS
+
+
+def offered() -> dict[str, Callable[[], Any]]:
+    """What ``hdica`` offers of its systems, by name: their classes, and their own functions."""
+    names: dict[str, Callable[[], Any]] = {}
+    for record in systems().values():
+        names[record.name] = partial(getattr, record, "parameters")
+        for name, module in record.functions.items():
+            names.setdefault(name, partial(_function, module, name))
+    return names
+
+
+def _function(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
+
+
+def lookup(name: object) -> System | None:
+    """The record of the system of that name, if there is one."""
+    key = str(name)
+    return _SYSTEMS.get(key) or _built_in(key) or systems().get(key)
+
+
+def system_named(name: str) -> System:
+    """The record of a system."""
+    record = lookup(name)
+    if record is None:
+        raise HdicaError(f"system = {name!r} is not known ({suggestion(name, list(systems()))})")
+    return record
+
+
+def built(name: str, text: str) -> Parameters:
+    """The parameters of the system ``name`` that JSON says; a process builds them once."""
+    parameters: type[Parameters] = system_named(name).parameters
+    return _built(parameters, text)
+
+
+@lru_cache(maxsize=4096)
+def _built(parameters: type[Parameters], text: str) -> Parameters:
+    # By its own name: what is refused here, such as data that went, is said in one sentence.
+    return parameters(**json.loads(text))
+
+
+def record_of(parameters: S) -> System[S]:
+    """The record behind the parameters of a problem."""
+    name = type(parameters).__name__
+    record: System[Any] | None = lookup(name)
+    if record is None or not isinstance(parameters, record.parameters):
+        raise HdicaError(f"system: a {name} is not allowed (allowed: {', '.join(systems())})")
+    return record
+
+
+def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
+    """The methods of a system, by name.
+
+    With ``noise = "shared"`` those whose points of equal n and seed share their noise, where a
+    method can: see :class:`hdica.systems.method.Simulation`.
+    """
+    methods = {method.name: method for method in system_named(name).methods}
+    if noise == "own":
+        return methods
+    return {key: shared_twin(method) or method for key, method in methods.items()}

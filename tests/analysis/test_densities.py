@@ -9,7 +9,7 @@ from hdica.analysis.account.account import notes_of_runs as account
 from hdica.analysis.laws.densities import findings
 from hdica.analysis.laws.densities import panels as figure
 from hdica.ingredients.save import Save
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 from tests.analysis import bifurcation, laws, toy
 from tests.report.shown import plain
 

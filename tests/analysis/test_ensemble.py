@@ -17,7 +17,7 @@ from hdica.show.finding import verdict_of
 from hdica.show.words import measurement, symbol, with_error
 from hdica.status import PENDING
 from hdica.study.study import study_from
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 from tests.analysis import ensembles, escapes, toy
 from tests.analysis.ensembles import END, LEVEL, RATES, SETTINGS, TIMES, VALUE, crossing
 from tests.sweep import toy as cheap

@@ -32,8 +32,8 @@ from hdica.show.wording import MOST_ROWS, sentence, table_of
 from hdica.show.words import words
 from hdica.status import PENDING
 from hdica.study.study import Study, study_from
-from hdica.systems import registry as all_systems
-from hdica.systems.registry import systems
+from hdica.systems import system as all_systems
+from hdica.systems.system import systems
 from tests.analysis import (
     bifurcation,
     collapses,

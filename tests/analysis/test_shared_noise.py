@@ -10,7 +10,7 @@ from scipy import stats
 import hdica
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.dependence.slopes import findings, slopes
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 from hdica.verdict.resample import jackknife_error, resampled_shares, shares_noise
 from tests.analysis import shared, toy
 

@@ -18,9 +18,8 @@ from hdica.show.finding import verdict_of
 from hdica.show.panel import Line, Panel, Places, Points, Surface
 from hdica.show.wording import sentence
 from hdica.study.study import study_from
-from hdica.systems.method import Outputs
-from hdica.systems.outputs import Output
-from hdica.systems.registry import systems
+from hdica.systems.method import Output, Outputs
+from hdica.systems.system import systems
 from tests.analysis import spheres, toy
 from tests.analysis.spheres import SETTINGS
 from tests.sweep import toy as cheap

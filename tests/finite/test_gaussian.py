@@ -8,14 +8,9 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr, ndtr
 
-from hdica.finite.random.gaussian import (
-    fill_words,
-    lanes_of,
-    normal_pair,
-    side_by_side,
-)
+from hdica.finite.random.gaussian import fill_words, lanes_of, normal_pair
 from hdica.finite.random.lanes import load, pointer, store
-from hdica.finite.random.streams import normal_numbers, point_stream
+from hdica.finite.random.streams import normal_numbers, point_stream, side_by_side
 from tests.reference import LaneNormals, lane_generators
 
 LEVEL = 1e-4

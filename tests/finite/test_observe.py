@@ -17,7 +17,7 @@ from hdica.finite.record import (
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.outputs import DENSITIES, SUPPORT
+from hdica.systems.method import DENSITIES, SUPPORT
 from tests.finite.runs import run_vector
 from tests.finite.test_kernels import make_rule
 from tests.systems.sparse_pca.test_rule import make_pca, streams

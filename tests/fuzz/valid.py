@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.study import saved as saving
-from hdica.systems import registry
+from hdica.systems import system as registry
 from hdica.systems.method import Method, Simulation
 from hdica.systems.space import parse_axis, space_of
 from tests.fuzz import (

@@ -101,8 +101,8 @@ def test_keys_of_a_study_do_not_say_where_a_vector_lies(data):
 
     def content(place):
         from hdica.study.segment import cells_of, field_texts
-        from hdica.systems.registry import methods_of
         from hdica.systems.space import space_of
+        from hdica.systems.system import methods_of
 
         space = space_of(SparsePCA, {**PCA, "prior": {"vector": place}}, {})
         cells = cells_of(methods_of("SparsePCA")["vector"], (), field_texts(space))

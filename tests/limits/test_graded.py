@@ -11,7 +11,7 @@ from hdica.limits.mean_field.steady.closure import close
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.stability import PANELS, graded_modes, relaxation_modes
 from hdica.limits.mean_field.steady.states import steady_states
-from hdica.systems.registry import record_of
+from hdica.systems.system import record_of
 
 EDGE = 2
 SHAPE = confinement(parse_formula("sign(x)*where(abs(x) < 2, 1, 0)"))

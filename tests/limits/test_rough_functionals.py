@@ -6,7 +6,7 @@ import pytest
 import hdica
 from hdica.ingredients.formula import parse_functional
 from hdica.limits.mean_field.density.solve import solve
-from hdica.systems.registry import record_of
+from hdica.systems.system import record_of
 
 TIMES = np.array([0.0, 1.0, 4.0])
 FORMS = (

@@ -8,7 +8,7 @@ from hdica.ingredients.save import NOTHING
 from hdica.show.terms import speaking_of
 from hdica.show.typeset import formula, prose, tied, typeset
 from hdica.show.words import at, place
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 
 OF_MATRICES = [
     (record.name, one)

@@ -20,7 +20,7 @@ from hdica.store.results import open_results
 from hdica.store.sealed import write_sealed
 from hdica.store.working import refuse_another
 from hdica.study.study import Study, study_from
-from hdica.systems import registry
+from hdica.systems import system as registry
 from tests.sweep import toy
 
 GRID = {"tau": [0.1, 0.2, 0.3], "Q0": [0.25, 0.5]}

@@ -15,9 +15,7 @@ from hdica.inputs.plain_yaml import read_yaml
 from hdica.store.provenance import KEPT, bibtex, cite, cited, of_results, software
 from hdica.store.results import open_results
 from hdica.study.study import load_study, study_from
-from hdica.systems.paper import Paper, works
-from hdica.systems.registry import systems
-from hdica.systems.system import System
+from hdica.systems.system import Paper, System, systems, works
 from tests.sweep import toy
 from tests.sweep.conftest import made
 

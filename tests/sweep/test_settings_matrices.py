@@ -12,9 +12,8 @@ from hdica.analysis.registry import analyses_model
 from hdica.analysis.settings import Gives
 from hdica.errors import HdicaError
 from hdica.study.study import Study, study_from
-from hdica.systems.method import Outputs
-from hdica.systems.outputs import Output
-from hdica.systems.registry import system_named
+from hdica.systems.method import Output, Outputs
+from hdica.systems.system import system_named
 from tests.sweep import toy
 
 PAIR = ("projection", "source")

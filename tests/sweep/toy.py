@@ -16,19 +16,20 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from hdica.ingredients.save import Save
-from hdica.systems import registry
+from hdica.systems import system as registry
 from hdica.systems.method import (
     About,
     Cost,
     Limit,
     Method,
+    Output,
     Outputs,
+    PointResult,
     Role,
     Scope,
     Simulation,
     States,
 )
-from hdica.systems.outputs import Output, PointResult
 from hdica.systems.system import Dimension, OrderParameter, Paper, System
 
 

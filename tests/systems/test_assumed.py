@@ -14,7 +14,7 @@ from hdica.analysis.account.account import choices
 from hdica.analysis.account.account import notes_of_choices as sentences
 from hdica.cli import app
 from hdica.systems.projected import stream as assumed
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 
 N, ROWS = 16, 2000
 SYSTEMS = [OnlineICA, SparsePCA]

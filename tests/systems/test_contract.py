@@ -19,9 +19,8 @@ from hdica.study.study import study_from
 from hdica.systems.arguments import taken_names
 from hdica.systems.labelled import about, dataset, described
 from hdica.systems.method import Method, Role
-from hdica.systems.registry import methods_of, systems
 from hdica.systems.space import canonical
-from hdica.systems.system import System
+from hdica.systems.system import System, methods_of, systems
 from tests.api.test_formats import assert_every_format
 
 RECORDS = [record for record in systems().values() if record.name != "Toy"]

@@ -11,7 +11,7 @@ import pytest
 
 import hdica
 from hdica.ingredients.save import NOTHING
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 
 SECONDS_A_CALL = 1.2e-6
 """On the processor of the cost models, in methods whose work is in small steps of Python."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hdica.systems.method import BASE, KERNEL_VERSION, kernel_of, version_of
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 from tests.systems.reach import PACKAGE, folder_of, folders, reached
 
 RECORD = Path(__file__).parent / "kernel_digest.json"

@@ -6,7 +6,7 @@ import pytest
 import hdica
 from hdica import OnlineICA, SparsePCA
 from hdica.limits.mean_field.density.solve import solve
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 
 TIMES = [0, 4.0, 10.0]
 SOURCES = [

@@ -8,8 +8,8 @@ from hdica.ingredients.save import NOTHING
 from hdica.limits.mean_field.density import march as density_march
 from hdica.systems.fields import with_parameter
 from hdica.systems.projected.density import pde_many
-from hdica.systems.registry import methods_of
 from hdica.systems.sparse_pca.system import mean_field
+from hdica.systems.system import methods_of
 
 HALF = {"normal": {"mean": 0.5**0.5, "var": 0.5}}
 TAUS, BETAS = (0.5, 0.3), (0.05, 0.27, 0.2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.systems.registry import record_of
+from hdica.systems.system import record_of
 
 MOVES = {"prior": "gaussian", "motion": {"exchange": 0.1}, "start": {"overlap": 0.5}}
 ROWS = np.random.default_rng(1).standard_normal((12, 5))

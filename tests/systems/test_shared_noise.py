@@ -5,7 +5,7 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 from tests.systems.test_contract import TIMES
 
 SYSTEMS = {

@@ -10,7 +10,7 @@ import pydoc
 import pytest
 
 import hdica
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 
 ALL = {name: record for name, record in systems().items() if record.examples}
 

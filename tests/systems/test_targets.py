@@ -14,8 +14,7 @@ import pytest
 from hdica.ingredients.save import NOTHING
 from hdica.store import provenance
 from hdica.systems.method import Bits, Method, Role
-from hdica.systems.registry import methods_of
-from hdica.systems.system import System
+from hdica.systems.system import System, methods_of
 from tests.systems.test_contract import RECORDS, TIMES, problems, size
 
 PROGRAM = """

@@ -14,9 +14,20 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Observation, Track, Values, record
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
-from hdica.systems import registry
-from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, Simulation, Size
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems import system as registry
+from hdica.systems.method import (
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+)
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import Clock, Control, Dimension, OrderParameter, Paper, System
 from hdica.systems.trials import seeded

@@ -10,7 +10,7 @@ from hdica.show.finding import Form
 from hdica.show.panel import Line, Points
 from hdica.status import DIVERGED
 from hdica.study.study import study_from
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 from hdica.verdict.powers import moderated, power_law
 from hdica.verdict.resample import resampled
 from tests.analysis import powers, toy

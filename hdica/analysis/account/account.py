@@ -18,7 +18,7 @@ from hdica.show.typeset import typeset
 from hdica.show.wording import Table, among, listed, where
 from hdica.show.words import count, method_name, number, plural, symbol
 from hdica.status import DIVERGED, DONE, FAILED, PENDING
-from hdica.systems.outputs import ZERO
+from hdica.systems.method import ZERO
 from hdica.systems.system import System, joined
 
 COUNTS = {"done": DONE, "diverged": DIVERGED, "failed": FAILED, "pending": PENDING}

@@ -20,7 +20,7 @@ from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import matrix_over
 from hdica.show.wording import among, listed
 from hdica.show.words import Text, axis, number, place, symbol, titled, words
-from hdica.systems.outputs import ZERO
+from hdica.systems.method import ZERO
 
 OF_FLOW = {
     "drift": "g(q) = (1/tau) dq/dt",

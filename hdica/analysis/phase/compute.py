@@ -15,8 +15,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.show.terms import entries, starts
 from hdica.status import DIVERGED, DONE
-from hdica.systems.method import Limit, Method, Role, varied
-from hdica.systems.outputs import FOLD, ZERO
+from hdica.systems.method import FOLD, ZERO, Limit, Method, Role, varied
 from hdica.systems.space import Space
 from hdica.systems.system import System
 from hdica.verdict.cells import Array

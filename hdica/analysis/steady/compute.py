@@ -19,8 +19,7 @@ from hdica.show.finding import Finding, named
 from hdica.show.terms import STATES as NUMBERED
 from hdica.show.words import number, p_value, size, symbol, words
 from hdica.status import DONE
-from hdica.systems.method import Role
-from hdica.systems.outputs import INFORMATIVE
+from hdica.systems.method import INFORMATIVE, Role
 from hdica.verdict.cells import CONTROL, judged
 from hdica.verdict.ladder import moments
 

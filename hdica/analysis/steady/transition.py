@@ -17,7 +17,7 @@ from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, SYMBOLS, color_of
 from hdica.show.panel import Array, Item, Panel, Points
 from hdica.show.words import EMPTY, Text, axis, critical, leading, size, symbol, words
-from hdica.systems.outputs import ZERO
+from hdica.systems.method import ZERO
 
 OVERLAP = "Q"
 """Name of the overlap in what is returned, whatever its system calls it: files have it."""

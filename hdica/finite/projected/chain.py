@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random import LANES
-from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.finite.random.streams import Stream, normal_numbers, side_by_side
 from hdica.finite.record import (
     OVERLAP,
     PENALTY,
@@ -82,38 +82,26 @@ def _multiplied(
 
 @dataclass(frozen=True)
 class ChainRule:
-    """What the compiled kernel needs of a problem, under the names that it has there.
-
-    Parameters
-    ----------
-    sources
-        ``sources(rng)``: a function that continues the stream of components along xi.
-    prior, start, schedule
-        Laws of feature and first estimate, and step sizes.
-    nonlinearity
-        f, a function of u or of u and c, or None for f(u) = u.
-    parameters
-        A function of n for rate, base and slope.
-    r
-        R, which does not change.
-    batch
-        Samples over which the push is averaged in one step, all at the same x.
-    why
-        ``why(n)``: what happened, after a step that did not succeed.
-    amplitude
-        What multiplies the component of a step along xi, if that changes with time.
-    """
+    """What the compiled kernel needs of a problem, under the names that it has there."""
 
     sources: Callable[[np.random.Generator], Callable[[int], Array]]
+    """``sources(rng)``: a function that continues the stream of components along xi."""
     prior: Prior
     start: Start
     schedule: Schedule
+    """Laws of feature and first estimate, and step sizes."""
     nonlinearity: Formula | Push | None
+    """f, a function of u or of u and c, or None for f(u) = u."""
     parameters: Callable[[int], tuple[float, float, float]]
+    """A function of n for rate, base and slope."""
     r: float
+    """R, which does not change."""
     why: Callable[[int], str] = lambda n: not_finite()
+    """``why(n)``: what happened, after a step that did not succeed."""
     batch: int = 1
+    """Samples over which the push is averaged in one step, all at the same x."""
     amplitude: Schedule | None = None
+    """What multiplies the component of a step along xi, if that changes with time."""
 
     @property
     def terms(self) -> Array:
@@ -192,7 +180,6 @@ def run_together(
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
     # Imported here, because loading compiled code takes about a second.
     from hdica.finite.projected.chain_kernels import chain_steps
-    from hdica.finite.random.gaussian import side_by_side
 
     overlaps = np.array(
         [overlap_at_start(rule, n, s) for rule, s in zip(rules, streams, strict=True)]

@@ -8,7 +8,7 @@ are aligned to the absolute step, so that they do not depend on the times of out
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,37 +125,18 @@ def moving(advance: Advance, motion: Motion, moved: Moved, stream: Stream) -> Ad
 
     def steps(source: Array, tau: Array) -> NDArray[np.int64]:
         nonlocal done
-        first, last = done, done + source.shape[0]
-        total = Made(advance, source, tau)
-        for event in events.before(last):
-            total.reach(event[0] - first)
-            happen(event)
-        total.reach(last - first)
-        done = last
-        return total.made
+        first, done = done, done + len(tau)
+        made, alive = np.zeros(tau.shape[1], dtype=np.int64), np.ones(tau.shape[1], dtype=bool)
+        begun = 0
+        for event in (*events.before(done), None):
+            stop = len(tau) if event is None else event[0] - first
+            if stop > begun and alive.any():
+                some = advance(source[begun:stop], tau[begun:stop])
+                made[alive] += some[alive]
+                alive &= some == stop - begun
+            begun = stop
+            if event is not None:
+                happen(event)
+        return made
 
     return steps
-
-
-@dataclass(eq=False)
-class Made:
-    """Steps of one call, made in parts; ``made`` counts those of points until they stop."""
-
-    advance: Callable[[Array, Array], NDArray[np.int64]]
-    source: Array
-    tau: Array
-    done: int = 0
-
-    def __post_init__(self) -> None:
-        self.made = np.zeros(self.tau.shape[1], dtype=np.int64)
-        self.alive = np.ones(self.tau.shape[1], dtype=bool)
-
-    def reach(self, step: int) -> None:
-        """Steps up to one of the call."""
-        part = slice(self.done, step)
-        self.done = max(step, self.done)
-        if part.stop <= part.start or not self.alive.any():
-            return
-        made = self.advance(self.source[part], self.tau[part])
-        self.made[self.alive] += made[self.alive]
-        self.alive &= made == part.stop - part.start

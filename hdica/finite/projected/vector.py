@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.projected.chain import samples, width_of
+from hdica.finite.projected.chain import powers, samples, width_of
 from hdica.finite.projected.motion import Moved, moving
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import (
@@ -45,41 +45,30 @@ VANISHED = "eta sent every entry to zero"
 
 @dataclass(frozen=True)
 class VectorRule:
-    """What the compiled kernel needs of a problem, under the names that it has there.
-
-    Parameters
-    ----------
-    model
-        The form of F: ``NONLINEAR`` or ``LINEAR`` of the kernels.
-    sources
-        ``sources(rng)``: a function that continues the stream of sources.
-    prior, start, schedule, phi
-        Laws of feature and first estimate, step sizes and regularizer.
-    kind, numbers
-        How phi acts at a given n: a function of n for a, b, the slope of a linear phi and the rate.
-    nonlinearity
-        f of a nonlinear F = rate tau f, a function of u or of u and c; None for the linear
-        F = tau u, where the rate is omega.
-    batch
-        Samples over which F y is averaged in one step, all at the same x.
-    amplitude
-        What multiplies the source of a step, if that changes with time.
-    motion
-        How the feature moves.
-    """
+    """What the compiled kernel needs of a problem, under the names that it has there."""
 
     model: int
+    """The form of F: ``NONLINEAR`` or ``LINEAR`` of the kernels."""
     sources: Callable[[np.random.Generator], Callable[[int], Array]]
+    """``sources(rng)``: a function that continues the stream of sources."""
     prior: Prior
     start: Start
     schedule: Schedule
     phi: Formula
+    """Laws of feature and first estimate, step sizes and regularizer."""
     kind: int
     numbers: Callable[[int], tuple[float, float, float, float]]
+    """How phi acts at a given n: a function of n for a, b, the slope of a linear phi and
+    the rate."""
     nonlinearity: Formula | Push | None = None
+    """f of a nonlinear F = rate tau f, a function of u or of u and c; None for the linear F = tau
+    u, where the rate is omega."""
     batch: int = 1
+    """Samples over which F y is averaged in one step, all at the same x."""
     amplitude: Schedule | None = None
+    """What multiplies the source of a step, if that changes with time."""
     motion: Motion = STILL
+    """How the feature moves."""
 
     @property
     def phi_is_called(self) -> bool:
@@ -134,7 +123,7 @@ def _observed(state: _State, p: int, xi: Array, rule: VectorRule, save: Save) ->
 def _functions(rule: VectorRule) -> tuple[Array, int, int]:
     """The nonlinearity as a polynomial or a compiled function, and phi of a block."""
     f, phi = rule.nonlinearity, rule.phi
-    terms = np.empty(0) if f is None or f.coefficients is None else f.coefficients[::-1].copy()
+    terms = np.empty(0) if f is None else powers(f)
     address = 0 if f is None or terms.size else f.compiled_pair.address
     return terms, address, phi.compiled_block.address if rule.phi_is_called else 0
 
@@ -220,57 +209,38 @@ def run_shared(
 
 @dataclass(frozen=True)
 class GivenRule:
-    """A rule as it acts on samples.
-
-    Parameters
-    ----------
-    weight
-        w of the projections u = x.y/sqrt(n), shape (batch,): -f(u), or u.
-    shrink
-        ``shrink(x, moved, tau)``: the moved estimate after phi has acted, before its length is
-        restored; x is where the step began.
-    schedule
-        Step sizes tau(k/n).
-    phi
-        The regularizer, for R.
-    batch
-        Samples of one step.
-    """
+    """A rule as it acts on samples."""
 
     weight: Callable[[Array], Array]
+    """w of the projections u = x.y/sqrt(n), shape (batch,): -f(u), or u."""
     shrink: Callable[[Array, Array, float], Array]
+    """``shrink(x, moved, tau)``: the moved estimate after phi has acted, before its length is
+    restored; x is where the step began."""
     schedule: Schedule
+    """Step sizes tau(k/n)."""
     phi: Formula
+    """The regularizer, for R."""
     batch: int
+    """Samples of one step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Samples as a run reads them.
-
-    Parameters
-    ----------
-    read
-        ``read(first, last)``: rows in their order, shape (last - first, n).
-    taken
-        ``taken(places)``: rows in any order.
-    count, n
-        Samples and their entries.
-    block
-        Rows to read at a time; no number depends on it.
-    shuffled
-        Whether every pass has an order of its own, drawn from the stream ``"order"``.
-    passes
-        How many times the samples are seen.
-    """
+    """Samples as a run reads them."""
 
     read: Callable[[int, int], Array]
+    """``read(first, last)``: rows in their order, shape (last - first, n)."""
     taken: Callable[[NDArray[np.int64]], Array]
+    """``taken(places)``: rows in any order."""
     count: int
     n: int
+    """Samples and their entries."""
     block: int
+    """Rows to read at a time; no number depends on it."""
     shuffled: bool = False
+    """Whether every pass has an order of its own, drawn from the stream ``"order"``."""
     passes: int = 1
+    """How many times the samples are seen."""
 
     def steps(self, batch: int) -> int:
         """Steps of a batch that the samples are enough for."""

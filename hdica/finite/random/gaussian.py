@@ -10,7 +10,6 @@ beyond which the normal law has 1e-16 of its mass.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numba
 import numpy as np
@@ -177,10 +176,3 @@ def lanes_of(rng: np.random.Generator) -> NDArray[np.uint64]:
     state = np.concatenate([words.T.ravel(), np.ones(LANES, dtype=np.uint64)])
     fill_words(state, np.empty(WARM_UP * LANES, dtype=np.uint64))
     return state
-
-
-def side_by_side(generators: Sequence[np.random.Generator]) -> NDArray[np.uint64]:
-    """One lane for each of at most eight SFC64 generators; the lanes left over repeat the first."""
-    states = [g.bit_generator.state["state"]["state"] for g in generators]
-    states += states[:1] * (LANES - len(states))
-    return np.array(states, dtype=np.uint64).T.ravel()

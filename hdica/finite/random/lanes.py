@@ -9,8 +9,6 @@ Only functions compiled by numba can use these names.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -47,10 +45,15 @@ class _Mask(types.Type):
 FLOATS, WORDS, MASK = _Floats("eight_float64"), _Words("eight_uint64"), _Mask("eight_bool")
 
 
-def _model(kind: type[types.Type], backend: ir.Type) -> None:
+def _emits(build):  # type: ignore[no-untyped-def]
+    """A code generator of numba, of a function of the builder and the arguments."""
+    return lambda context, builder, signature, arguments: build(builder, *arguments)
+
+
+def _model(kind, backend):  # type: ignore[no-untyped-def]
     @register_model(kind)
     class _Model(PrimitiveModel):
-        def __init__(self, manager: Any, frontend: Any) -> None:
+        def __init__(self, manager, frontend):  # type: ignore[no-untyped-def]
             super().__init__(manager, frontend, backend)
 
 
@@ -59,23 +62,21 @@ _model(_Words, _WORDS)
 _model(_Mask, _BITS)
 
 
-def _broadcast(builder: Any, value: Any, vector: ir.VectorType) -> Any:
+def _broadcast(builder, value, vector):  # type: ignore[no-untyped-def]
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(_INDEX, 0))
     order = ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES)
     return builder.shuffle_vector(first, undefined, order)
 
 
-def _operator(symbol: Any, gives: Any, takes: tuple[Any, ...], emit: Callable[..., Any]) -> None:
+def _operator(symbol, gives, takes, build):  # type: ignore[no-untyped-def]
     """Define a Python operator on vectors by the LLVM that it emits."""
 
     @infer_global(symbol)
     class _Typed(ConcreteTemplate):
         cases = [signature(gives, *takes)]  # noqa: RUF012
 
-    @lower_builtin(symbol, *takes)
-    def _lowered(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return emit(builder, *arguments)
+    lower_builtin(symbol, *takes)(_emits(build))
 
 
 _operator(operator.add, FLOATS, (FLOATS, FLOATS), lambda b, x, y: b.fadd(x, y))
@@ -86,121 +87,93 @@ _operator(operator.truediv, FLOATS, (FLOATS, FLOATS), lambda b, x, y: b.fdiv(x, 
 _operator(operator.lt, MASK, (FLOATS, FLOATS), lambda b, x, y: b.fcmp_ordered("<", x, y))
 _operator(operator.add, WORDS, (WORDS, WORDS), lambda b, x, y: b.add(x, y))
 _operator(operator.xor, WORDS, (WORDS, WORDS), lambda b, x, y: b.xor(x, y))
-_operator(operator.and_, WORDS, (WORDS, WORDS), lambda b, x, y: b.and_(x, y))
-_operator(operator.or_, WORDS, (WORDS, WORDS), lambda b, x, y: b.or_(x, y))
-_operator(operator.and_, MASK, (MASK, MASK), lambda b, x, y: b.and_(x, y))
-_operator(operator.or_, MASK, (MASK, MASK), lambda b, x, y: b.or_(x, y))
+for _kind in (WORDS, MASK):
+    _operator(operator.and_, _kind, (_kind, _kind), lambda b, x, y: b.and_(x, y))
+    _operator(operator.or_, _kind, (_kind, _kind), lambda b, x, y: b.or_(x, y))
 _operator(operator.invert, MASK, (MASK,), lambda b, x: b.not_(x))
-_operator(
-    operator.lshift,
-    WORDS,
-    (WORDS, types.int64),
-    lambda b, x, k: b.shl(x, _broadcast(b, k, _WORDS)),
-)
-_operator(
-    operator.rshift,
-    WORDS,
-    (WORDS, types.int64),
-    lambda b, x, k: b.lshr(x, _broadcast(b, k, _WORDS)),
-)
+_BY = (WORDS, types.int64)
+_operator(operator.lshift, WORDS, _BY, lambda b, x, k: b.shl(x, _broadcast(b, k, _WORDS)))
+_operator(operator.rshift, WORDS, _BY, lambda b, x, k: b.lshr(x, _broadcast(b, k, _WORDS)))
 
 
-def _llvm(builder: Any, name: str, gives: Any, *arguments: Any) -> Any:
-    kind = ir.FunctionType(gives, [a.type for a in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+def _llvm(name, gives):  # type: ignore[no-untyped-def]
+    """A function of the builder and the arguments that emits a call of an LLVM function."""
+
+    def build(builder, *arguments):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(gives, [a.type for a in arguments])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+    return build
 
 
-def _floats(name: str) -> Callable[..., Any]:
-    """What emits a call of an LLVM function of vectors of float64."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _llvm(builder, f"llvm.{name}.v{LANES}f64", _FLOATS, *arguments)
-
-    return emit
+def _of_floats(name):  # type: ignore[no-untyped-def]
+    return _emits(_llvm(f"llvm.{name}.v{LANES}f64", _FLOATS))
 
 
 @intrinsic
-def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
+def fma(typing, x, y, z):  # type: ignore[no-untyped-def]
     """``x*y + z``, rounded once: by the processor, or by the C library where it cannot."""
-    return FLOATS(FLOATS, FLOATS, FLOATS), _floats("fma")
+    return FLOATS(FLOATS, FLOATS, FLOATS), _of_floats("fma")
 
 
 @intrinsic
-def square_root(typing: Any, x: Any) -> Any:
+def square_root(typing, x):  # type: ignore[no-untyped-def]
     """Square root, correctly rounded."""
-    return FLOATS(FLOATS), _floats("sqrt")
+    return FLOATS(FLOATS), _of_floats("sqrt")
 
 
 @intrinsic
-def magnitude(typing: Any, x: Any) -> Any:
+def magnitude(typing, x):  # type: ignore[no-untyped-def]
     """Absolute value."""
-    return FLOATS(FLOATS), _floats("fabs")
+    return FLOATS(FLOATS), _of_floats("fabs")
 
 
 @intrinsic
-def with_sign(typing: Any, size: Any, sign: Any) -> Any:
+def with_sign(typing, size, sign):  # type: ignore[no-untyped-def]
     """``|size|`` with the sign of ``sign``."""
-    return FLOATS(FLOATS, FLOATS), _floats("copysign")
+    return FLOATS(FLOATS, FLOATS), _of_floats("copysign")
 
 
 @intrinsic
-def every(typing: Any, value: Any) -> Any:
+def every(typing, value):  # type: ignore[no-untyped-def]
     """The same number in every lane."""
-    gives, vector = (FLOATS, _FLOATS) if value == types.float64 else (WORDS, _WORDS)
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _broadcast(builder, arguments[0], vector)
-
-    return gives(types.float64 if gives is FLOATS else types.uint64), emit
-
-
-def _same_bits(vector: ir.VectorType) -> Callable[..., Any]:
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], vector)
-
-    return emit
+    if value == types.float64:
+        return FLOATS(types.float64), _emits(lambda b, x: _broadcast(b, x, _FLOATS))
+    return WORDS(types.uint64), _emits(lambda b, x: _broadcast(b, x, _WORDS))
 
 
 @intrinsic
-def as_words(typing: Any, x: Any) -> Any:
+def as_words(typing, x):  # type: ignore[no-untyped-def]
     """The bits of eight float64."""
-    return WORDS(FLOATS), _same_bits(_WORDS)
+    return WORDS(FLOATS), _emits(lambda b, x: b.bitcast(x, _WORDS))
 
 
 @intrinsic
-def as_floats(typing: Any, x: Any) -> Any:
+def as_floats(typing, x):  # type: ignore[no-untyped-def]
     """Eight float64 of these bits."""
-    return FLOATS(WORDS), _same_bits(_FLOATS)
+    return FLOATS(WORDS), _emits(lambda b, x: b.bitcast(x, _FLOATS))
 
 
 @intrinsic
-def where(typing: Any, mask: Any, x: Any, y: Any) -> Any:
+def where(typing, mask, x, y):  # type: ignore[no-untyped-def]
     """Lane by lane ``x`` where the mask is true, else ``y``."""
     if mask != MASK or x != y or x not in (FLOATS, WORDS):
         return None
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.select(*arguments)
-
-    return x(MASK, x, x), emit
+    return x(MASK, x, x), _emits(lambda b, mask, x, y: b.select(mask, x, y))
 
 
 @intrinsic
-def highest_bit(typing: Any, x: Any) -> Any:
+def highest_bit(typing, x):  # type: ignore[no-untyped-def]
     """Whether the highest bit of a word is set."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        zero = ir.Constant(_WORDS, [0] * LANES)
-        return builder.icmp_signed("<", arguments[0], zero)
-
-    return MASK(WORDS), emit
+    zero = ir.Constant(_WORDS, [0] * LANES)
+    return MASK(WORDS), _emits(lambda b, x: b.icmp_signed("<", x, zero))
 
 
 @intrinsic
-def all_true(typing: Any, mask: Any) -> Any:
+def all_true(typing, mask):  # type: ignore[no-untyped-def]
     """Whether every lane of the mask is true."""
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         whole = builder.bitcast(arguments[0], ir.IntType(LANES))
         full = builder.icmp_unsigned("==", whole, ir.Constant(whole.type, 2**LANES - 1))
         return context.cast(builder, full, types.boolean, types.boolean)
@@ -209,11 +182,11 @@ def all_true(typing: Any, mask: Any) -> Any:
 
 
 @intrinsic
-def total(typing: Any, x: Any) -> Any:
+def total(typing, x):  # type: ignore[no-untyped-def]
     """Sum of the lanes: the upper half is added to the lower one until one number is left."""
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        whole, width = arguments[0], LANES // 2
+    def build(builder, whole):  # type: ignore[no-untyped-def]
+        width = LANES // 2
         while width:
             halves = [
                 builder.shuffle_vector(
@@ -226,11 +199,11 @@ def total(typing: Any, x: Any) -> Any:
             whole, width = builder.fadd(*halves), width // 2
         return builder.extract_element(whole, ir.Constant(_INDEX, 0))
 
-    return types.float64(FLOATS), emit
+    return types.float64(FLOATS), _emits(build)
 
 
 @intrinsic
-def pointer(typing: Any, array: Any) -> Any:
+def pointer(typing, array):  # type: ignore[no-untyped-def]
     """First element of a contiguous array that someone else keeps alive.
 
     Kernels hand pointers on instead of arrays, whose every passing costs a reference count.
@@ -239,41 +212,37 @@ def pointer(typing: Any, array: Any) -> Any:
     if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype in kinds):
         return None
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
     return types.CPointer(array.dtype)(array), emit
 
 
 @intrinsic
-def beyond(typing: Any, first: Any, count: Any) -> Any:
+def beyond(typing, first, count):  # type: ignore[no-untyped-def]
     """The element ``count`` places after the one that is pointed at."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.gep(arguments[0], [arguments[1]])
-
-    return first(first, types.intp), emit
+    return first(first, types.intp), _emits(lambda b, first, count: b.gep(first, [count]))
 
 
 @intrinsic
-def load(typing: Any, first: Any, index: Any) -> Any:
+def load(typing, first, index):  # type: ignore[no-untyped-def]
     """Eight neighbours, from ``index`` places after the pointer on; nothing is checked."""
     gives, vector = (FLOATS, _FLOATS) if first.dtype == types.float64 else (WORDS, _WORDS)
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), vector.as_pointer())
+    def build(builder, first, index):  # type: ignore[no-untyped-def]
+        place = builder.bitcast(builder.gep(first, [index]), vector.as_pointer())
         return builder.load(place, align=8)
 
-    return gives(first, types.intp), emit
+    return gives(first, types.intp), _emits(build)
 
 
 @intrinsic
-def store(typing: Any, first: Any, index: Any, value: Any) -> Any:
+def store(typing, first, index, value):  # type: ignore[no-untyped-def]
     """Write eight neighbours, from ``index`` places after the pointer on; nothing is checked."""
     if value != (FLOATS if first.dtype == types.float64 else WORDS):
         return None
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         first, index, value = arguments
         place = builder.bitcast(builder.gep(first, [index]), value.type.as_pointer())
         builder.store(value, place, align=8)
@@ -283,15 +252,15 @@ def store(typing: Any, first: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
-def prefetch(typing: Any, first: Any, index: Any) -> Any:
+def prefetch(typing, first, index):  # type: ignore[no-untyped-def]
     """Ask for the cache line of an element; one beyond the end does no harm."""
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         place = builder.gep(arguments[0], [arguments[1]])
         byte = builder.bitcast(place, ir.IntType(8).as_pointer())
         # For writing, to be kept in every cache, of data.
         hints = [ir.Constant(_INDEX, k) for k in (1, 3, 1)]
-        _llvm(builder, "llvm.prefetch.p0", ir.VoidType(), byte, *hints)
+        _llvm("llvm.prefetch.p0", ir.VoidType())(builder, byte, *hints)
         return context.get_dummy_value()
 
     return types.void(first, types.intp), emit

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hdica.finite.random import LANES
 
 Stream = Callable[[str], np.random.Generator]
 """``stream(part)``: the generator of one part of a point."""
@@ -35,13 +37,13 @@ def canonical(value: Any) -> Any:
     return [canonical(v) for v in value]
 
 
-def digest(content: Any) -> bytes:
+def digest(content: object) -> bytes:
     """SHA-256 of content, the same for equal content on every machine and Python."""
     text = json.dumps(canonical(content), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).digest()
 
 
-def streams_of(content: Any, method: str, n: int | None = None) -> Callable[[int], Stream]:
+def streams_of(content: object, method: str, n: int | None = None) -> Callable[[int], Stream]:
     """Random numbers of points that differ in their seeds: ``streams_of(...)(seed)(part)``.
 
     A part says what the numbers are for: ``"start"``, ``"source"`` or ``"noise"``. Its generator is
@@ -61,7 +63,7 @@ def streams_of(content: Any, method: str, n: int | None = None) -> Callable[[int
 
 
 def point_stream(
-    content: Any, method: str, n: int | None, seed: int, part: str
+    content: object, method: str, n: int | None, seed: int, part: str
 ) -> np.random.Generator:
     """The random numbers of one part of one point: see :func:`streams_of`."""
     return streams_of(content, method, n)(seed)(part)
@@ -83,3 +85,10 @@ def normal_numbers(rng: np.random.Generator) -> Callable[[int], NDArray[np.float
         return numbers[:size]
 
     return draw
+
+
+def side_by_side(generators: Sequence[np.random.Generator]) -> NDArray[np.uint64]:
+    """One lane for each of at most eight SFC64 generators; the lanes left over repeat the first."""
+    states = [g.bit_generator.state["state"]["state"] for g in generators]
+    states += states[:1] * (LANES - len(states))
+    return np.array(states, dtype=np.uint64).T.ravel()

@@ -21,10 +21,21 @@ from hdica.systems.filter_series.measures import (
     random_excess_overlap,
 )
 from hdica.systems.filter_series.system import FilterSeries, rank, series, shape
-from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, Simulation, Size, refusal
-from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.paper import work
-from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words
+from hdica.systems.method import (
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    refusal,
+)
+from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words, work
 from hdica.systems.trials import content_of
 
 __all__ = ["SYSTEM", "FilterSeries"]

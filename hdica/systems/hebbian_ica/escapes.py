@@ -19,7 +19,19 @@ from hdica.limits.escape import Begin, Trap, near_zero, safe_exp
 from hdica.limits.passage.chain import FreeChain, PassageLaw, exact_passage
 from hdica.systems import method
 from hdica.systems.fields import averages, formula
-from hdica.systems.first_passage import (
+from hdica.systems.hebbian_ica.escape_times import Escape, escape
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    in_unit,
+    own_rate,
+    plain_refusal,
+    signs,
+    sources,
+    start_overlap,
+    unit,
+)
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.trials import (
     ERROR,
     EXPONENT,
     KRAMERS,
@@ -34,18 +46,6 @@ from hdica.systems.first_passage import (
     exact_values,
     over_age,
 )
-from hdica.systems.hebbian_ica.escape_times import Escape, escape
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    in_unit,
-    own_rate,
-    plain_refusal,
-    signs,
-    sources,
-    start_overlap,
-    unit,
-)
-from hdica.systems.outputs import Array, Output, PointResult
 
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"

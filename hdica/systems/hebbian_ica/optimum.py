@@ -39,7 +39,7 @@ from hdica.systems.hebbian_ica.system import (
     turned,
     unit,
 )
-from hdica.systems.outputs import Array, Output, PointResult, padded
+from hdica.systems.method import Array, Output, PointResult, padded
 from hdica.systems.projected.learning import odd
 
 _BELOW = 1e-7

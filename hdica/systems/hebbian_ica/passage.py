@@ -25,7 +25,6 @@ from hdica.ingredients.schedules import Schedule
 from hdica.limits.escape import safe_exp, scaled
 from hdica.limits.numerics.densities import density, paths, survival
 from hdica.systems import method
-from hdica.systems.first_passage import FIRST, FIRST_SEEN, LAST, LAST_SEEN, races
 from hdica.systems.hebbian_ica.escapes import (
     HOME,
     IGNORED,
@@ -51,8 +50,17 @@ from hdica.systems.hebbian_ica.system import (
     signs,
     start_overlap,
 )
-from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.trials import alone, content_of, seeded
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.trials import (
+    FIRST,
+    FIRST_SEEN,
+    LAST,
+    LAST_SEEN,
+    alone,
+    content_of,
+    races,
+    seeded,
+)
 
 
 class _Overlaps:

@@ -20,8 +20,7 @@ from hdica.systems.hebbian_ica.system import (
     unit,
     unplain,
 )
-from hdica.systems.outputs import ZERO
-from hdica.systems.paper import work
+from hdica.systems.method import ZERO
 from hdica.systems.projected import learning
 from hdica.systems.system import (
     Control,
@@ -32,6 +31,7 @@ from hdica.systems.system import (
     System,
     in_words,
     joined,
+    work,
 )
 
 Array = NDArray[np.float64]

@@ -322,7 +322,7 @@ def run_chains(
     For at most eight problems with equal :attr:`HebbianRule.alike`: a chain's numbers do not
     depend on which others run beside it.
     """
-    from hdica.finite.random.gaussian import side_by_side
+    from hdica.finite.random.streams import side_by_side
     from hdica.systems.hebbian_ica.chain_kernels import hebbian_chain_steps
 
     check_dimension(rules[0], n, "chain")

@@ -38,7 +38,6 @@ from hdica.limits.numerics.first_passage import (
 )
 from hdica.systems import method
 from hdica.systems.fields import formula
-from hdica.systems.first_passage import UNIT
 from hdica.systems.hebbian_ica.escape_times import Entry, Escape, escape_of_entries
 from hdica.systems.hebbian_ica.escapes import (
     BEST,
@@ -60,8 +59,8 @@ from hdica.systems.hebbian_ica.system import (
     sources,
     unit,
 )
-from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.trials import alone
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.trials import UNIT, alone
 
 _FLOOR = 8.0
 """Where r is reflected on the side that confines: the chance to be beyond is below 1e-15."""

@@ -50,7 +50,7 @@ from hdica.systems.hebbian_ica.system import (
     start_overlap,
     unplain,
 )
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import Array, Output, PointResult
 
 _R = ("time", "projection", "source")
 OVERLAPS = (

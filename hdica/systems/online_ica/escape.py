@@ -18,6 +18,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.escape import (
     Begin,
+    EscapeLaw,
     Trap,
     escape_law,
     limit_range,
@@ -31,7 +32,10 @@ from hdica.limits.passage.chain import NormalisedChain, PassageLaw, diffusion_ra
 from hdica.limits.passage.wkb import Action, action, check_tails
 from hdica.systems import method
 from hdica.systems.fields import at_dimension, averages, prior, schedule, source, start
-from hdica.systems.first_passage import (
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.online_ica.system import OnlineICA, learned, passage_refusal, step_unit
+from hdica.systems.projected.simulation import OWN
+from hdica.systems.trials import (
     AGES,
     ERROR,
     EXPONENT,
@@ -42,13 +46,10 @@ from hdica.systems.first_passage import (
     NU_OPTIMAL,
     SD,
     SURVIVAL,
+    at_ages,
     exact_values,
-    law_values,
     over_age,
 )
-from hdica.systems.online_ica.system import OnlineICA, learned, passage_refusal, step_unit
-from hdica.systems.outputs import Output, PointResult
-from hdica.systems.projected.simulation import OWN
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -136,9 +137,23 @@ def chain_at(system: OnlineICA, n: int) -> NormalisedChain:
     return NormalisedChain(f, source(system), tau, n, system.threshold, _even(system))
 
 
+def _law_values(trap: Trap, law: EscapeLaw, nu: float) -> dict[str, Array]:
+    """What the escape law of a diffusion gives."""
+    values: dict[str, Array | float] = {
+        "mean": law.mean,
+        "sd": law.sd,
+        "median": law.median,
+        "kramers": safe_exp(trap.log_kramers(nu)),
+        "exponent": trap.exponent(nu),
+        "survival": at_ages(law.survival, law.mean),
+        "error": law.mean_error,
+    }
+    return {name: np.asarray(value, dtype=float) for name, value in values.items()}
+
+
 def _limit(system: OnlineICA, save: Save) -> PointResult:
     nu, trap, begin = rate(system, None), _trap(system), _begin(system, None)
-    values, best = law_values(trap, escape_law(limit_range(trap, nu, begin)), nu), optimum(begin)
+    values, best = _law_values(trap, escape_law(limit_range(trap, nu, begin)), nu), optimum(begin)
     least = {"nu_optimal": best.nu(trap), "mean_optimal": best.time(trap)}
     return PointResult(values | {k: np.asarray(v) for k, v in least.items() if k in save.extra})
 
@@ -146,7 +161,7 @@ def _limit(system: OnlineICA, save: Save) -> PointResult:
 def _diffusion(system: OnlineICA, n: int) -> PointResult:
     chain = chain_at(system, n)
     law = escape_law(diffusion_range(chain, _begin(system, n)))
-    return PointResult(law_values(_trap(system), law, n * chain.tau))
+    return PointResult(_law_values(_trap(system), law, n * chain.tau))
 
 
 def exact_law(system: OnlineICA, n: int) -> PassageLaw:

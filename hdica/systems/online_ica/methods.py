@@ -33,7 +33,7 @@ from hdica.systems.fields import (
     source,
     start,
 )
-from hdica.systems.first_passage import FIRST, FIRST_SEEN, races
+from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.online_ica import escape
 from hdica.systems.online_ica.system import (
     IGNORED,
@@ -50,7 +50,6 @@ from hdica.systems.online_ica.system import (
     sided_refusal,
     without_limit,
 )
-from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.projected.best_step import best_step_method, tracked_transitions
 from hdica.systems.projected.collapse import fall_method, success_method
 from hdica.systems.projected.density import ornstein_uhlenbeck, pde
@@ -61,7 +60,7 @@ from hdica.systems.projected.pushed import chained_refusal
 from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 from hdica.systems.projected.stream import refusing_data, streams
-from hdica.systems.trials import alone, content_of
+from hdica.systems.trials import FIRST, FIRST_SEEN, alone, content_of, races
 
 TIME_UNIT = "samples per dimension"
 _AT_FOLD = 40.0

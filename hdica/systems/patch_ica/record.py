@@ -15,19 +15,20 @@ from hdica.process.machine import one_thread
 from hdica.systems.method import (
     FINITE,
     About,
+    Array,
     Cost,
+    Output,
     Outputs,
+    PointResult,
     Role,
     Scope,
     Simulation,
     Size,
     refusal,
 )
-from hdica.systems.outputs import Array, Output, PointResult
-from hdica.systems.paper import work
 from hdica.systems.patch_ica.patches import Patches, bank, judged, residuals, trained
 from hdica.systems.patch_ica.system import CHANNELS, PatchICA, count, dimension, rank
-from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words
+from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words, work
 from hdica.systems.trials import content_of
 
 __all__ = ["SYSTEM", "PatchICA"]

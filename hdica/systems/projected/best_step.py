@@ -14,7 +14,7 @@ from hdica.limits.overlap.drift import Drift
 from hdica.systems import method
 from hdica.systems.arguments import finite
 from hdica.systems.fields import F, Projected, formula, motion, optional, prior, start
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.simulation import reached
 from hdica.systems.projected.steady import moving_refusal

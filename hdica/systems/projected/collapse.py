@@ -38,7 +38,7 @@ from hdica.systems.fields import (
     resting_refusal,
     start,
 )
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
 
 TIME = "samples per dimension"

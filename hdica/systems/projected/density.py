@@ -27,8 +27,8 @@ from hdica.systems.fields import (
     signal_varies,
     start,
 )
-from hdica.systems.outputs import CONTROL as CONTROL_TEXT
-from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
+from hdica.systems.method import CONTROL as CONTROL_TEXT
+from hdica.systems.method import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.density_values import (
     band_values,
     bias_values,

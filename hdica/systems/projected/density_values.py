@@ -32,7 +32,7 @@ from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift, second_order
-from hdica.systems.outputs import Array
+from hdica.systems.method import Array
 
 RATES = ("tpr", "fpr", "misclassified")
 _PROBE = np.linspace(-20.0, 20.0, 4001)

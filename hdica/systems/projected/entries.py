@@ -28,7 +28,7 @@ from hdica.systems.fields import (
     start,
     vector_refusal,
 )
-from hdica.systems.outputs import Array, Output
+from hdica.systems.method import Array, Output
 from hdica.systems.projected.density import ENGINES, FieldOf
 from hdica.systems.projected.density_values import RATES
 from hdica.systems.projected.family import FOLLOWED, GROUP, named

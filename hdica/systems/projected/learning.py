@@ -25,7 +25,7 @@ from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import FixedPoints, find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import Projected, optional
-from hdica.systems.outputs import ZERO
+from hdica.systems.method import ZERO
 
 Array = NDArray[np.float64]
 _OVERLAPS = np.delete(np.linspace(-1.0, 1.0, 4001), 2000)

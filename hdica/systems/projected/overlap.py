@@ -27,7 +27,7 @@ from hdica.systems.fields import (
     signal_varies,
     start,
 )
-from hdica.systems.outputs import Array, Output, PointResult, band_of, bias_of
+from hdica.systems.method import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.simulation import TRAJECTORY, reached
 
 DriftOf = Callable[[F], Drift]

@@ -17,7 +17,7 @@ from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems import method
 from hdica.systems.fields import F, Projected, at_dimension, batch, formula
-from hdica.systems.outputs import Output, PointResult
+from hdica.systems.method import Output, PointResult
 from hdica.systems.projected.family import named
 from hdica.systems.trials import (
     SHARED,

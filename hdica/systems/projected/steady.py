@@ -24,7 +24,7 @@ from hdica.systems.fields import (
     prior,
     with_parameter,
 )
-from hdica.systems.outputs import (
+from hdica.systems.method import (
     STATE_KINDS,
     TRANSITION_KINDS,
     Array,

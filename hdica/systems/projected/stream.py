@@ -26,7 +26,7 @@ from hdica.inputs.samples import SHUFFLED, Samples, samples_of, shape_of
 from hdica.process.machine import one_thread, slowness
 from hdica.systems import method
 from hdica.systems.fields import F, Projected, batch, optional, prior, resting_refusal, start
-from hdica.systems.outputs import Array, Output
+from hdica.systems.method import Array, Output
 from hdica.systems.projected.family import named
 from hdica.systems.projected.simulation import LARGEST, OWN, TRAJECTORY
 from hdica.systems.trials import seeded

@@ -16,8 +16,7 @@ from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems import method, trials
 from hdica.systems.fields import formula, schedule
-from hdica.systems.outputs import ZERO, Array, Output, PointResult, padded
-from hdica.systems.paper import work
+from hdica.systems.method import ZERO, Array, Output, PointResult, padded
 from hdica.systems.several_ica.limit import averages_of, limit_path, steady_states
 from hdica.systems.several_ica.system import (
     SeveralICA,
@@ -29,7 +28,16 @@ from hdica.systems.several_ica.system import (
     start_overlap,
     steady_refusal,
 )
-from hdica.systems.system import Control, Dimension, Notes, OrderParameter, Symbol, System, in_words
+from hdica.systems.system import (
+    Control,
+    Dimension,
+    Notes,
+    OrderParameter,
+    Symbol,
+    System,
+    in_words,
+    work,
+)
 
 _PAPER = "Wang and Lu 2017, eq. (2) with phi = 0 and several features"
 _DIMS = ("time", "source")

@@ -106,7 +106,7 @@ def run_chains(
     check_dimension(rules[0], n)
     # Imported here, because loading compiled code takes about a second.
     from hdica.finite.projected.chain_kernels import chain_steps
-    from hdica.finite.random.gaussian import side_by_side
+    from hdica.finite.random.streams import side_by_side
 
     m, terms = rules[0].features, lane_polynomials([rule.terms for rule in rules])
     # Q and s of the lanes; one that is left over stands still.

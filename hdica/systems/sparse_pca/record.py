@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from hdica.systems import method
 from hdica.systems.fields import closed_refusal, motion, prior, resting_refusal, schedule, start
-from hdica.systems.outputs import ZERO, Array, Output, PointResult
-from hdica.systems.paper import work
+from hdica.systems.method import ZERO, Array, Output, PointResult
 from hdica.systems.projected import family
 from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.collapse import steady_method
@@ -40,7 +39,7 @@ from hdica.systems.sparse_pca.system import (
     second,
     signal,
 )
-from hdica.systems.system import Control, Notes, Symbol, System, in_words
+from hdica.systems.system import Control, Notes, Symbol, System, in_words, work
 from hdica.systems.trials import seeded
 
 _PAPER = "Wang and Lu 2016"

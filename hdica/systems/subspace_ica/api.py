@@ -14,7 +14,7 @@ from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.sources import Source, make_source
 from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_constants, check_times, finite, listed, scalar, text
-from hdica.systems.outputs import Array
+from hdica.systems.method import Array
 from hdica.systems.subspace_ica.loss import (
     Flow,
     Loss,

@@ -18,15 +18,17 @@ from hdica.process.progress import check_deadline
 from hdica.systems.method import (
     FINITE,
     About,
+    Array,
     Cost,
+    Output,
     Outputs,
+    PointResult,
     Role,
     Scope,
     Simulation,
     Size,
     refusal,
 )
-from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.subspace_ica.rotated import DENSE, rotated
 from hdica.systems.subspace_ica.samples import (
     ROWS,

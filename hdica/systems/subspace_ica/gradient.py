@@ -20,8 +20,7 @@ from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 from hdica.systems.arguments import MOST_WHOLE
-from hdica.systems.method import AVERAGES, About, Cost, Outputs, refusal
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import AVERAGES, About, Array, Cost, Output, Outputs, PointResult, refusal
 from hdica.systems.subspace_ica.fastica import (
     AT_FINITE,
     FASTICA,

@@ -9,8 +9,20 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.method import AVERAGES, COMMON, About, Cost, Limit, Outputs, Role, Scope, refusal
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import (
+    AVERAGES,
+    COMMON,
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    refusal,
+)
 from hdica.systems.subspace_ica import prediction
 from hdica.systems.subspace_ica.loss import (
     Flow,

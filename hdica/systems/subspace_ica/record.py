@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from hdica.systems.method import Role
-from hdica.systems.paper import work
 from hdica.systems.subspace_ica import fastica, gradient, limits
 from hdica.systems.subspace_ica.system import HOME, SubspaceICA
-from hdica.systems.system import Clock, Control, Dimension, OrderParameter, Symbol, System, in_words
+from hdica.systems.system import (
+    Clock,
+    Control,
+    Dimension,
+    OrderParameter,
+    Symbol,
+    System,
+    in_words,
+    work,
+)
 
 __all__ = ["SYSTEM", "SubspaceICA"]
 

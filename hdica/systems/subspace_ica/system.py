@@ -22,7 +22,7 @@ from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.sources import Source, make_source
 from hdica.systems.arguments import check_memory, whole
 from hdica.systems.fields import CONSTANTS, LAWS
-from hdica.systems.outputs import Array
+from hdica.systems.method import Array
 from hdica.systems.parameters import Parameters
 from hdica.systems.subspace_ica.samples import Spiked
 from hdica.systems.trials import content_of

@@ -12,8 +12,7 @@ from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_times
 from hdica.systems.fields import source
 from hdica.systems.labelled import candidates, computed, described, first_of
-from hdica.systems.method import Method
-from hdica.systems.outputs import Array
+from hdica.systems.method import Array, Method
 from hdica.systems.system import System
 from hdica.systems.tensorial_ica import fluctuation
 from hdica.systems.tensorial_ica.system import TensorialICA, constant_eta

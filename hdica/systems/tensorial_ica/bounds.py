@@ -20,8 +20,18 @@ from hdica.ingredients.laws import Part, part_edges
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.systems.fields import source
-from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import (
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    refusal,
+)
 from hdica.systems.tensorial_ica.fluctuation import diagonal_and_row, first_order_level
 from hdica.systems.tensorial_ica.rule import Moments, moments_of
 from hdica.systems.tensorial_ica.system import (

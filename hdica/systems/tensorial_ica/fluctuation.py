@@ -17,8 +17,18 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averaged
 from hdica.systems.fields import source
-from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import (
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    refusal,
+)
 from hdica.systems.tensorial_ica.rule import Moments, moments_of
 from hdica.systems.tensorial_ica.system import (
     AT_LIMIT,

@@ -19,16 +19,18 @@ from hdica.systems.fields import source
 from hdica.systems.method import (
     COMMON,
     About,
+    Array,
     Cost,
     Limit,
+    Output,
     Outputs,
+    PointResult,
     Role,
     Scope,
     Simulation,
     Size,
     refusal,
 )
-from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.rule import draws, first, nearest_axis, unit
 from hdica.systems.tensorial_ica.simulations import mixing, streams
 from hdica.systems.tensorial_ica.system import (

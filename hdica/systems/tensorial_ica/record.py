@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 
 from hdica.systems.method import Role
-from hdica.systems.paper import work
-from hdica.systems.system import Clock, Control, Dimension, OrderParameter, Symbol, System, in_words
+from hdica.systems.system import (
+    Clock,
+    Control,
+    Dimension,
+    OrderParameter,
+    Symbol,
+    System,
+    in_words,
+    work,
+)
 from hdica.systems.tensorial_ica import (
     bounds,
     fluctuation,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random import LANES
-from hdica.finite.random.streams import Stream
+from hdica.finite.random.streams import Stream, side_by_side
 from hdica.finite.record import (
     Values,
     aligned_zeros,
@@ -243,7 +243,6 @@ class Lanes:
     @classmethod
     def begin(cls, rules: Sequence[TensorialRule], streams: Sequence[Stream]) -> Lanes:
         """The state at t = 0."""
-        from hdica.finite.random.gaussian import side_by_side
         from hdica.systems.tensorial_ica import kernels
 
         d, kind = rules[0].dimension, kind_of(rules[0].source)

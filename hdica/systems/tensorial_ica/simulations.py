@@ -15,10 +15,13 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.process.machine import one_thread
 from hdica.systems.method import (
     About,
+    Array,
     Bits,
     Cost,
     Limit,
+    Output,
     Outputs,
+    PointResult,
     Role,
     Scope,
     Simulation,
@@ -28,7 +31,6 @@ from hdica.systems.method import (
     always,
     refusal,
 )
-from hdica.systems.outputs import Array, Output, PointResult
 from hdica.systems.tensorial_ica.paths import (
     coupon_mean,
     coupon_sd,

@@ -19,8 +19,7 @@ from hdica.ingredients.plain import is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, Rate, SourceSpec, schedule, source
-from hdica.systems.method import AVERAGES, COMMON, FINITE
-from hdica.systems.outputs import Array, Output
+from hdica.systems.method import AVERAGES, COMMON, FINITE, Array, Output
 from hdica.systems.parameters import Parameters
 from hdica.systems.tensorial_ica.rule import Moments, TensorialRule, moments_of
 

@@ -26,8 +26,20 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
 from hdica.process.progress import check_deadline
-from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, States, refusal
-from hdica.systems.outputs import Array, Output, PointResult, padded
+from hdica.systems.method import (
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    States,
+    padded,
+    refusal,
+)
 from hdica.systems.tensorial_ica.system import (
     AT_LIMIT,
     HOME,

@@ -18,8 +18,18 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import Source
 from hdica.systems.fields import source
-from hdica.systems.method import About, Cost, Limit, Outputs, Role, Scope, refusal
-from hdica.systems.outputs import Array, Output, PointResult
+from hdica.systems.method import (
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    refusal,
+)
 from hdica.systems.tensorial_ica.fluctuation import (
     first_order_level,
     median_factor,

@@ -15,7 +15,7 @@ from hdica.inputs.images import load_images
 from hdica.systems.filter_series.measures import principal
 from hdica.systems.filter_series.record import half_rise, patches
 from hdica.systems.filter_series.system import rank
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 from tests.systems.filter_series.series import save_series
 
 IMAGES = {"bundled": ["china", "flower"]}

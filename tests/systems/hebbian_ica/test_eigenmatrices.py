@@ -5,7 +5,7 @@ import pytest
 
 import hdica
 from hdica.ingredients.save import NOTHING
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 
 # Cumulants kappa_4 of the sources, and the sign of sigma that holds each with phi = x^3.
 KAPPA = {"uniform": -1.2, "rademacher": -2.0, "laplace": 3.0}

@@ -9,7 +9,7 @@ from scipy import stats
 import hdica
 from hdica.errors import HdicaError
 from hdica.systems.hebbian_ica.escapes import POSITIONS
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 from hdica.verdict.survival import EscapeTimes, exponential_mean, judge_escapes
 
 SEEDS = range(200)

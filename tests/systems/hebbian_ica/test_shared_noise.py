@@ -6,7 +6,7 @@ from scipy import stats
 
 import hdica
 from hdica.ingredients.save import NOTHING
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 from tests.systems.hebbian_ica.cases import hebbian
 
 TIMES = np.array([0.0, 20.0])

@@ -25,7 +25,7 @@ from hdica.systems.hebbian_ica.system import (
     stability,
     start_overlap,
 )
-from hdica.systems.registry import record_of
+from hdica.systems.system import record_of
 
 
 def stream(part):

@@ -11,7 +11,7 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.ingredients.sources import make_source
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 
 METHODS = {method.name: method for method in systems()["OnlineICA"].methods}
 BEGIN, LEVEL = 0.95, 0.6

@@ -12,7 +12,7 @@ from hdica.finite.record import OVERLAP
 from hdica.systems.fields import at_dimension
 from hdica.systems.method import varied
 from hdica.systems.online_ica.system import rule
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 from hdica.systems.trials import content_of
 
 METHODS = methods_of("OnlineICA").values()

@@ -8,7 +8,7 @@ import pytest
 
 import hdica
 from hdica.systems.online_ica.system import drift, schedule
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/online_ica.json").read_text())
 FORMULA = {"cubic": "x**3", "tanh": "tanh(x)", "square": "x**2"}

@@ -8,7 +8,7 @@ from scipy import stats
 
 import hdica
 from hdica.ingredients.sources import make_source
-from hdica.systems.registry import methods_of
+from hdica.systems.system import methods_of
 from tests.systems.several_ica.reference import final_overlaps, reduced_overlaps
 
 LEVEL = 1e-4

@@ -8,7 +8,7 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
-from hdica.systems.registry import systems
+from hdica.systems.system import systems
 
 METHODS = {method.name: method for method in systems()["SparsePCA"].methods}
 TAU, N, RUNS = 0.5, 400, 96

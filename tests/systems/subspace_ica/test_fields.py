@@ -6,8 +6,8 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.systems.registry import methods_of
 from hdica.systems.subspace_ica.system import needed_samples, samples_of, size_of_space
+from hdica.systems.system import methods_of
 
 BASE = {"dimension": 20, "rank": 3, "beta": 1.0}
 SGD = {**BASE, "algorithm": "sgd", "eta": 0.1, "batch": 5}

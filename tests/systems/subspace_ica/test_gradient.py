@@ -8,8 +8,8 @@ import pytest
 import hdica
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.save import Save
-from hdica.systems.registry import methods_of
 from hdica.systems.subspace_ica.gradient import cyclic, descend, flow
+from hdica.systems.system import methods_of
 
 BASE = {"dimension": 30, "rank": 3, "beta": 1.0}
 RNG = np.random.default_rng(0)

@@ -107,7 +107,7 @@ def test_bounds_scale_with_their_constants_and_lie_above_what_is_predicted():
 def test_every_critical_point_is_one():
     ten = hdica.TensorialICA(dimension=3, source="uniform", eta=1e-3)
     from hdica.ingredients.save import NOTHING
-    from hdica.systems.registry import methods_of
+    from hdica.systems.system import methods_of
 
     values = methods_of("TensorialICA")["critical_points"].run(ten, [], None, None, NOTHING).values
     v = values["v"][np.isfinite(values["value"])]

@@ -1,10 +1,10 @@
-"""What callers ask for: parameters that vary, times, densities, functionals and the like."""
+"""What a call requests: parameters that vary, times, densities, functionals and the like."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, OutOfTime
+from hdica.errors import HdicaError, OutOfTime, refused
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.save import ALL, Save
@@ -34,14 +34,11 @@ from hdica.systems.arguments import (
     how_many_entries,
     increasing,
     refused_until,
-    shown,
     spaced,
     times_for,
 )
-from hdica.systems.method import Method
-from hdica.systems.outputs import Array
+from hdica.systems.method import Array, Method
 from hdica.systems.parameters import Parameters, constants_of
-from hdica.systems.registry import record_of
 from hdica.systems.space import (
     Axis,
     Value,
@@ -51,6 +48,7 @@ from hdica.systems.space import (
     in_one_spelling,
     nested,
 )
+from hdica.systems.system import record_of
 
 Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
@@ -223,17 +221,17 @@ def _against(
 ) -> list[HdicaError | None]:
     """Why a method does not apply to some systems, or that this takes too long to find out."""
 
-    def asked(some: Sequence[Parameters]) -> list[HdicaError | None]:
+    def refusals(some: Sequence[Parameters]) -> list[HdicaError | None]:
         what = named(function, some[0])
-        refusals = within(timeout, what, lambda: [method.scope.refuses(one) for one in some])
-        return [HdicaError(why) if why else None for why in refusals]
+        reasons = within(timeout, what, lambda: [method.scope.refuses(one) for one in some])
+        return [HdicaError(why) if why else None for why in reasons]
 
     with suppress(OutOfTime):  # mostly they take no time at all
-        return asked(systems)
+        return refusals(systems)
     each: list[HdicaError | None] = []
     for one in systems:
         try:
-            each += asked([one])
+            each += refusals([one])
         except OutOfTime as exc:
             each.append(exc)
     return each
@@ -244,8 +242,8 @@ Numbers = Iterable[float] | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked for beyond Q and R, as in :func:`hdica.limit`."""
+class Request:
+    """What results are to have beyond Q and R, as in :func:`hdica.limit`."""
 
     snapshots: Numbers | None
     x: Numbers | None
@@ -259,7 +257,7 @@ class Asked:
     def __post_init__(self) -> None:
         for name, value in {"bands": self.bands, "bias": self.bias}.items():
             if not isinstance(value, bool | np.bool_):
-                raise HdicaError(f"{name} = {shown(value)} is not allowed (True or False)")
+                raise refused(name, value, "True or False")
 
     @property
     def plain(self) -> bool:
@@ -268,85 +266,95 @@ class Asked:
         return all(value is None for value in entries) and not how_many_entries(self.estimate)
 
     def first(self, methods: Sequence[Method]) -> list[Method]:
-        """Methods that give what is asked for by name; all of them if none does."""
+        """Methods that give the bands and the extra variables; all of them if none does."""
         wanted = set(extra_names(self.extra))
         if how_many_entries(self.estimate):
             methods = [m for m in methods if "estimate" in m.outputs.keeps] or methods
-        if self.bands or self.bias:
-            methods = [m for m in methods if not _unable(m, self)] or methods
+        methods = [m for m in methods if not self.unable(m)] or methods
         return [m for m in methods if wanted <= {o.name for o in m.outputs.extras}] or list(methods)
 
-
-def _unable(method: Method, asked: Asked) -> str:
-    """Empty if a method has the bands and the bias that are asked for, else the sentence."""
-    for name, there in (("bands", method.outputs.bands), ("bias", method.outputs.bias)):
-        given = getattr(asked, name)
-        if not isinstance(given, bool):
-            return f"{name} = {given!r} is not allowed (true or false)"
-        if given and not there and not _has(method, name):
-            what = "fluctuations" if name == "bands" else "the mean"
-            return (
+    def unable(self, method: Method) -> str:
+        """Empty if a method has the bands and the bias that are wanted, else the sentence."""
+        has_bands = any(output.name.endswith("_sd") for output in method.outputs.always)
+        missing = {
+            "bands": "fluctuations" if self.bands and not method.outputs.bands else "",
+            "bias": "the mean" if self.bias and not method.outputs.bias else "",
+        } | ({"bands": ""} if has_bands else {})
+        return next(
+            (
                 f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
                 "finite n is known for it)"
-            )
-    return ""
+                for name, what in missing.items()
+                if what
+            ),
+            "",
+        )
+
+    def times_of(self, method: Method, times: Array | None) -> Array:
+        """The output times of a method."""
+        return times_for(method, times, extra_names(self.extra))
 
 
-def _has(method: Method, name: str) -> bool:
-    """Whether a method gives bands without being asked."""
-    return name == "bands" and any(output.name.endswith("_sd") for output in method.outputs.always)
+def _keeping(
+    method: Method, system: Parameters, keeps: Callable[[Method], bool], what: str
+) -> None:
+    """Refuse a method that does not keep something, and name those that do."""
+    if keeps(method):
+        return
+    name = type(system).__name__
+    able = [repr(m.name) for m in record_of(system).methods if keeps(m)]
+    use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
+    raise HdicaError(f"method {method.name!r} keeps no {what} ({use})")
 
 
-def timed(method: Method, times: Array | None, asked: Asked) -> Array:
-    """The output times of what is asked of a method."""
-    return times_for(method, times, extra_names(asked.extra))
-
-
-def _entries(method: Method, system: Parameters, asked: Asked, sizes: Sequence[int | None]) -> int:
+def _entries(
+    method: Method, system: Parameters, request: Request, sizes: Sequence[int | None]
+) -> int:
     """How many entries of the estimate are kept, of at most as many as there are."""
-    count, most = how_many_entries(asked.estimate), max((n for n in sizes if n), default=0)
-    if count and "estimate" not in method.outputs.keeps:
-        name = type(system).__name__
-        able = [repr(m.name) for m in record_of(system).methods if "estimate" in m.outputs.keeps]
-        use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
-        raise HdicaError(f"method {method.name!r} keeps no estimate ({use})")
+    count, most = how_many_entries(request.estimate), max((n for n in sizes if n), default=0)
+    if count:
+        _keeping(method, system, lambda one: "estimate" in one.outputs.keeps, "estimate")
     if count > most:
         raise HdicaError(f"estimate = {count} is not allowed (at most n = {most} entries)")
     return most if count == ALL else count
 
 
 def saved(
-    method: Method, system: Parameters, times: Array, asked: Asked, sizes: Sequence[int | None] = ()
+    method: Method,
+    system: Parameters,
+    times: Array,
+    request: Request,
+    sizes: Sequence[int | None] = (),
 ) -> Save:
     """What to keep, checked against the times, the method and its dimensions."""
     from hdica.ingredients.formula import parse_functional
 
-    entries = _entries(method, system, asked, sizes)
-    snapshots = asked.snapshots
-    points = increasing(asked.x, "x", "point", positive=False)
-    theta = increasing(asked.thresholds, "thresholds", "threshold")
-    means = formulas(asked.functionals)
-    anything = snapshots is not None or points or theta or means
-    if anything and not method.outputs.keeps:
-        name = type(system).__name__
-        able = [repr(m.name) for m in record_of(system).methods if m.outputs.keeps]
-        use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
-        raise HdicaError(f"method {method.name!r} keeps no densities ({use})")
+    entries = _entries(method, system, request, sizes)
+    points = increasing(request.x, "x", "point", positive=False)
+    theta = increasing(request.thresholds, "thresholds", "threshold")
+    means = formulas(request.functionals)
+    if request.snapshots is not None or points or theta or means:
+        _keeping(method, system, lambda one: bool(one.outputs.keeps), "densities")
     check_points(points)
-    kept = increasing(snapshots, "snapshots", "time")
-    if snapshots is None and (points or theta or entries):
-        kept = tuple(times.tolist())
-    for one in kept:
+    snapshots = increasing(request.snapshots, "snapshots", "time")
+    if request.snapshots is None and (points or theta or entries):
+        snapshots = tuple(times.tolist())
+    for one in snapshots:
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
             raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
-    refusal = _unable(method, asked)
-    if refusal:
+    if refusal := request.unable(method):
         raise HdicaError(refusal)
-    extra = extra_names(asked.extra)
+    extra = extra_names(request.extra)
     allowed = (output.name for output in method.outputs.extras)
     check_extra(extra, allowed, "extra", f"method {method.name!r}")
     save = Save(
-        kept, points, theta, extra=extra, estimate=entries, bands=asked.bands, bias=asked.bias
+        snapshots,
+        points,
+        theta,
+        extra=extra,
+        estimate=entries,
+        bands=bool(request.bands),
+        bias=bool(request.bias),
     )
     check_functionals(means, method.outputs_of(save), "functionals")
     for text in means.values():
