@@ -246,7 +246,7 @@ DIFFUSION = method.Simulation[HebbianICA](
         equations=f"{PAPER}, (24)-(25), explicit scheme of weak order 2",
         engines=(
             *(*method.COMMON, "hdica.finite.random"),
-            *(method.AVERAGES, method.NEAR_ZERO, HOME),
+            *(method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
         ),
     ),
     outputs=method.Outputs(

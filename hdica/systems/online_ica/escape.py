@@ -55,7 +55,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LEAST = 3
-_ENGINES = (*method.COMMON, method.AVERAGES, method.NUMERICS, method.OVERLAP, OWN, __package__)
+_ENGINES = (
+    *(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, method.OVERLAP),
+    *(OWN, __package__),
+)
 _RULE = "Wang and Lu 2017, eq. (1)-(2)"
 _RATTRAY = "Rattray 2002, (24)-(26), which online ICA has too"
 _WKB = f"{_RULE}, large deviations of the chain that is exact in law"
@@ -276,7 +279,7 @@ ESCAPE = method.Limit[OnlineICA](
         text="law of the escape from Q = 0 as n → ∞ at fixed ν",
         accuracy="converged",
         equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
-        engines=(*_ENGINES, method.NEAR_ZERO),
+        engines=_ENGINES,
     ),
     outputs=method.Outputs(
         (MEAN, SD, MEDIAN, KRAMERS, EXPONENT, SURVIVAL, ERROR),
@@ -298,7 +301,7 @@ ESCAPE_EXACT = replace(
         text="law of the escape from Q = 0 at n, from the exact chain",
         accuracy="exact",
         equations=f"{_RULE}: h - E h(Q') = 1 for the chain that is exact in law, by collocation",
-        engines=(*_ENGINES, method.NEAR_ZERO, method.PASSAGES),
+        engines=(*_ENGINES, method.PASSAGES),
     ),
     outputs=replace(ESCAPE.outputs, always=_LAW, extras=()),
     cost=method.Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
@@ -317,7 +320,7 @@ ESCAPE_DIFFUSION = replace(
         equations=(
             "diffusion with the exact mean and variance of one step of (1)-(2) at dimension n"
         ),
-        engines=(*_ENGINES, method.NEAR_ZERO, method.PASSAGES),
+        engines=(*_ENGINES, method.PASSAGES),
     ),
     outputs=replace(ESCAPE.outputs, extras=()),
     cost=method.Cost(seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400)),
@@ -349,6 +352,7 @@ ESCAPE_EXPONENT = replace(
         text="exponent and prefactor of the escape from Q = 0 at fixed τ",
         accuracy="converged",
         equations=f"{_WKB}: S and C of n C exp(n S)",
+        engines=tuple(each for each in ESCAPE_WKB.about.engines if each != method.NEAR_ZERO),
     ),
     outputs=method.Outputs(_EXPONENT, coords=lambda times: {}),
     scope=method.Scope(

@@ -117,7 +117,7 @@ def _method(
         pairs = zip(outputs, at_n(at_dimension(system, n), n), strict=True)
         return PointResult({output.name: np.asarray(value, dtype=float) for output, value in pairs})
 
-    reached = (method.NUMERICS, method.OVERLAP, method.AVERAGES, method.NEAR_ZERO, method.COLLAPSE)
+    reached = (method.NUMERICS, method.OVERLAP, method.AVERAGES, method.COLLAPSE)
     return method.Limit[F](
         name=name,
         role=method.Role.OTHER,
