@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from hdica.ingredients.save import Save
 from hdica.systems import system as registry
@@ -30,12 +30,11 @@ from hdica.systems.method import (
     Simulation,
     States,
 )
+from hdica.systems.parameters import Parameters
 from hdica.systems.system import Dimension, OrderParameter, Paper, System
 
 
-class Toy(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class Toy(Parameters):
     tau: float = Field(gt=0)
     gain: float = 1.0
     source: str = Field("uniform", pattern="^(uniform|laplace)$")
