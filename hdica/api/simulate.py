@@ -171,7 +171,7 @@ class Trials:
 
     def seconds(self, method: Method, systems: list[Parameters], n: int | None) -> float | None:
         """How long the trials of some systems may take together."""
-        if self.timeout != "plan":
+        if not (isinstance(self.timeout, str) and self.timeout == "plan"):
             each = check_timeout(self.timeout)
             return None if each is None else each * len(systems)
         return max(USUAL, MOST_PLANNED * sum(self.planned(method, systems, n)))

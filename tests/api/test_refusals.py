@@ -196,7 +196,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 
 NO_MISSPELLING = {
     "field_maker", "convert", "candidates", "record_of",  # a system or class that is there
-    "critical_curve", "only", "_check", "_check_batch", "animate", "_critical",
+    "critical_curve", "only", "_check_batch", "animate", "_critical",
     "fixed_vector", "_not_allowed",  # what is allowed, but not here
     "_chosen",  # nothing was given
 }  # fmt: skip
