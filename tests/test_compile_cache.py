@@ -194,9 +194,7 @@ def test_files_elsewhere_are_never_taken_instead(
 
 
 def test_another_way_to_find_files_is_not_asked(cache: Path) -> None:
-    code = (
-        "import hdica.limits.numerics.compiled as d; print(d.interpolate.stats.cache_path)"
-    )
+    code = "import hdica.limits.numerics.compiled as d; print(d.interpolate.stats.cache_path)"
     wanted = {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -40,8 +40,8 @@ class Toy(Parameters):
     source: str = Field("uniform", pattern="^(uniform|laplace)$")
     formula: str = "x"
     prior: str | dict[str, float] = "dense"
-    start: dict[str, float] = {"overlap": 0.5}
-    constants: dict[str, float] = {}
+    start: dict[str, float] = Field({"overlap": 0.5})
+    constants: dict[str, float] = Field({})
 
     formulas: ClassVar[dict[str, str]] = {"formula": "x"}
     sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}

@@ -185,6 +185,11 @@ def _elements(shape: Confinement, a: float, k: float, tilt: float) -> tuple[Arra
     return x, half, 2 * a * x + k * shape.psi(inside) - tilt
 
 
+def _is_lost(rate: Array) -> bool:
+    """Whether rounding is seen in the slowest of all rates, the ground state's 0 among them."""
+    return bool(abs(rate[0]) > _GROUND * rate[1] or rate[1] < _RANGE * rate[-1])
+
+
 def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
     """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
     x, half, slope = _elements(shape, a, k, tilt)
@@ -201,7 +206,7 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
     with one_thread():
         rate, vectors = np.linalg.eigh(stiffness / root / root[:, None])
     # Rounding is seen in the slowest of all rates, the ground state's 0 among them.
-    if abs(rate[0]) > _GROUND * rate[1] or rate[1] < _RANGE * rate[-1]:
+    if _is_lost(rate):
         rate, coefficients = graded_modes(shape, a, k, tilt, PANELS)
         return Modes(rate, *coefficients)
     points = np.empty(size)
