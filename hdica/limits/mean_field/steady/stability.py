@@ -205,7 +205,6 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
     root = np.sqrt(mass)
     with one_thread():
         rate, vectors = np.linalg.eigh(stiffness / root / root[:, None])
-    # Rounding is seen in the slowest of all rates, the ground state's 0 among them.
     if _is_lost(rate):
         rate, coefficients = graded_modes(shape, a, k, tilt, PANELS)
         return Modes(rate, *coefficients)
