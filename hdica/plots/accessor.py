@@ -47,7 +47,12 @@ class Hdica:
         return ["animate", "bands", "crossings", "distance", "histogram", "mean", "plot"]
 
     def mean(self, variable: str | None = None) -> xr.Dataset:
-        """Means over seeds with their errors, by default of every number that has seeds.
+        """Means over seeds with their errors.
+
+        Parameters
+        ----------
+        variable
+            One of the variables; by default every number that has seeds.
 
         Returns
         -------
@@ -302,9 +307,14 @@ class HdicaTree:
     def plot(
         self, figure: str | None = None, *, ax: Axes | None = None, legend: bool = True
     ) -> Axes:
-        """Draw a figure of the report: one of :attr:`figures`, or the first.
+        """Draw a figure of the report.
 
-        Drawn on ``ax``, by default axes of a new figure, which may get a ``legend``.
+        Parameters
+        ----------
+        figure
+            One of :attr:`figures`; by default the first, which answers the study's question.
+        ax, legend
+            Axes to draw on (by default those of a new figure), and whether they get a legend.
 
         Raises
         ------
@@ -330,7 +340,14 @@ class HdicaTree:
     ) -> Animation:
         """Densities over time, of a simulation and a limit that the study has: see ``ds.hdica``.
 
-        By default these are the first method with histograms and the first with densities.
+        Parameters
+        ----------
+        simulation, limit
+            Names of methods; by default the first with histograms and the first with densities.
+        ax, legend
+            Axes to draw on (by default those of a new figure), and whether they get a legend.
+        point
+            Values of swept parameters, as ``tau=0.05``, and ``n``.
 
         Raises
         ------

@@ -149,8 +149,14 @@ class Plots:
     ) -> Panel:
         """Steady states over a parameter: stable ones solid, unstable ones dashed.
 
-        With ``critical``, which :func:`hdica.critical` gives, branches end where they do;
-        ``runs``, of :func:`hdica.simulate` over the same parameter, are drawn where they end.
+        Parameters
+        ----------
+        x
+            The parameter; by default the first that was swept.
+        critical
+            What :func:`hdica.critical` gives: branches then end where they do.
+        runs
+            What :func:`hdica.simulate` gives over the same parameter: where runs end.
         """
         result, curves = self.result, "branch_point" in self.result.data.dims
         name, across = result.variable(variable), x or result.varies or result.axis
@@ -196,8 +202,14 @@ class Plots:
     ) -> Panel:
         """Mean escape time over a parameter, or without one the share that has not escaped.
 
-        ``limit`` is theory, which ``escape_time`` gives, ``event`` the escape of the first entry or
-        of the last, and ``show`` one of both figures or what suits.
+        Parameters
+        ----------
+        limit
+            Theory: what ``escape_time`` gives.
+        event
+            The escape of the first entry or of the last.
+        show
+            ``"mean"``, ``"survival"``, or what suits.
         """
         kinds = {"mean": "escape_mean", "survival": "escape_survival"}
         check("event", event, MEANS)
@@ -225,7 +237,12 @@ class Plots:
     ) -> Panel:
         """Densities of the entries at one time: histograms, with two standard errors, and limit.
 
-        ``limit`` is what :func:`hdica.limit` gives at the same ``snapshot``, by default the last.
+        Parameters
+        ----------
+        limit
+            What :func:`hdica.limit` gives at the same snapshot.
+        snapshot
+            Time t; the last by default.
         """
         when = chosen_time(self.result.data, snapshot)
         data = of_groups(self.result, matching(limit, "limit"), [when])
@@ -361,7 +378,12 @@ class Plots:
     ) -> Panel:
         """Last values over a parameter or ``"n"``: means over seeds with 95 % intervals.
 
-        ``limit`` is what :func:`hdica.limit` gives at the same values of the parameter.
+        Parameters
+        ----------
+        x
+            The parameter, or ``"n"``; by default the first that was swept.
+        limit
+            What :func:`hdica.limit` gives at the same values of the parameter.
         """
         result, theory = self.result, matching(limit, "limit")
         name = result.variable(variable)
