@@ -104,14 +104,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The longest first, so that no process is at one of them when the others end.
 
     All that waits stays in one process for minutes; then come files with deep tests. Before
-    either come those of the room that is asked for, which notice a fault in it soonest.
+    either come those of the room that is asked for, then those that use it, which notice a fault
+    in it soonest.
     """
-    room = config.getoption("--room")
+    room = config.getoption("--room") or ""
     deep = {item.path for item in items if item.get_closest_marker("deep")}
 
-    def place(item: pytest.Item) -> tuple[bool, bool, bool]:
-        other = rooms.of(item.path) != room
-        return other, not item.nodeid.startswith(WAITING), item.path not in deep
+    def place(item: pytest.Item) -> tuple[int, bool, bool]:
+        far = rooms.steps(room, item.path)
+        return far, not item.nodeid.startswith(WAITING), item.path not in deep
 
     items.sort(key=place)
 

@@ -45,10 +45,21 @@ def of(path: Path) -> str:
     return OF_OTHERS.get(folder, folder)
 
 
+@cache
+def used(path: Path) -> frozenset[str]:
+    """The rooms that a file of tests names."""
+    names = re.findall(r"\bhdica(?:\.| import )(\w+)", path.read_text(encoding="utf-8"))
+    return frozenset(names)
+
+
 def concerns(room: str, path: Path) -> bool:
     """Whether a file of tests is of a room or of one above it, or uses one."""
-    used = re.findall(r"\bhdica(?:\.| import )(\w+)", path.read_text(encoding="utf-8"))
-    return not above(room).isdisjoint({of(path), *used})
+    return not above(room).isdisjoint({of(path), *used(path)})
+
+
+def steps(room: str, path: Path) -> int:
+    """0 for a file of tests of a room, 1 for one that uses it, 2 for all others."""
+    return 0 if of(path) == room else 1 if room in used(path) else 2
 
 
 @cache
