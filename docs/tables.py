@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hdica.analysis.registry import analyses_table
+from pydantic.fields import FieldInfo
+
+from hdica.analysis.registry import settings_classes
+from hdica.analysis.settings import Needs, Settings, needs_of, saved_for
 from hdica.systems.system import System, systems
 
 ROOT = Path(__file__).parents[1]
 METHODS_HEAD = ("system", "method", "what it computes", "accuracy", "same bits on")
+ANALYSES_HEAD = ("| analysis | question | keys |", "|---|---|---|")
 SYSTEMS_HEAD = ("system", "what it is", "simulations", "theory")
 
 
@@ -81,6 +85,37 @@ def _named(names: tuple[str, ...]) -> str:
         return ", ".join(f"`{name}`" for name in names)
     papers = "; ".join(paper.cite for paper in systems()[names[0]].papers)
     return f"`{names[0]}` ({papers})"
+
+
+def analyses_table() -> str:
+    """Every analysis that a study may ask for, with its keys, in Markdown."""
+    rows = [_analysis(name, settings) for name, settings in settings_classes().items()]
+    return "\n".join([*ANALYSES_HEAD, *rows])
+
+
+def _analysis(name: str, settings: type[Settings]) -> str:
+    needs = dict(needs_of(settings))
+    keys = "; ".join(
+        f"`{key}`: {_key(field, needs.get(key))}" for key, field in settings.model_fields.items()
+    )
+    saved = {saved_for(need.dims) for need in needs.values()} - {""}
+    more = " and ".join(f"`save.{key}`" for key in sorted(saved))
+    keys += f"; needs {more}" if more else ""
+    cells = (f"`{name}`", (settings.__doc__ or "").rstrip("."), keys)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _key(field: FieldInfo, needs: Needs | None) -> str:
+    """What a key means, and what it is where it is left out."""
+    text = str(field.description)
+    if field.is_required() or "default" in text:
+        return text
+    if needs is not None and needs.first:
+        return f"{text} (default: the first of the study that does)"
+    if field.default in (None, (), {}):
+        return f"{text} (optional)"
+    value = field.default if isinstance(field.default, str) else f"{field.default:g}"
+    return f"{text} (default {value})"
 
 
 def _line(cells: tuple[str, ...]) -> str:

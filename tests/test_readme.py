@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import hdica
+from hdica.analysis.registry import settings_classes
 from hdica.ingredients import sources
 from hdica.study.study import Study
 from hdica.systems.projected import steady as steady_methods
@@ -79,6 +80,13 @@ def test_a_table_is_the_one_that_the_code_makes(name: str) -> None:
     file, table = tables.TABLES[name]
     text = (ROOT / file).read_text()
     assert tables.filled(text, name, table()) == text, "run python docs/tables.py"
+
+
+def test_the_manual_says_every_key_of_an_analysis() -> None:
+    table = tables.analyses_table()
+    for name, kind in settings_classes().items():
+        row = next(line for line in table.splitlines() if line.startswith(f"| `{name}` |"))
+        assert all(f"`{key}`: " in row for key in kind.model_fields)
 
 
 def test_manual_lists_every_key_of_a_study() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,10 +78,6 @@ class Axis:
         if _even(steps):
             return "linear"
         return "log" if steps[0] > 0 and _even(np.log(steps)) else "places"
-
-    def at_value(self, place: int) -> Text:
-        """One value with the symbol: "τ = 0.05"."""
-        return self.symbol + words(self.equals + self.shown(place))
 
     @property
     def equals(self) -> str:
@@ -248,7 +244,12 @@ def means(tree: xr.DataTree) -> xr.DataTree | None:
     others evenly between), then fewer variables. Attributes of the whole: ``times``, how many there
     were at most, and ``left``, which ``method/variable`` had too many numbers.
     """
-    every = [one for method in methods_in(tree) for one in _explorable(tree, method)]
+    every = [  # with something to choose, or to be seen along
+        one
+        for one in quantities(tree)
+        if len(one.entries) <= ENTRIES
+        and (one.numbers or (one.along is not None and one.along.size > 1))
+    ]
     if not every:
         return None
     wanted = _within(ALTOGETHER, [one for one in every if _numbers(one, 1) <= MOST])
@@ -258,17 +259,6 @@ def means(tree: xr.DataTree) -> xr.DataTree | None:
     groups = {m: _of_method(tree, [one for one in wanted if one.method == m]) for m in methods}
     whole = xr.Dataset(attrs={"left": " ".join(left), "times": times})
     return xr.DataTree.from_dict({"/": whole, **groups})
-
-
-def _explorable(tree: xr.DataTree, method: str) -> list[Quantity]:
-    """Variables with something to choose, or to be seen along, order parameters first."""
-    every = [quantity(tree, method, name) for name in variables_in(tree, method)]
-    return [
-        one
-        for one in every
-        if len(one.entries) <= ENTRIES
-        and (one.numbers or (one.along is not None and one.along.size > 1))
-    ]
 
 
 def _numbers(one: Quantity, times: int) -> int:
@@ -310,8 +300,15 @@ def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
     for name, many in _counts(data["status"].load()).items():
         about = {"long_name": f"points that are {name}", "units": "1"}
         columns[f"runs_{name}"] = many.reset_coords(drop=True).drop_attrs().assign_attrs(about)
+
+    def reduced(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
+        return _densities(band, shown).isel(kept, missing_dims="ignore")
+
     for one in every:
-        read, about = _everywhere(tree, one, kept), _about(tree, one)
+        longest = max(one.swept, key=lambda axis: axis.size, default=None)
+        side, about = longest.name if longest else "", _about(tree, one)
+        read = _in_bands(_with_error(tree, one), one, side, reduced)
+        read = read.transpose(*(axis.name for axis in one.axes), missing_dims="ignore")
         columns[one.variable] = read["mean"].assign_attrs(about)
         if bool(read["error"].notnull().any()):
             about = {"long_name": "standard error over seeds", "units": about["units"]}
@@ -321,18 +318,6 @@ def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
     for dim in out.coords:
         out[dim].attrs = dict(data[dim].attrs)
     return out
-
-
-def _everywhere(tree: xr.DataTree, shown: Quantity, kept: Mapping[str, list[int]]) -> xr.Dataset:
-    """``mean`` and ``error`` over every dimension but the seed, at the times that are kept."""
-    longest = max(shown.swept, key=lambda one: one.size, default=None)
-
-    def reduced(band: xr.Dataset) -> xr.Dataset:
-        return _densities(band, shown).isel(kept, missing_dims="ignore")
-
-    side = longest.name if longest else ""
-    out = _in_bands(_with_error(tree, shown), shown, side, reduced)
-    return out.transpose(*(one.name for one in shown.axes), missing_dims="ignore")
 
 
 def _about(tree: xr.DataTree, one: Quantity) -> dict[str, str]:
@@ -369,7 +354,7 @@ def mean_over(
     kept = {name: slice(None, None, every_nth(part.sizes[name])) for name in sides}
     free = (*sides, shown.along.name) if shown.along and whole else sides
 
-    def reduced(band: xr.Dataset) -> xr.Dataset:
+    def reduced(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
         return _means(band, shown).assign(_counts(band["status"])).reset_coords(drop=True)
 
     part = part.isel({**_places(shown, point, *free), **kept})
@@ -382,15 +367,15 @@ def _places(shown: Quantity, point: Point, *free: str) -> dict[str, int]:
 
 
 def _in_bands(
-    part: xr.Dataset, shown: Quantity, side: str, reduced: Callable[[xr.Dataset], xr.Dataset]
+    part: xr.Dataset, shown: Quantity, side: str, reduced: Callable[..., xr.Dataset]
 ) -> xr.Dataset:
     """What becomes of data that are read in bands along a side, each of a bounded size."""
     if not side:
-        return reduced(part.load())
+        return reduced(part.load(), shown)
     size = part.sizes[side]
     most = max(1, BAND // max(1, math.prod(part[shown.variable].shape) // size))
     bands = (part.isel({side: slice(low, low + most)}) for low in range(0, size, most))
-    rows = [reduced(band.load()) for band in bands]
+    rows = [reduced(band.load(), shown) for band in bands]
     return rows[0] if len(rows) == 1 else xr.concat(rows, dim=side)
 
 

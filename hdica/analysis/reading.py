@@ -343,6 +343,16 @@ def interval_names(name: str, what: str) -> dict[str, str]:
     return {f"{name}_{k}": f"{end} end of the 95 % interval of {what}" for k, end in both.items()}
 
 
+def exponent_names(name: str, what: str, of: str = "") -> dict[str, str]:
+    """Long names of a fitted exponent of n, by its fields; ``of`` says of what it is."""
+    return {
+        **interval_names(name, f"{what}{of}"),
+        f"{name}_n_from": f"smallest n in the fit of {what}{of}",
+        f"{name}_resolved": f"1 where {what}{of} is determined by the data",
+        f"{name}_error": f"standard error of {what}{of}",
+    }
+
+
 def units_by(time: xr.DataArray) -> dict[str, str]:
     """Units of variables by the clock of the dimension ``time``."""
     return dict.fromkeys(TIMES, str(time.attrs.get("units", UNITS[TIMES[0]])))

@@ -8,12 +8,11 @@ from importlib import import_module
 from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, create_model
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from hdica.analysis.record import Analysis
-from hdica.analysis.settings import Gives, Needs, Settings, needs_of, saved_for
+from hdica.analysis.settings import Gives, Settings
 from hdica.errors import HdicaError
 from hdica.systems.system import System, load_entry_points, load_plugins
 
@@ -148,38 +147,3 @@ class Registered:
 
 def _read(given: object) -> Analyses:
     return given if isinstance(given, Analyses) else analyses_model().model_validate(given)
-
-
-HEAD = ("| analysis | question | keys |", "|---|---|---|")
-
-
-def analyses_table() -> str:
-    """Every analysis that a study may ask for, with its keys, in Markdown."""
-    return "\n".join(
-        [*HEAD, *(_row(name, settings) for name, settings in settings_classes().items())]
-    )
-
-
-def _row(name: str, settings: type[Settings]) -> str:
-    needs = dict(needs_of(settings))
-    keys = "; ".join(
-        f"`{key}`: {_text(field, needs.get(key))}" for key, field in settings.model_fields.items()
-    )
-    saved = {saved_for(need.dims) for need in needs.values()} - {""}
-    more = " and ".join(f"`save.{key}`" for key in sorted(saved))
-    keys += f"; needs {more}" if more else ""
-    cells = (f"`{name}`", (settings.__doc__ or "").rstrip("."), keys)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _text(field: FieldInfo, needs: Needs | None) -> str:
-    """What a key means, and what it is where it is left out."""
-    text = str(field.description)
-    if field.is_required() or "default" in text:
-        return text
-    if needs is not None and needs.first:
-        return f"{text} (default: the first of the study that does)"
-    if field.default in (None, (), {}):
-        return f"{text} (optional)"
-    value = field.default if isinstance(field.default, str) else f"{field.default:g}"
-    return f"{text} (default {value})"

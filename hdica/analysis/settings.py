@@ -109,7 +109,9 @@ class Named:
         return plain in self.dims
 
 
-Methods = Annotated[tuple[str, ...], BeforeValidator(names)]
+Names = Annotated[tuple[str, ...], BeforeValidator(names)]
+"""Several names, or one without brackets."""
+Methods = Names
 SweptName = Annotated[str, Swept()]
 Level = Annotated[
     float,

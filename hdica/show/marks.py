@@ -204,11 +204,6 @@ def map_of(
     return Panel(key, titles[0], axis(x), axis(y), items, caption, log, log, *ranges)
 
 
-def shared_noise(data: xr.Dataset, warning: str) -> str:
-    """A warning where the points of a curve are not independent."""
-    return warning if data.attrs["noise"] == "shared" else ""
-
-
 def ticks(low: float, high: float, level: bool = False) -> tuple[Array, tuple[Text, ...]]:
     """Places of ticks between two positive ends of an axis, shape (ticks,), and their labels.
 
@@ -247,16 +242,12 @@ def _apart(places: Array, low: float, high: float, level: bool) -> Array:
     inside = places[(places >= low * (1 - slack)) & (places <= high * (1 + slack)) & (places > 0)]
     length, out = np.log(high / low) or 1.0, list[tuple[float, float]]()
     for one, label in zip(inside, labels(inside), strict=True):
-        half = LETTER * (1 + _letters(label)) / 2 if level else GAP / 2
+        raised = sum(letter in RAISED for letter in label.plain)
+        letters = len(label.plain.replace(" ", "")) - SMALLER * raised
+        half = LETTER * (1 + letters) / 2 if level else GAP / 2
         if not out or np.log(one / out[-1][0]) >= max(GAP, half + out[-1][1]) * length:
             out.append((one, half))
     return np.array([one for one, _ in out])
-
-
-def _letters(label: Text) -> float:
-    """Width of a label in letters of full size."""
-    raised = sum(letter in RAISED for letter in label.plain)
-    return len(label.plain.replace(" ", "")) - SMALLER * raised
 
 
 def labels(places: Array) -> tuple[Text, ...]:

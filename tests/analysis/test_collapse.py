@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.powers import RIGHT, WRONG, Powers
-from hdica.analysis.powers.collapse import findings, means, mirrored, panels, shares
+from hdica.analysis.powers.collapse import (
+    RIGHT,
+    WRONG,
+    Powers,
+    findings,
+    means,
+    mirrored,
+    panels,
+    shares,
+)
 from hdica.errors import HdicaError
 from hdica.show.finding import verdict_of
 from hdica.show.panel import Line, Points
@@ -94,8 +102,9 @@ def test_a_rejection_near_the_level_is_undecided() -> None:
     assert findings(data)[1].verdict == "differs"
 
 
-def test_controls_with_the_right_powers_decide_nothing() -> None:
-    data = found("fold", {"wrong_window": 2 / 3, "wrong_size": 1 / 3})
+def test_controls_with_the_right_powers_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WRONG, "fold", RIGHT["fold"])
+    data = found("fold")
     assert float(data["p_control"]) == pytest.approx(float(data["p_value"]))
     assert float(data["p_opposite"]) == pytest.approx(float(data["p_value"]))
     assert verdict_of(findings(data)) == "undecided"

@@ -254,13 +254,6 @@ def test_reading_order_is_told_for_everything_that_is_shown() -> None:
     assert len(set(ranks)) == len(ranks)
 
 
-def test_the_manual_says_every_key() -> None:
-    table = registry.analyses_table()
-    for name, kind in settings_classes().items():
-        row = next(line for line in table.splitlines() if line.startswith(f"| `{name}` |"))
-        assert all(f"`{key}`: " in row for key in kind.model_fields)
-
-
 @pytest.mark.deep
 def test_a_study_is_checked_without_what_computes_and_draws() -> None:
     code = (

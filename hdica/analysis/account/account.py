@@ -30,10 +30,8 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     The attribute ``has_n`` is 1 if the system has any method with a dimension n, else 0.
     """
     methods = [name for name, node in tree.children.items() if "status" in node]
-    groups, written = (
-        [reading.group(tree, name) for name in methods],
-        ("accuracy", "equations", "kernel"),
-    )
+    groups = [reading.group(tree, name) for name in methods]
+    written = ("accuracy", "equations", "kernel")
     columns: dict[str, list[object]] = {
         **{key: [str(g.attrs.get(key, "")) for g in groups] for key in written},
         "noise": [str(g.attrs.get("noise", "own" if "seed" in g.dims else "")) for g in groups],

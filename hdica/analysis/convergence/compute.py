@@ -19,7 +19,7 @@ from hdica.verdict.cells import AGREES, UNDECIDED, Array, judged
 from hdica.verdict.ladder import Ladder, ladder, moments, pooled
 from hdica.verdict.powers import Exponent, bias_exponent, bias_p_values, fluctuation_exponent
 from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
-from hdica.verdict.trajectory import Verdict, controlled, judge
+from hdica.verdict.trajectory import controlled, judge
 
 LONG_NAMES = {
     **VERDICT_NAMES,
@@ -39,15 +39,9 @@ LONG_NAMES = {
     "pending": "seeds not yet computed",
     "bias_p": "p-value of mean = limit at this n, over all times",
     "fluctuation_exponent": "a in sd ~ n^-a",
-    "fluctuation_exponent_low": "lower end of the 95 % interval of a",
-    "fluctuation_exponent_high": "upper end of the 95 % interval of a",
-    "fluctuation_exponent_n_from": "smallest n in the fit of a",
-    "fluctuation_exponent_resolved": "1 where a is determined by the data",
-    "fluctuation_exponent_error": "standard error of a",
+    **reading.exponent_names("fluctuation_exponent", "a"),
     "bias_exponent": "b in |mean - limit| ~ n^-b",
-    "bias_exponent_low": "lower end of the 95 % interval of b",
-    "bias_exponent_high": "upper end of the 95 % interval of b",
-    "bias_exponent_n_from": "smallest n in the fit of b",
+    **reading.exponent_names("bias_exponent", "b"),
     "bias_exponent_error": "standard error of b, NaN: the interval is that of a test",
     "bias_exponent_resolved": "1 where the bias stands above its noise",
     "p_value": "p-value of mean = limit + C/n over all times",
@@ -125,8 +119,14 @@ def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) 
     values = reading.finished(data, variable).reset_coords(drop=True)
     status = data["status"].reset_coords(drop=True)
     counts = xr.Dataset({name: (status == code).sum("seed") for name, code in COUNTS.items()})
-    parts = [against_limit(values, limits), counts, _inference(values, limits, level)]
-    return xr.merge(parts, join="exact")
+    curves = [(limits[k], ("time",)) for k in ("limit", "error", "control", "bias", "from_n")]
+    coords = {d: values[d].values for d in ("n", "time")}
+
+    def point(runs: Array, *own: Array) -> reading.Cell:
+        return _point(runs, coords["n"].astype(float), own, level)
+
+    inference = reading.cellwise(point, (values, ("n", "seed", "time")), *curves, coords=coords)
+    return xr.merge([against_limit(values, limits), counts, inference], join="exact")
 
 
 def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
@@ -183,18 +183,6 @@ def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     return out[list(DISTANCE)]
 
 
-def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dataset:
-    """Exponents and verdict of every grid point."""
-    curves = [(limits[k], ("time",)) for k in ("limit", "error", "control", "bias", "from_n")]
-    n = values["n"].values.astype(float)
-    coords = {d: values[d].values for d in ("n", "time")}
-
-    def point(runs: Array, *own: Array) -> reading.Cell:
-        return _point(runs, n, own, level)
-
-    return reading.cellwise(point, (values, ("n", "seed", "time")), *curves, coords=coords)
-
-
 def _point(values: Array, n: Array, curves: Sequence[Array], level: float) -> reading.Cell:
     """Everything inferred at one grid point, with ``curves`` of the limit, its error and more."""
     limit, error, control, term, least = curves
@@ -204,6 +192,8 @@ def _point(values: Array, n: Array, curves: Sequence[Array], level: float) -> re
     # A term of order 1/n says nothing of n at which the expansion does not hold.
     known = (trusted, term) if len(trusted) and np.isfinite(term).all() else (runs, None)
     verdict = judge(known[0], limit, tolerance, control, level, known[1])
+    plain = {k: float(getattr(verdict, k)) for k in ("control_rejected", "term_known", "n_count")}
+    numbers = vars(verdict) | plain
     spread = fluctuation_exponent(runs)
     if not np.isfinite(limit).all():
         runs = Ladder(np.zeros(0), ())
@@ -214,7 +204,7 @@ def _point(values: Array, n: Array, curves: Sequence[Array], level: float) -> re
         "bias_p": (("n",), p),
         **exponent("fluctuation_exponent", spread),
         **exponent("bias_exponent", bias),
-        **_verdict(verdict),
+        **{k: (("time",), value) if np.ndim(value) else value for k, value in numbers.items()},
     }
 
 
@@ -224,19 +214,19 @@ def exponent(name: str, fit: Exponent) -> reading.Cell:
     return {name: values.pop(f"{name}_value"), **values}
 
 
-def _verdict(verdict: Verdict) -> reading.Cell:
-    plain = {k: float(getattr(verdict, k)) for k in ("control_rejected", "term_known", "n_count")}
-    values = vars(verdict) | plain
-    return {k: (("time",), value) if np.ndim(value) else value for k, value in values.items()}
-
-
 def findings(data: xr.Dataset) -> list[Finding]:
     """Every comparison where its mean is farthest from the limit, and how scatter and bias fall."""
     dims = [str(d) for d in data["verdict"].dims]
     cells = [_comparison(data, point) for point in points(data, dims)]
     scatter = "the standard deviation of " + symbol(str(data.attrs["variable"]))
     powers = [*half_power(data, "fluctuation_exponent", scatter), *_bias(data)]
-    return [*cells, *powers, *_scatter_predicted(data, dims)]
+    top = at_largest_n(data, data["rms_sd"].notnull().any(dims))
+    ratio = top["rms_sd"] / top["rms_sd_predicted"]
+    name = words("the ratio of the standard deviation to that of the central limit theorem")
+    return [*cells, *powers] + [
+        Finding(name, {**named(data, point), "n": int(top["n"])}, float(ratio.sel(point)), digits=3)
+        for point in points(data, dims)
+    ]
 
 
 def _mean(data: xr.Dataset) -> Text:
@@ -282,14 +272,3 @@ def _bias(data: xr.Dataset) -> list[Finding]:
     name, power = "the distance of " + _mean(data) + " from the limit", -np.median(value[known])
     one = Finding(name, {}, float(power), predicted=-1.0, evidence=why, digits=2)
     return [replace(one, form=Form.POWER, base=symbol("n"))]
-
-
-def _scatter_predicted(data: xr.Dataset, dims: Sequence[str]) -> list[Finding]:
-    """Measured scatter over that of the central limit theorem, at the largest n."""
-    top = at_largest_n(data, data["rms_sd"].notnull().any(dims))
-    ratio = top["rms_sd"] / top["rms_sd_predicted"]
-    name = words("the ratio of the standard deviation to that of the central limit theorem")
-    return [
-        Finding(name, {**named(data, point), "n": int(top["n"])}, float(ratio.sel(point)), digits=3)
-        for point in points(data, dims)
-    ]

@@ -12,19 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.steady.figure import once
+from hdica.show import marks
 from hdica.show.choose import MOST, Point, banded, evenly, grouped, selected, shown, spread
-from hdica.show.marks import (
-    GREY,
-    NOWHERE,
-    SYMBOLS,
-    against_n,
-    color_of,
-    guide,
-    known,
-    methods_of,
-    over_n,
-    positive,
-)
 from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import starts
 from hdica.show.words import (
@@ -85,7 +74,7 @@ def _sizes(data: xr.Dataset) -> dict[str, dict[int, str]]:
         chosen[str(method)] = evenly(own.astype(int).tolist(), 4 if k == 0 else 2)
     every = sorted({n for own in chosen.values() for n in own})
     return {
-        method: {n: color_of(every.index(n), len(every)) for n in own}
+        method: {n: marks.color_of(every.index(n), len(every)) for n in own}
         for method, own in chosen.items()
     }
 
@@ -134,7 +123,7 @@ def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, b
         return Line(time, mean, label, color, listed=listed, **ends)
     keep = spread(len(time), 11)
     time, mean, sd = time[keep], mean[keep], sd[keep]
-    mark = SYMBOLS[method % len(SYMBOLS)]
+    mark = marks.SYMBOLS[method % len(marks.SYMBOLS)]
     return Points(time, mean, label, color, mean - sd, mean + sd, mark, listed=listed)
 
 
@@ -183,11 +172,11 @@ def together(data: xr.Dataset, limits: xr.Dataset | None, most: int = MOST) -> P
     their companions, at times of their own, with the attribute ``limit_method``.
     """
     cells = shown(data, [str(d) for d in data["middle"].dims if d != "time"], most)
-    looks = [color_of(i, len(cells)) for i in range(len(cells))]
+    looks = [marks.color_of(i, len(cells)) for i in range(len(cells))]
     seeds = "runs" in data
     if len(cells) == 1 and not seeds:
         looks = ["ink"]
-    lines = known([_curve(data, *one) for one in zip(cells, looks, strict=True)])
+    lines = marks.known([_curve(data, *one) for one in zip(cells, looks, strict=True)])
     shaded = banded(range(len(lines)))
     runs = [
         line if k in shaded else replace(line, low=None, high=None) for k, line in enumerate(lines)
@@ -274,31 +263,31 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     variable = symbol(str(data.attrs["variable"]))
     normal, term = (bool(data[k].notnull().any()) for k in ("rms_sd_predicted", "limit_bias"))
     fluctuation, bias = _fluctuation(data, named), _bias(data, named)
-    marks = [item for item in bias if isinstance(item, Points)]
+    markers = [item for item in bias if isinstance(item, Points)]
     # From the markers and their upper ends; lower ends may be cut.
-    ends = positive(end for mark in marks for end in (mark.y, mark.high))
+    ends = marks.positive(end for mark in markers for end in (mark.y, mark.high))
     limits = ends and (ends[0] / 3, ends[1] * 1.6)
     normally = " Lines: the central limit theorem's prediction." if normal else ""
     text = f"Markers: standard deviation over seeds, root mean square over time.{normally}"
     of_bias = (
         "Markers: largest distance of the mean over seeds from the limit over time, ± standard "
         "error; filled where it stands above its noise (5 % over all times), open where it is "
-        f"noise.{' Line: the largest |m|/n over time, by theory.' if term else ''}"
+        f"noise.{' Line: the largest |m|/n over time, by theory.' if term else ''} Dotted: slope −1."
     )
     width, off = "sd of " + variable + " (rms over time)", "sup |mean " + variable + " − limit|"
     spread_, away = words("Fluctuation over seeds"), words("Bias")
-    items = (*fluctuation, *methods_of(data), *guide(fluctuation, 0.5))
-    distances = (*bias, *methods_of(data), *guide(bias, 1.0))
+    items = (*fluctuation, *marks.methods_of(data), *marks.guide(fluctuation, 0.5))
+    distances = (*bias, *marks.methods_of(data), *marks.guide(bias, 1.0))
     return [
-        against_n("fluctuation", spread_, width, items, f"{text} Dotted: slope −1/2."),
-        against_n("bias", away, off, distances, f"{of_bias} Dotted: slope −1.", y_range=limits),
+        marks.against_n("fluctuation", spread_, width, items, f"{text} Dotted: slope −1/2."),
+        marks.against_n("bias", away, off, distances, of_bias, y_range=limits),
     ]
 
 
 def _fluctuation(data: xr.Dataset, named: list[tuple[Text, Point]]) -> list[Item]:
     out: list[Item] = []
     predicted: list[tuple[Array, Array, str]] = []
-    for here, look in over_n(data, data["count"] >= 2, named):
+    for here, look in marks.over_n(data, data["count"] >= 2, named):
         n, sd = here["n"].values.astype(float), here["rms_sd"].values
         error = sd / np.sqrt(2 * np.maximum(here["count"].values - 1, 1))
         out.append(Points(n, sd, low=sd - error, high=sd + error, **look))
@@ -315,13 +304,13 @@ def _theories(curves: list[tuple[Array, Array, str]], name: Text) -> list[Line]:
     if all(np.array_equal(one, n) and np.allclose(y, first, rtol=1e-9) for one, y, _ in curves):
         return [Line(n, first, name, "ink")]
     lines = [Line(x, y, name, color, listed=False) for x, y, color in curves]
-    return [*lines, Line(NOWHERE, NOWHERE, name, GREY)]
+    return [*lines, Line(marks.NOWHERE, marks.NOWHERE, name, marks.GREY)]
 
 
 def _bias(data: xr.Dataset, named: list[tuple[Text, Point]]) -> list[Item]:
     """Markers, and the largest |m|/n over time where theory knows m."""
     out: list[Item] = []
-    for here, look in over_n(data, data["count"] >= 2, named):
+    for here, look in marks.over_n(data, data["count"] >= 2, named):
         n, error = here["n"].values.astype(float), here["sup_error"].values
         se, filled = here["sup_error_se"].values, here["bias_p"].values < 0.05
         low = np.maximum(error - se, error * 1e-3)  # to below the axis, not to a false end
@@ -329,5 +318,5 @@ def _bias(data: xr.Dataset, named: list[tuple[Text, Point]]) -> list[Item]:
         out.append(Points(n, error, filled=filled, joined=True, **ends, **look))
     n = data["n"].values.astype(float)
     sizes = [float(abs(selected(data["limit_bias"], point)).max()) for _, point in named]
-    curves = [(n, m / n, color_of(i, len(named))) for i, m in enumerate(sizes) if m > 0]
+    curves = [(n, m / n, marks.color_of(i, len(named))) for i, m in enumerate(sizes) if m > 0]
     return [*out, *_theories(curves, words("term of order 1/n"))]

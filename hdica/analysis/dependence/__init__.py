@@ -6,15 +6,13 @@ import math
 import operator
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 
 from hdica.analysis.record import lazy, question
-from hdica.analysis.settings import Methods, Needs, Settings, Swept, Variable, looked_at, names
+from hdica.analysis.settings import Methods, Names, Needs, Settings, Swept, Variable, looked_at
 from hdica.errors import HdicaError
 
 BOUNDS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
-Outputs = Annotated[tuple[str, ...], BeforeValidator(names)]
-Level = Annotated[float, Field(allow_inf_nan=False)]
 
 
 def bound(text: str) -> tuple[str, float]:
@@ -40,18 +38,18 @@ class Dependence(Settings):
         "values)",
     )
     variable: Variable = ""
-    beside: Outputs = Field(
+    beside: Names = Field(
         default=(), description="further outputs of the simulations, a panel each"
     )
     theory: Annotated[str | None, Needs(False, looked_at, ("", "time"))] = Field(
         default=None, description="method without seeds that predicts the variable"
     )
-    predicted: Outputs = Field(
+    predicted: Names = Field(
         default=(),
         description="outputs of theory: one, or one for the variable and each output beside it "
         "(default: the same outputs)",
     )
-    levels: dict[str, Level] = Field(
+    levels: dict[str, FiniteFloat] = Field(
         default={}, description="horizontal lines, a value by its label (default: none)"
     )
     control: float = Field(

@@ -78,9 +78,8 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
             reading.check_numbers(data, name, "analysis.dependence.where")
     theory = reading.group(tree, settings.theory) if settings.theory else None
     parts = [_simulated(data, theory, settings) for data in groups.values()]
-    out = reading.over(parts, "simulation", list(groups), COUNTS).transpose(
-        "simulation", "output", ..., x
-    )
+    out = reading.over(parts, "simulation", list(groups), COUNTS)
+    out = out.transpose("simulation", "output", ..., x)
     out.attrs = {"variable": settings.variable, "over": x, "log": settings.log}
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
@@ -158,8 +157,11 @@ def findings(data: xr.Dataset) -> list[Finding]:
     cuts = [here.sel(output=output) for output in here["output"].values]
     out = _extremes(cuts[0])
     for cut in cuts:
-        compared = bool(cut["difference"].notnull().any())
-        out += _comparisons(cut) if compared else [*_changes(cut), *_ends(cut)]
+        if bool(cut["difference"].notnull().any()):
+            out += _comparisons(cut)
+        else:
+            ends = [curve[k] for curve in _curves(cut) for k in sorted({0, len(curve) - 1})]
+            out += [*_changes(cut), *(_finding(cut, point, _mean(cut)) for point in ends)]
     return out
 
 
@@ -236,12 +238,6 @@ def _changes(cut: xr.Dataset) -> list[Finding]:
     change = change.assign_coords(n=cut["n"]) if "n" in cut.coords else change
     change.attrs = cut.attrs
     return [_finding(change, point, quantity) for curve in _curves(change) for point in curve]
-
-
-def _ends(cut: xr.Dataset) -> list[Finding]:
-    """Means at both ends of every curve."""
-    ends = [curve[k] for curve in _curves(cut) for k in sorted({0, len(curve) - 1})]
-    return [_finding(cut, point, _mean(cut)) for point in ends]
 
 
 def _extremes(cut: xr.Dataset) -> list[Finding]:
@@ -369,10 +365,8 @@ def _differences(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
         ends = [(here[end] - here["predicted"]).values for end in ("low", "high")]
         items += bars(at, [here["difference"].values, *ends], label, color_of(k, len(drawn)))
     title, label = _beginning(output) + ": measured less predicted", "mean of " + symbol(output)
-    text, log = (
-        "Difference of the mean over seeds to theory, with 95 % intervals.",
-        cut.attrs["log"],
-    )
+    text = "Difference of the mean over seeds to theory, with 95 % intervals."
+    log = cut.attrs["log"]
     labels, key = (title, axis(x), label + " − theory"), f"dependence_difference_{output}"
     return Panel(key, *labels, tuple(items), text, log in ("x", "both"))
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 
 from hdica.analysis.record import question
-from hdica.analysis.settings import Methods, Needs, Settings, Variable, looked_at, names
+from hdica.analysis.settings import Methods, Names, Needs, Settings, Variable, looked_at
 from hdica.errors import HdicaError
 
-Outputs = Annotated[tuple[str, ...], BeforeValidator(names)]
-Level = Annotated[float, Field(allow_inf_nan=False)]
 Values = Annotated[
-    tuple[Level, ...], BeforeValidator(lambda v: (v,) if isinstance(v, int | float) else v)
+    tuple[FiniteFloat, ...], BeforeValidator(lambda v: (v,) if isinstance(v, int | float) else v)
 ]
 
 
@@ -27,7 +25,7 @@ class Ensemble(Settings):
     theory: Annotated[Methods, Needs(False, over=("time", ""))] = Field(
         default=(), description="methods that predict the variable, over time or as one level"
     )
-    predicted: Outputs = Field(
+    predicted: Names = Field(
         default=(),
         description="outputs of theory: one, or one for each method or each of one method "
         "(default: the variable)",
@@ -35,11 +33,11 @@ class Ensemble(Settings):
     bound: Annotated[str | None, Needs(False, over=("time", ""))] = Field(
         default=None, description="method that gives bounds, or terms of one"
     )
-    terms: Outputs = Field(default=(), description="outputs of bound, a curve each")
+    terms: Names = Field(default=(), description="outputs of bound, a curve each")
     power: float = Field(
         default=1.0, gt=0, description="power to which terms are raised before they are drawn"
     )
-    levels: dict[str, Level] = Field(
+    levels: dict[str, FiniteFloat] = Field(
         default={}, description="horizontal lines, a value by its label (default: none)"
     )
     log: bool | Literal["both"] = Field(
@@ -53,9 +51,7 @@ class Ensemble(Settings):
     times: Annotated[str | None, Needs(False, over="")] = Field(
         default=None, description="method that predicts when runs go below the crossings"
     )
-    stages: Outputs = Field(
-        default=(), description="outputs of times, one for each of the crossings"
-    )
+    stages: Names = Field(default=(), description="outputs of times, one for each of the crossings")
     within: float = Field(
         default=0.0,
         ge=0,

@@ -51,7 +51,11 @@ def ensemble(data: xr.Dataset) -> list[Panel]:
 
 def _in_time(here: xr.Dataset, point: Point, tail: str, note: list[str]) -> Panel:
     """Median and bands, single runs, theory, bounds and levels."""
-    log_x, log_y = _logarithmic(here)
+    # Axes are logarithmic as the study asks where the median has anything to show on them.
+    late = _time(here) > 0
+    log_x = here.attrs["log"] == "both" and bool(late.any())
+    middle = here["quantile"].sel(share=0.5).values[late if log_x else ...]
+    log_y = here.attrs["log"] != "false" and bool((middle > 0).any())
     own, theory = (_shown(some, log_x, log_y) for some in (_own(here, log_x), _theory(here)))
     caption = [
         f"{plural(int(here['count']), 'run')} ({method_name(here.attrs['simulation']).html}): "
@@ -63,14 +67,6 @@ def _in_time(here: xr.Dataset, point: Point, tail: str, note: list[str]) -> Pane
     labels, text = (titled(words("All runs in time"), point), x, y), " ".join([*caption, *note])
     panel = Panel(f"ensemble{tail}", *labels, (*own, *theory), text, log_x, log_y, wide=True)
     return replace(panel, y_range=_range(own, theory) if log_y else None)
-
-
-def _logarithmic(here: xr.Dataset) -> tuple[bool, bool]:
-    """Which axes are logarithmic: as it is asked, where the median has anything to show on them."""
-    late = _time(here) > 0
-    log_x = here.attrs["log"] == "both" and bool(late.any())
-    middle = here["quantile"].sel(share=0.5).values[late if log_x else ...]
-    return log_x, here.attrs["log"] != "false" and bool((middle > 0).any())
 
 
 def _time(here: xr.Dataset) -> Array:

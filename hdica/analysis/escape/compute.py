@@ -229,10 +229,8 @@ def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
     mean, law = reading.finished(data, MEANS[event]).reset_coords(drop=True), _law(data, event)
     if not law:
         return xr.full_like(mean, None, dtype=object)
-    age, survival = (
-        data["age"].values.astype(float),
-        reading.finished(data, law).reset_coords(drop=True),
-    )
+    age = data["age"].values.astype(float)
+    survival = reading.finished(data, law).reset_coords(drop=True)
     return xr.apply_ufunc(
         lambda mean, survival: hazard_of(age, survival, float(mean)), mean, survival,
         input_core_dims=[[], ["age"]], vectorize=True, output_dtypes=[object],

@@ -10,22 +10,9 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.escape.compute import methods, others, sizes, steps, theories
+from hdica.show import marks
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.finding import THEORY, Finding, Form, judgement, named
-from hdica.show.marks import (
-    DASHES,
-    GREY,
-    SHARES,
-    SYMBOLS,
-    bars,
-    captioned,
-    color_of,
-    interval,
-    known,
-    positive,
-    tailed,
-    wide_range,
-)
 from hdica.show.panel import Array, Cells, Heat, Line, Panel, Points
 from hdica.show.wording import listed
 from hdica.show.words import EMPTY, Text, method_name, of_n, place, symbol, titled, words
@@ -41,7 +28,7 @@ ABOVE = 30.0
 
 def escape(data: xr.Dataset) -> list[Panel]:
     """Means against x, survival at some grid points, and a map over x and n."""
-    cells = tailed(shown(data, others(data)))
+    cells = marks.tailed(shown(data, others(data)))
     means = [_means(data, cell, tail) for tail, cell in cells]
     maps = [_map(data, cell, tail) for tail, cell in cells[:MAPS]]
     return [p for p in (*means, *_survivals(data), *maps) if p is not None]
@@ -57,14 +44,14 @@ def _along(data: xr.Dataset, name: str, along: str, point: Point) -> Array:
 def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     """Mean escape time against x: runs with intervals, lower bounds, and every theory."""
     x = data[data.attrs["x"]].values.astype(float)
-    marks = [m for n in sizes(data) for m in _measured(data, {**cell, "n": n}, x)]
-    theory = _theories(data, "theory", data.attrs["x"], cell, DASHES)
-    items: list[Item] = known([*theory, *_formulas(data, cell, x), *marks])
+    markers = [m for n in sizes(data) for m in _measured(data, {**cell, "n": n}, x)]
+    theory = _theories(data, "theory", data.attrs["x"], cell, marks.DASHES)
+    items: list[Item] = marks.known([*theory, *_formulas(data, cell, x), *markers])
     if not items:
         return None
     title = words(f"Mean time of the {data.attrs['event']} escape")
     labels = titled(title, cell), symbol(data.attrs["x"]), "mean escape time, " + steps(data)
-    text, log, ends = _caption(data, bool(marks)), wide_range(x), _range(items)
+    text, log, ends = _caption(data, bool(markers)), marks.wide_range(x), _range(items)
     drawn = tuple(items)
     return Panel(f"escape_mean{tail}", *labels, drawn, text, log, True, y_range=ends, wide=True)
 
@@ -72,17 +59,17 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
 def _measured(data: xr.Dataset, point: Point, x: Array) -> list[Points]:
     """Means with 95 % intervals, and triangles where runs only bound them."""
     every, several = sizes(data), len(methods(data)) > 1
-    color, out = color_of(every.index(point["n"]), len(every)), list[Points]()
+    color, out = marks.color_of(every.index(point["n"]), len(every)), list[Points]()
     for j, method in enumerate(methods(data)):
         here = {**point, "simulation": method}
         y, low, high = (
             _along(data, k, data.attrs["x"], here) for k in ("mean", "mean_low", "mean_high")
         )
         label = of_n(point["n"], method if several else "")
-        out += bars(x, (y, low, high), label, color, symbol=SYMBOLS[j % 3])
+        out += marks.bars(x, (y, low, high), label, color, symbol=marks.SYMBOLS[j % 3])
         label += " lower bound" if several else ", lower bound"
         least = np.where(np.isnan(y), low, np.nan)
-        out += bars(x, (least, least, ARROW * least), label, color, symbol="triangle")
+        out += marks.bars(x, (least, least, ARROW * least), label, color, symbol="triangle")
     return out
 
 
@@ -106,7 +93,7 @@ def _theories(
         dash = next(every_dash)
         for i, n in enumerate(every):
             y = _along(data, name, along, {**point, "n": n})
-            out.append(Line(x, y, of_n(n, called), color_of(i, len(every)), dash))
+            out.append(Line(x, y, of_n(n, called), marks.color_of(i, len(every)), dash))
     return out
 
 
@@ -114,7 +101,7 @@ def _formulas(data: xr.Dataset, cell: Point, x: Array) -> list[Line]:
     """Kramers' formula, and the same as it is printed."""
     looks = {
         "kramers": (words("Kramers"), "ink", "dot"),
-        "printed": (words("Kramers, exponent as printed"), GREY, "dashdot"),
+        "printed": (words("Kramers, exponent as printed"), marks.GREY, "dashdot"),
     }
     return [
         Line(x, _along(data, name, data.attrs["x"], cell), *look)
@@ -130,16 +117,16 @@ def _drawn(data: xr.Dataset, name: str) -> bool:
 
 def _range(items: list[Item]) -> tuple[float, float]:
     """Limits of the axis: formulas that grow without bound are cut."""
-    marks = [i for i in items if isinstance(i, Points)]
-    low, top = positive([*(i.y for i in items), *(i.low for i in marks)]) or (1.0, 1.0)
-    low, tops = low / 1.5, positive(i.high for i in marks)
+    markers = [i for i in items if isinstance(i, Points)]
+    low, top = marks.positive([*(i.y for i in items), *(i.low for i in markers)]) or (1.0, 1.0)
+    low, tops = low / 1.5, marks.positive(i.high for i in markers)
     top = max(top, tops[1]) if tops else top
     return low, min(ABOVE * tops[1] if tops else 1e6 * low, 1.5 * top)
 
 
-def _caption(data: xr.Dataset, marks: bool) -> str:
+def _caption(data: xr.Dataset, markers: bool) -> str:
     parts = []
-    if marks:
+    if markers:
         runs = listed([method_name(m).html for m in methods(data)])
         first = data.attrs["event"] == "first"
         what = "time observed over escapes" if first else "means of all runs"
@@ -171,7 +158,7 @@ def _survivals(data: xr.Dataset) -> list[Panel]:
         if items := _survival(data, cell):
             key, text = f"escape_survival_{k}", _survival_caption(data, items)
             drawn = tuple(items)
-            out.append(Panel(key, place(cell), *labels, drawn, text, True, y_range=SHARES))
+            out.append(Panel(key, place(cell), *labels, drawn, text, True, y_range=marks.SHARES))
     return out
 
 
@@ -181,22 +168,23 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Line]:
     for i, n in enumerate(every):
         for method in methods(data):
             here = data.sel({**cell, "n": n, "simulation": method})
-            y, low, high = interval(here, "survival")
+            y, low, high = marks.interval(here, "survival")
             keep = np.isfinite(y)
             label = of_n(n, method if len(methods(data)) > 1 else "")
-            color, ends = color_of(i, len(every)), (low[keep], high[keep])
+            color, ends = marks.color_of(i, len(every)), (low[keep], high[keep])
             out.append(Line(time[keep], y[keep], label, color, "solid", *ends))
-    return known([*out, *_theories(data, "theory_survival", "elapsed", cell, DASHES[1:])])
+    out += _theories(data, "theory_survival", "elapsed", cell, marks.DASHES[1:])
+    return marks.known(out)
 
 
 def _survival_caption(data: xr.Dataset, items: list[Line]) -> str:
     sentences = {"band": "Lines with bands: Kaplan and Meier's estimate, 95 % at each time."}
     names = [method_name(m).html for m, finite in theories(data) if finite]
-    dashes = DASHES[1:]
+    dashes = marks.DASHES[1:]
     for k, (dash, word) in enumerate(zip(dashes, ("Dashed", "Dotted"), strict=True)):
         some = f" ({listed(names[k :: len(dashes)])})" if len(names) > 1 else ""
         sentences[dash] = f"{word}: theory at that <i>n</i>{some}."
-    parts = captioned(items, sentences)
+    parts = marks.captioned(items, sentences)
     if any(item.color == "ink" for item in items):
         banded = any(item.low is not None for item in items)
         kind = "Solid line without a band" if banded else "Solid line"
@@ -223,7 +211,7 @@ def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
         return None
     few = "no run" if data.attrs["event"] == "first" else "not every run"
     bounds = f", lower bounds where {few} escaped" if runs else ""
-    log_x, cells = wide_range(x), Cells(along, "n", x, n, cell)
+    log_x, cells = marks.wide_range(x), Cells(along, "n", x, n, cell)
     low, high = float(np.nanmin(z)), float(np.nanmax(z))
     across, lead = np.log10(x) if log_x else x, words("log₁₀ ")
     heat = Heat(across, np.log10(n), z, lead + "mean", low=low, high=high, cells=cells)
@@ -249,8 +237,8 @@ def _time(data: xr.Dataset) -> Text:
 
 def _whose(data: xr.Dataset, number: int = 0) -> Text:
     """A theory, for n -> infinity if it is."""
-    known = theories(data)[number:]
-    return THEORY if not known or known[0][1] else "theory for " + symbol("n") + " → ∞"
+    some = theories(data)[number:]
+    return THEORY if not some or some[0][1] else "theory for " + symbol("n") + " → ∞"
 
 
 def _theory_name(data: xr.Dataset, number: int = 0) -> Text:
@@ -283,15 +271,15 @@ def _series(data: xr.Dataset) -> list[tuple[Point, Array, bool]]:
     """
     out = []
     for method, other in product(methods(data), points(data, others(data))):
-        known = []
+        rows = []
         for n in reversed(sizes(data)):
             point = {"simulation": method, **other, "n": n}
             row = data.sel(point)
             mean = row["mean"].where(np.isfinite(row["mean"])).values
             if np.isfinite(mean).any():
                 low = row["mean_low"].where(np.isinf(row["mean"])).values
-                known.append((point, mean, not (low < np.nanmin(mean)).any()))
-        out += [*(one for one in known if one[2]), *known][:1]
+                rows.append((point, mean, not (low < np.nanmin(mean)).any()))
+        out += [*(one for one in rows if one[2]), *rows][:1]
     return out
 
 
@@ -313,8 +301,8 @@ def _extremes(data: xr.Dataset) -> list[Finding]:
 
 def _largest(data: xr.Dataset) -> Point:
     """The largest n that has runs, or of theory where none has."""
-    known = sizes(data) or (data["n"].values.astype(int).tolist() if "n" in data.dims else [])
-    return {"n": known[-1]} if known else {}
+    every = sizes(data) or (data["n"].values.astype(int).tolist() if "n" in data.dims else [])
+    return {"n": every[-1]} if every else {}
 
 
 def _fastest_in_theory(data: xr.Dataset) -> list[Finding]:

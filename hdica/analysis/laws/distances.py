@@ -86,7 +86,9 @@ def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
 
     def verdict(*arrays: Array) -> reading.Cell:
         each = [arrays[k : k + len(names)] for k in range(0, len(arrays), len(names))]
-        return _described(_judged([dict(zip(names, a, strict=True)) for a in each], n, level))
+        result = _judged([dict(zip(names, a, strict=True)) for a in each], n, level)
+        counts = {k: float(getattr(result, k)) for k in ("control_rejected", "n_count")}
+        return {name: getattr(result, name) for name in KEPT} | counts
 
     return reading.cellwise(verdict, *columns)
 
@@ -126,11 +128,6 @@ def thinned(law: Array, tail: float = TAIL) -> NDArray[np.intp]:
     return np.asarray(nearest[inside])
 
 
-def _described(verdict: Verdict) -> reading.Cell:
-    values = {name: getattr(verdict, name) for name in KEPT}
-    return values | {k: float(getattr(verdict, k)) for k in ("control_rejected", "n_count")}
-
-
 NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
 SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W₁")}
 OF_DISTANCE = {
@@ -140,11 +137,7 @@ OF_DISTANCE = {
     "_pooled": "{d} distance of the law pooled over seeds",
     "_pooled_expected": "{d} distance of as many pooled independent entries",
     "_exponent": "a in {d} ~ n^-a",
-    "_exponent_low": "lower end of the 95 % interval of a for {d}",
-    "_exponent_high": "upper end of the 95 % interval of a for {d}",
-    "_exponent_n_from": "smallest n in the fit of a for {d}",
-    "_exponent_error": "standard error of a for {d}",
-    "_exponent_resolved": "1 where a for {d} is determined by the data",
+    **reading.exponent_names("_exponent", "a", " for {d}"),
 }
 LONG_NAMES = {
     **OF_AGREEMENT,
@@ -203,11 +196,8 @@ def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: fl
     if "weight" in data:  # the share of the entries in every group, over the grid and n
         weight = reading.finished(data, "weight").mean("seed").reset_coords(drop=True)
     else:
-        weight = (
-            reading.finished(limits, "weight")
-            .reset_coords(drop=True)
-            .expand_dims(n=data["n"].values)
-        )
+        weight = reading.finished(limits, "weight").reset_coords(drop=True)
+        weight = weight.expand_dims(n=data["n"].values)
     values = reading.finished(data, "cdf").reset_coords(drop=True)
     gap = values - curves["limit"]
     single = _sizes(gap)

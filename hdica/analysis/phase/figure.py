@@ -12,7 +12,7 @@ from scipy import special, stats
 from hdica.analysis.phase.compute import CELL_LEVEL
 from hdica.show.choose import Point, at_last_n, evenly, points
 from hdica.show.finding import Finding, verdict_of
-from hdica.show.marks import SHARES, captioned, color_of, interval, map_of, shared_noise, tailed
+from hdica.show.marks import SHARES, captioned, color_of, interval, map_of, tailed
 from hdica.show.marks import upright as across
 from hdica.show.panel import Array, Item, Line, Panel, Points, Vertical
 from hdica.show.terms import spoken, starts, steps
@@ -187,9 +187,10 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         edge = cut.get("boundary", xr.DataArray(np.nan))
         if edge.ndim == 0 and y in starts() and np.isfinite(edge):
             items.append(across(float(edge), label, color, "dash", listed=False))
-    warning = " of single points, which share their noise and so rise and fall together"
-    noise = shared_noise(here, warning)
-    text = f"Share of seeds that succeed, with 95 % Wilson intervals{noise}."
+    text = "Share of seeds that succeed, with 95 % Wilson intervals"
+    if here.attrs["noise"] == "shared":
+        text += " of single points, which share their noise and so rise and fall together"
+    text += "."
     if y in starts() and "boundary" in here and bool(here["boundary"].notnull().any()):
         text += f" Dashed: {unstable(here)}."
     text += " Dotted: the predicted probability." if "odds" in here else ""

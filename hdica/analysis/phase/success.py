@@ -16,7 +16,7 @@ from hdica.analysis.phase import Success
 from hdica.analysis.phase.compute import shares
 from hdica.show.choose import Point, evenly, points
 from hdica.show.finding import Finding, Form
-from hdica.show.marks import SHARES, color_of, interval, lines_first, map_of, shared_noise, tailed
+from hdica.show.marks import SHARES, color_of, interval, lines_first, map_of, tailed
 from hdica.show.panel import Line, Panel, Points
 from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
 from hdica.status import DIVERGED
@@ -79,7 +79,9 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
 
     own, at = (x, y, "seed"), {x: event[x].values}
     fits = reading.cellwise(boundary, (event, own), (tried, own), coords=at)
-    out = _shares(event, tried, lost).merge(fits)
+    counts = {"successes": event, "trials": tried, "diverged": lost}
+    out = xr.Dataset({name: each.sum("seed") for name, each in counts.items()})
+    out = out.assign(shares(out["successes"], out["trials"], out["trials"] > 0)).merge(fits)
     out.attrs = {"variable": settings.variable, "x": x, "y": y, "simulation": settings.simulation}
     bounds = {"below": settings.below, "above": settings.above}
     out.attrs |= {k: bound for k, bound in bounds.items() if bound is not None}
@@ -90,13 +92,6 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
         out.attrs["time"] = float(data["time"].values[-1])
     table = {k: text.replace("{x}", x).replace("{y}", y) for k, text in LONG_NAMES.items()}
     return reading.described(out.transpose(x, y, ...), table, settings.variable)
-
-
-def _shares(event: xr.DataArray, tried: xr.DataArray, lost: xr.DataArray) -> xr.Dataset:
-    """Counts and shares over seeds."""
-    counts = {"successes": event, "trials": tried, "diverged": lost}
-    out = xr.Dataset({name: each.sum("seed") for name, each in counts.items()})
-    return out.assign(shares(out["successes"], out["trials"], out["trials"] > 0))
 
 
 def _boundary(
@@ -314,11 +309,12 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         if np.isfinite(float(cut["boundary"])):
             curve = _curve(np.log(fine / float(cut["boundary"])), cut)
             items.append(Line(fine, curve, label, color, listed=False))
-    warning = " Points share their noise and so rise and fall together."
     text = (
         "Share of seeds with 95 % Wilson intervals; lines: logistic curves in log "
-        f"{symbol(y).html}, where the shares bracket one half.{shared_noise(here, warning)}"
+        f"{symbol(y).html}, where the shares bracket one half."
     )
+    if here.attrs["noise"] == "shared":
+        text += " Points share their noise and so rise and fall together."
     labels = titled(words("Slices"), other), axis(y), "probability that " + event(here)
     key = f"success_slices{tail}"
     return Panel(key, *labels, lines_first(items), text, True, y_range=SHARES)

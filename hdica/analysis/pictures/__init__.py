@@ -7,10 +7,10 @@ from itertools import product
 from operator import attrgetter
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from hdica.analysis.record import question
-from hdica.analysis.settings import Named, Needs, Settings, names
+from hdica.analysis.settings import Named, Names, Needs, Settings
 from hdica.errors import HdicaError
 from hdica.systems.system import System
 
@@ -29,7 +29,7 @@ class Shown(Settings):
     """Outputs over the pixels of a picture, each drawn as pictures beside one another."""
 
     method: Annotated[str, Needs(None, None)] = Field(description="method that gives the pictures")
-    show: Annotated[tuple[str, ...], BeforeValidator(names)] = Field(
+    show: Names = Field(
         description="its outputs over `row` and `column` (with `component` several pictures, with "
         "`channel` in colour, of `time` the last), on request in `save.extra`"
     )
@@ -41,7 +41,7 @@ class Shown(Settings):
     against: str | None = Field(
         default=None, description="its output over `component` that `by` is compared with"
     )
-    unsorted: Annotated[tuple[str, ...], BeforeValidator(names)] = Field(
+    unsorted: Names = Field(
         default=(), description="those of `show` whose components have an order of their own"
     )
     scale: Literal["each", "together"] = Field(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from hdica.analysis.record import question
 from hdica.analysis.settings import (
     Level,
     Methods,
+    Names,
     Needs,
     Settings,
     Swept,
     Variable,
     looked_at,
-    names,
 )
 from hdica.errors import HdicaError
 
@@ -27,7 +26,7 @@ class Exponents(Settings):
     simulation: Annotated[Methods, Needs(True, looked_at, ("", "time"))] = Field(
         min_length=1, description="stochastic methods, at the last time"
     )
-    over: Annotated[tuple[str, ...], BeforeValidator(names), Swept()] = Field(
+    over: Annotated[Names, Swept()] = Field(
         min_length=1,
         max_length=3,
         description="one swept parameter or up to three, their values positive numbers",
@@ -46,30 +45,6 @@ class Exponents(Settings):
 
 
 EXPONENTS = question(__name__, "exponents", Exponents, "Power laws", 3.5, 3.5)
-
-
-@dataclass(frozen=True)
-class Powers:
-    """How the window of the control shrinks and what is measured grows: n^-window, n^size."""
-
-    window: float
-    size: float
-
-
-RIGHT = {
-    "fold": Powers(2 / 3, 1 / 3),
-    "separatrix": Powers(1 / 2, 0.0),
-    "pitchfork": Powers(1 / 2, -1 / 2),
-}
-"""Powers of n at each transition: of Q^2 at a pitchfork, whose Q goes as n^(-1/4)."""
-WRONG = {
-    "fold": Powers(1 / 2, 1 / 2),
-    "separatrix": Powers(1 / 3, 0.0),
-    "pitchfork": Powers(1.0, -1.0),
-}
-"""Powers of a control: at a pitchfork those of noise away from it, where Q^2 goes as 1/n.
-
-The powers of a second one are wrong by as much to the other side."""
 
 
 def _measured(settings: Collapse) -> str:
@@ -96,24 +71,7 @@ class Collapse(Settings):
         ge=0,
         description="time from which on runs are steady (pitchfork; default: half of the last)",
     )
-    wrong_window: float | None = Field(
-        default=None,
-        description="power of 1/n of the window in a control (default: fold 1/2, separatrix 1/3, "
-        "pitchfork 1); a second control is wrong by as much to the other side",
-    )
-    wrong_size: float | None = Field(
-        default=None,
-        description="power of n of what is measured in that control (default: fold 1/2, separatrix "
-        "0, pitchfork -1)",
-    )
     level: Level = 0.01
-
-    @property
-    def wrong(self) -> Powers:
-        """Powers of the control."""
-        usual = WRONG[self.kind]
-        window = usual.window if self.wrong_window is None else self.wrong_window
-        return Powers(window, usual.size if self.wrong_size is None else self.wrong_size)
 
 
 COLLAPSE = question(__name__, "collapse", Collapse, "Runs of every n on one curve", 3.55, 3.55)

@@ -16,8 +16,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from hdica.analysis.powers import RIGHT, Collapse, Powers
-from hdica.analysis.reading import described, finished, group
+from hdica.analysis.powers import Collapse
+from hdica.analysis.reading import described, finished, group, interval_names
 from hdica.errors import HdicaError
 from hdica.limits.collapse import law
 from hdica.show.choose import points
@@ -46,13 +46,11 @@ LONG_NAMES = {
     "score": "normal score of the measured value beside the prediction at n",
     "x": "control in units of its window, with the shift",
     "y": "measured value less the offset, in its unit",
-    "y_low": "lower end of the 95 % interval of y",
-    "y_high": "upper end of the 95 % interval of y",
+    **interval_names("y", "y"),
     "law": "the law that all n share, at x",
     "x_control": "x with a wrong power of n",
     "y_control": "y with a wrong power of n",
-    "y_control_low": "lower end of the 95 % interval of y with a wrong power of n",
-    "y_control_high": "upper end of the 95 % interval of y with a wrong power of n",
+    **interval_names("y_control", "y with a wrong power of n"),
     "law_control": "the law that all n share, at x with a wrong power of n",
     "curve": "the law that all n share, for figures",
     "curve_control": "the same over x with a wrong power of n",
@@ -64,6 +62,29 @@ LONG_NAMES = {
     "p_control": "p-value of all cells with wrong powers of n",
     "p_opposite": "p-value of all cells with powers of n wrong by as much to the other side",
 }
+
+
+class Powers(NamedTuple):
+    """How the window of the control shrinks and what is measured grows: n^-window, n^size."""
+
+    window: float
+    size: float
+
+
+RIGHT = {
+    "fold": Powers(2 / 3, 1 / 3),
+    "separatrix": Powers(1 / 2, 0.0),
+    "pitchfork": Powers(1 / 2, -1 / 2),
+}
+"""Powers of n at each transition: of Q^2 at a pitchfork, whose Q goes as n^(-1/4)."""
+WRONG = {
+    "fold": Powers(1 / 2, 1 / 2),
+    "separatrix": Powers(1 / 3, 0.0),
+    "pitchfork": Powers(1.0, -1.0),
+}
+"""Powers of a control: at a pitchfork those of noise away from it, where Q^2 goes as 1/n.
+
+The powers of a second one are wrong by as much to the other side."""
 WHAT = {
     "fold": "mean time of the fall",
     "separatrix": "share of runs that go up",
@@ -104,7 +125,7 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     control, which is wrong by as much to the other side, there is the p-value alone. ``curve`` is
     the law over ``at``.
     """
-    kind, right, wrong = settings.kind, RIGHT[settings.kind], settings.wrong
+    kind, right, wrong = settings.kind, RIGHT[settings.kind], WRONG[settings.kind]
     data, theory = group(tree, settings.simulation), group(tree, settings.theory)
     runs = measured(data, theory, settings)
     # What theory has at other cells is nothing to these.

@@ -21,20 +21,18 @@ from hdica.show.words import EMPTY, Text, axis, joined, method_name, place, symb
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, judged
 from hdica.verdict.ladder import pooled
-from hdica.verdict.powers import MISFIT, PowerLaw, moderated, power_law
+from hdica.verdict.powers import MISFIT, moderated, power_law
 from hdica.verdict.resample import resampled, shares_noise
 
 LONG_NAMES = {
     "value": "{s} of {v} over seeds",
-    "value_low": "lower end of the 95 % interval of the {s} of {v}",
-    "value_high": "upper end of the 95 % interval of the {s} of {v}",
+    **reading.interval_names("value", "the {s} of {v}"),
     "seeds": "seeds that are done",
     "diverged": "seeds that diverged",
     "used": "1 where a cell takes part in the fit",
     "fitted": "{s} of {v} by the fitted power law",
     "exponent": "exponent of the parameter in the {s} of {v}",
-    "exponent_low": "lower end of the 95 % interval of the exponent",
-    "exponent_high": "upper end of the 95 % interval of the exponent",
+    **reading.interval_names("exponent", "the exponent"),
     "exponent_error": "standard error of the exponent",
     "chi2": "weighted sum of squared residuals of the power law",
     "dof": "its expectation if the power law is exact",
@@ -45,8 +43,7 @@ LONG_NAMES = {
     "predicted": "{v} in theory",
     "predicted_exponent": "exponent of the parameter in theory, fitted to the same cells",
     "ratio": "{s} of {v} over theory",
-    "ratio_low": "lower end of the 95 % interval of the ratio",
-    "ratio_high": "upper end of the 95 % interval of the ratio",
+    **reading.interval_names("ratio", "the ratio"),
     "ratio_error": "standard error of the ratio",
 }
 LOST = 0.025
@@ -125,6 +122,11 @@ def _fitted(
     log_q, covariance, known = _noise(values, center, seeds, statistic, shared)
     used = np.isfinite(log_q)
     law = power_law(log_p[used], log_q[used], covariance, known)
+    theory, in_theory = predicted[used], law  # exponents of theory are by the same weights
+    rows = np.flatnonzero(np.isfinite(theory))
+    if rows.size < theory.size:
+        own = covariance[np.ix_(rows, rows)]
+        in_theory = power_law(log_p[used][rows], np.log(theory[rows]), own)
     error[used] = np.sqrt(np.diag(covariance))
     half[used] = stats.t.ppf(0.5 + CONFIDENCE / 2, known) * error[used]
     low, high = np.exp(log_q - half), np.exp(log_q + half)
@@ -147,7 +149,7 @@ def _fitted(
         "exponent_low": law.low,
         "exponent_high": law.high,
         "exponent_error": law.error,
-        "predicted_exponent": _predicted_exponents(law, log_p[used], predicted[used], covariance),
+        "predicted_exponent": in_theory.of(np.log(theory[rows])),
     }
     whole = {k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening")}
     return cells, laws, {**whole, "cells": int(used.sum()), "left_out": int((~used).sum())}
@@ -176,14 +178,6 @@ def _noise(
     together = scaled.T @ scaled / len(scaled)
     np.fill_diagonal(together, error**2)
     return log_q, together, known
-
-
-def _predicted_exponents(law: PowerLaw, log_p: Array, predicted: Array, covariance: Array) -> Array:
-    """Exponents of the theory in the cells of the fit, by the same weights."""
-    rows = np.flatnonzero(np.isfinite(predicted))
-    if rows.size < predicted.size:
-        law = power_law(log_p[rows], np.log(predicted[rows]), covariance[np.ix_(rows, rows)])
-    return law.of(np.log(predicted[rows]))
 
 
 def fits(data: xr.Dataset) -> list[Point]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hdica.analysis.record import question
 from hdica.analysis.settings import Level, Named, Settings
@@ -24,7 +26,7 @@ class Place(BaseModel):
 class Printed(Settings):
     """Results beside the numbers that a paper prints, or that were found apart from this code."""
 
-    file: str = Field(
+    file: Annotated[str, AfterValidator(relative)] = Field(
         description="numbers, a path below the folder of data: `reference/wang2017.yaml`"
     )
     numbers: dict[str, Place] = Field(
@@ -37,11 +39,6 @@ class Printed(Settings):
         ),
     )
     level: Level = 0.01
-
-    @field_validator("file")
-    @classmethod
-    def _below(cls, given: str) -> str:
-        return relative(given)
 
     def named(self, system: System | None) -> list[Named]:
         """The method of every number, which must have its output."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from hdica.analysis.record import lazy, question
 from hdica.analysis.settings import (
     Band,
     Methods,
     Named,
+    Names,
     Needs,
     Settings,
     Variable,
     looked_at,
-    names,
 )
 from hdica.errors import HdicaError
 from hdica.systems.system import System
@@ -50,7 +50,7 @@ class Curves(Settings):
     """Several variables of one method over one dimension, and which of them is half-way first."""
 
     method: Annotated[str, Needs(None, None)] = Field(description="method that gives the variables")
-    variables: Annotated[tuple[str, ...], BeforeValidator(names)] = Field(
+    variables: Names = Field(
         min_length=1, max_length=6, description="its outputs, each in a panel of its own"
     )
     over: str = Field(default="time", description="the dimension of these outputs")
