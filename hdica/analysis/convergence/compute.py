@@ -63,12 +63,7 @@ DISTANCE = {
     "difference": "mean of {v} over seeds minus its limit",
     "difference_error": "standard error of the mean of {v} and the limit's own error together",
     "z": "difference over its error",
-    "sup_error": LONG_NAMES["sup_error"],
-    "sup_error_se": LONG_NAMES["sup_error_se"],
-    "sup_time": LONG_NAMES["sup_time"],
-    "mean": LONG_NAMES["mean"],
-    "se": "standard error of the mean of {v}",
-    "limit": LONG_NAMES["limit"],
+    **{k: LONG_NAMES[k] for k in ("sup_error", "sup_error_se", "sup_time", "mean", "se", "limit")},
     "runs": "runs that are done",
 }
 

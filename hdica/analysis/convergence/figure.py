@@ -269,10 +269,11 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     limits = ends and (ends[0] / 3, ends[1] * 1.6)
     normally = " Lines: the central limit theorem's prediction." if normal else ""
     text = f"Markers: standard deviation over seeds, root mean square over time.{normally}"
+    by_theory = " Line: the largest |m|/n over time, by theory." if term else ""
     of_bias = (
         "Markers: largest distance of the mean over seeds from the limit over time, ± standard "
         "error; filled where it stands above its noise (5 % over all times), open where it is "
-        f"noise.{' Line: the largest |m|/n over time, by theory.' if term else ''} Dotted: slope −1."
+        f"noise.{by_theory} Dotted: slope −1."
     )
     width, off = "sd of " + variable + " (rms over time)", "sup |mean " + variable + " − limit|"
     spread_, away = words("Fluctuation over seeds"), words("Bias")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import product, zip_longest
 
 import numpy as np
 import xarray as xr
@@ -312,7 +312,7 @@ def _drawn(cut: xr.Dataset) -> list[Curve]:
     methods = [str(name) for name in cut["simulation"].values]
     chosen = shown(cut, others(cut), max(MOST // len(methods), 1))
     out = []
-    for method, point in ((method, point) for method in methods for point in chosen):
+    for method, point in product(methods, chosen):
         name = method_name(method) if len(methods) > 1 or not point else EMPTY
         here = cut.sel(simulation=method, **point)
         if bool(here["mean"].notnull().any()):

@@ -13,19 +13,9 @@ from hdica.analysis import reading
 from hdica.analysis.ensemble import Ensemble
 from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
 from hdica.analysis.ensemble.passages import LONG_TIMES, passages
+from hdica.show import words
 from hdica.show.choose import Point, points, selected, spread
 from hdica.show.finding import Finding
-from hdica.show.words import (
-    EMPTY,
-    SCALED,
-    Text,
-    measurement,
-    method_name,
-    number,
-    simple,
-    symbol,
-    words,
-)
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONTROL, UNDECIDED, Array, judged
 from hdica.verdict.resample import quantile, share_interval
@@ -220,14 +210,14 @@ def grid_of(data: xr.Dataset) -> list[str]:
     return [str(d) for d in data["count"].dims]
 
 
-def theory_name(name: object) -> Text:
+def theory_name(name: object) -> words.Text:
     """A prediction as its system calls it: a method, or the output that is taken of one."""
-    return method_name(str(name).rpartition(", ")[2])
+    return words.method_name(str(name).rpartition(", ")[2])
 
 
-def crossed(data: xr.Dataset, level: float) -> Text:
+def crossed(data: xr.Dataset, level: float) -> words.Text:
     """What a run has done that is below a value: "tan² ≤ 0.333"."""
-    return symbol(str(data.attrs["variable"])) + f" ≤ {simple(level)}"
+    return words.symbol(str(data.attrs["variable"])) + f" ≤ {words.simple(level)}"
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -248,8 +238,8 @@ def _place(data: xr.Dataset, cell: Point, at_end: bool = False) -> Point:
     return {**cell, **n, **({"t": float(data["time"][-1])} if at_end else {})}
 
 
-def _median(data: xr.Dataset) -> Text:
-    return "the median of " + symbol(str(data.attrs["variable"]))
+def _median(data: xr.Dataset) -> words.Text:
+    return "the median of " + words.symbol(str(data.attrs["variable"]))
 
 
 def _judged(data: xr.Dataset, unjudged: Sequence[Finding]) -> list[Finding]:
@@ -267,9 +257,9 @@ def _judged(data: xr.Dataset, unjudged: Sequence[Finding]) -> list[Finding]:
     margin = 2 * allowed or CONTROL
     off, noise = value / usable - 1, error / abs(usable)
     each = judged(off, noise, margin, np.maximum(runs - 1, 1.0), allowed)
-    control = f"control: a prediction wrong by {number(100 * margin)} %"
+    control = f"control: a prediction wrong by {words.number(100 * margin)} %"
     if allowed:
-        control += f"; up to {number(100 * allowed)} % off counts as agreement"
+        control += f"; up to {words.number(100 * allowed)} % off counts as agreement"
     evidence = np.where(np.isfinite(noise), control, "too few runs for an error")
     return [
         replace(one, verdict=str(verdict), evidence=str(why) if verdict else "", seeds=float(more))
@@ -284,7 +274,7 @@ def _arrivals(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     if "passage" not in data:
         return []
     known = str(data["time"].attrs.get("units", ""))
-    unit = EMPTY if known.startswith(SCALED) else words(known)
+    unit = words.EMPTY if known.startswith(words.SCALED) else words.words(known)
     out = []
     for level in map(float, data["crossing"].values):
         here = data.sel(crossing=level)
@@ -349,7 +339,7 @@ def _bounds(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     """How far each bound is above the median at the last time."""
     out = []
     for term in data["term"].values if "looseness" in data else ():
-        lead = "the ratio of the bound (" + symbol(str(term))
+        lead = "the ratio of the bound (" + words.symbol(str(term))
         name, values = lead + ") to " + _median(data), data["looseness"].sel(term=term)
         out += [
             Finding(name, _place(data, cell, at_end=True), float(selected(values, cell)), digits=3)
@@ -373,7 +363,7 @@ def _stragglers(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
             share = float(here["reached"] / here["count"])
             at = _predicted_time(data, level, cell)
             late = at <= end and not np.isfinite(here["passage"].sel(share=0.5))
-            half = f"by theory half of them do after {measurement(at, 0.0)}"
+            half = f"by theory half of them do after {words.measurement(at, 0.0)}"
             open_: dict[str, Any] = {"verdict": UNDECIDED, "evidence": half} if late else {}
             place = _place(data, cell, at_end=True)
             out.append(Finding(name, place, share, low=float(low), high=float(high), **open_))

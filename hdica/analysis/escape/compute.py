@@ -254,9 +254,8 @@ def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any,
 
 def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
     """Tests of a simulation against a theory in every cell."""
-    grid, cells = [*reading.grid_of(data), "n"], list[reading.Cell]()
-    for runs, hazard in tested:
-        cells.append(vars(judge_escapes(runs, hazard, level)))
+    grid = [*reading.grid_of(data), "n"]
+    cells: list[reading.Cell] = [vars(judge_escapes(*one, level)) for one in tested]
     return reading.assembled(cells, grid, {d: data[d].values for d in grid})
 
 

@@ -20,21 +20,19 @@ from hdica.show.panel import Line, Panel, Points
 from hdica.show.words import count, method_name, place, symbol, titled, words
 from hdica.verdict.trajectory import controlled
 
+RATES = {
+    "tpr": "true positive rate",
+    "fpr": "false positive rate",
+    "misclassified": "misclassified share",
+}
 LONG_NAMES = {
     **OF_AGREEMENT,
-    "tpr": "true positive rate, mean over seeds",
-    "tpr_se": "standard error of the true positive rate",
-    "tpr_limit": "limit of the true positive rate",
-    "fpr": "false positive rate, mean over seeds",
-    "fpr_se": "standard error of the false positive rate",
-    "fpr_limit": "limit of the false positive rate",
-    "misclassified": "misclassified share, mean over seeds",
-    "misclassified_se": "standard error of the misclassified share",
-    "misclassified_limit": "limit of the misclassified share",
+    **{rate: f"{what}, mean over seeds" for rate, what in RATES.items()},
+    **{f"{rate}_se": f"standard error of the {what}" for rate, what in RATES.items()},
+    **{f"{rate}_limit": f"limit of the {what}" for rate, what in RATES.items()},
     "area_limit": "area under the limit's true against false positive rate",
 }
 
-RATES = ("tpr", "fpr", "misclassified")
 TITLES = {
     "roc": ("True against false positives", "true positive rate"),
     "rates": ("Rates against the threshold", "rate"),

@@ -11,20 +11,10 @@ import xarray as xr
 
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
 from hdica.analysis.reading import at_top, described, done, group, over
+from hdica.show import words
 from hdica.show.choose import points, selected, selection_note, shown
 from hdica.show.finding import Finding
 from hdica.show.panel import Array, Panel, Pictures
-from hdica.show.words import (
-    EMPTY,
-    Text,
-    capital,
-    method_name,
-    number,
-    plural,
-    symbol,
-    titled,
-    words,
-)
 
 PLACE = "place"
 """Dimension of the pictures in the order in which they are drawn."""
@@ -115,9 +105,9 @@ def findings(data: xr.Dataset) -> list[Finding]:
     for name in [key for key in ("by", "against") if key in data]:
         for cell in points(data, [d for d in _grid(data) if d in data[name].dims]):
             low, middle, high = selected(data[name], cell).values.tolist()
-            many = plural(int(selected(data["count"], cell)), "picture")
-            evidence = f"of {many}; middle half {number(low)} to {number(high)}"
-            quantity = words(f"the median {data.attrs[name]}")
+            many = words.plural(int(selected(data["count"], cell)), "picture")
+            evidence = f"of {many}; middle half {words.number(low)} to {words.number(high)}"
+            quantity = words.words(f"the median {data.attrs[name]}")
             out.append(Finding(quantity, cell, middle, evidence=evidence, digits=3))
     return out
 
@@ -134,9 +124,9 @@ def panels(data: xr.Dataset) -> list[Panel]:
         if keep.any():
             here, grey = here.isel({PLACE: keep}), _grey(pixels[keep], data.attrs["scale"])
             drawn = Pictures(grey, _names(here, str(data.attrs["variable"])))
-            title = titled(words(capital(str(one["meaning"].item()))), cell)
+            title = words.titled(words.words(words.capital(str(one["meaning"].item()))), cell)
             key, caption = f"pictures_{len(out) + 1}", _caption(data, here)
-            out.append(Panel(key, title, EMPTY, EMPTY, (drawn,), caption))
+            out.append(Panel(key, title, words.EMPTY, words.EMPTY, (drawn,), caption))
     return out
 
 
@@ -157,20 +147,20 @@ def _grey(pixels: Array, scale: str) -> Array:
     return pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels
 
 
-def _names(here: xr.Dataset, variable: str) -> tuple[Text, ...]:
+def _names(here: xr.Dataset, variable: str) -> tuple[words.Text, ...]:
     """The component of each picture, and the number by which they are sorted."""
-    names = [words(f"component {int(k)}") for k in here["number"].values]
+    names = [words.words(f"component {int(k)}") for k in here["number"].values]
     if "value" in here:
         for k, value in enumerate(here["value"].values):
             if np.isfinite(value):
-                names[k] += ", " + symbol(variable) + f" = {number(value)}"
+                names[k] += ", " + words.symbol(variable) + f" = {words.number(value)}"
     return tuple(names)
 
 
 def _caption(data: xr.Dataset, here: xr.Dataset) -> str:
     drawn, total = here.sizes[PLACE], int(data.attrs["components"])
     scale = "each about its" if data.attrs["scale"] == "each" else "all on one scale about their"
-    method = method_name(data.attrs["method"]).html
+    method = words.method_name(data.attrs["method"]).html
     parts = [f"First seed ({method}); dark to light, {scale} zero."]
     if "value" in here and bool(here["value"].notnull().any()):
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
