@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis import reading
 from hdica.analysis.reading import at_end, described, group, over, overlaps, requested, swept
 from hdica.show.choose import at_last_n, shown
 from hdica.show.finding import Finding
@@ -21,7 +20,8 @@ DRAWN = 3
 """Grid points in a panel: intervals of more would hide each other."""
 LONG_NAMES = {
     "": "change of the mean of {v} at the last time per unit of {p}",
-    **reading.interval_names("", "the change per unit of {p}"),
+    "_low": "lower end of the 95 % interval of the change per unit of {p}",
+    "_high": "upper end of the 95 % interval of the change per unit of {p}",
     "_se": "standard error of the change per unit of {p}, over seeds that both ends share",
     "_se_apart": "the same with independent noise at both ends",
     "_count": "seeds that are done at both ends",
