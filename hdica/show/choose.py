@@ -11,7 +11,6 @@ import xarray as xr
 
 MOST = 6
 """No figure shows more grid points than this."""
-
 BANDS = 3
 """Of more curves the first and the last alone have bands: those of all would be one grey."""
 

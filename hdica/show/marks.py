@@ -35,7 +35,6 @@ RAISED, SMALLER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", 0.35
 """Letters of an exponent, and by how much they are narrower."""
 PLAIN = (1e-3, 1e4)
 """Numbers between these are written in full; an axis with any other has powers of ten."""
-
 T = TypeVar("T")
 
 

@@ -232,10 +232,8 @@ def mosaic(item: Pictures) -> NDArray[np.uint8]:
 
 FRAMES = 60
 """No animation has more frames than this; of more times so many are chosen evenly."""
-
 CUT = 4.0
 """A peak so many times as high as the middle one of all frames is cut, lest it flatten them."""
-
 ROOM = 1.06
 """The axis ends so far above the highest curve."""
 

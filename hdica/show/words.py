@@ -52,7 +52,6 @@ STEPS = Text("<i>n</i>³ steps", "$n^3$ steps", "n³ steps")
 """The unit of escape times."""
 SQUARED_STEPS = Text("<i>n</i>² steps", "$n^2$ steps", "n² steps")
 """The same of traps that are left sooner."""
-
 NAMED = {
     "Q0": Text("<i>Q</i><sub>0</sub>", "$Q_0$", "Q₀"),
     "n": Text("<i>n</i>", "$n$", "n"),
@@ -70,10 +69,8 @@ other name Greek letters and single letters are typeset."""
 
 SCALED = Clock().units
 """The unit of time where nothing else is said: t = k/n."""
-
 ABBREVIATED = 3
 """Letters of a method's name that is an abbreviation, and is written in capitals."""
-
 CALLED = {"tau": "step size ", "rho": "sparsity "}
 """What comes before a parameter where there is room for it."""
 

@@ -32,8 +32,9 @@ def falling(values: xr.DataArray, above: xr.DataArray, threshold: float) -> xr.D
     that do not end ``above`` take no part.
     """
     time = values["time"].values.astype(float)
-    thirds = _thirds(time)
-    if thirds is None:
+    part = (time[-1] - time[0]) / 3
+    first, second = (int(np.abs(time - (time[-1] - k * part)).argmin()) for k in (2, 1))
+    if second - first < LEAST or len(time) - 1 - second < LEAST:
         return xr.zeros_like(above, dtype=bool)
     seeded = values if "seed" in values.dims else values.expand_dims("seed")
     grid = [d for d in seeded.dims if d not in ("seed", "time")]
@@ -43,18 +44,9 @@ def falling(values: xr.DataArray, above: xr.DataArray, threshold: float) -> xr.D
     for i in np.ndindex(chosen.shape[:-1]):
         taken = chosen.values[i]
         if taken.any():
-            fall[i][taken] = _falls(size.values[i][taken], time, thirds, threshold)
+            fall[i][taken] = _falls(size.values[i][taken], time, (first, second), threshold)
     out = chosen.copy(data=fall)
     return (out if "seed" in above.dims else out.isel(seed=0, drop=True)).transpose(*above.dims)
-
-
-def _thirds(time: Array) -> tuple[int, int] | None:
-    """Where the last two thirds begin; None with too few output times."""
-    part = (time[-1] - time[0]) / 3
-    first, second = (int(np.abs(time - (time[-1] - k * part)).argmin()) for k in (2, 1))
-    if second - first < LEAST or len(time) - 1 - second < LEAST:
-        return None
-    return first, second
 
 
 def _falls(

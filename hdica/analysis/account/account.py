@@ -268,7 +268,6 @@ def notes_of_learning(data: xr.Dataset) -> list[str]:
 
 MOST = 4096
 """Points of a grid that are asked."""
-
 ROWS = 6
 """Choices and notes on data on a page."""
 OF_CHOICES = {

@@ -245,7 +245,6 @@ def _shape(here: xr.Dataset, at: Point) -> str:
 
 DEEP = 1.5
 """The axis ends so many barriers of the highest above and below zero."""
-
 OF_TRAP = {
     "U": "potential U/D of r = sqrt(n) R, D the variance of its noise in a unit of time",
     "barrier": "height of the barrier of U/D",

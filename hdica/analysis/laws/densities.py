@@ -49,7 +49,6 @@ SNAPSHOTS = 4
 GROUPS = 3
 PANELS = 12
 """No more panels than this; of the grid, of snapshots and of groups some are chosen evenly."""
-
 SEEN = 2e-3
 """The axis covers where the density is above this share of its peak."""
 WHAT = "densities over time"

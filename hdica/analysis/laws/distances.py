@@ -28,10 +28,8 @@ from hdica.verdict.trajectory import Verdict, controlled, judge, nothing
 
 PLACES = 15
 """A law is tested at no more places than this; neighbours tell the same."""
-
 TAIL = 0.02
 """No place is tested where less than this share of the law lies beyond it."""
-
 BEYOND = 20
 """No place is tested with fewer entries of all seeds together expected beyond it: means of so
 rare events are not normal."""
@@ -153,7 +151,6 @@ LONG_NAMES = {
 
 BRIDGES = 1000
 """Brownian bridges whose mean maximum is taken: good to one percent."""
-
 DENSE = 1000
 """More edges than this are thinned for it, evenly in probability; that costs two percent."""
 Sized = tuple[float, Point, xr.Dataset]

@@ -84,9 +84,7 @@ class Success(Settings):
 
     def event(self, values: Any) -> Any:
         """Where values are a success; NaN are none."""
-        if self.below is not None:
-            return values <= self.below
-        return values >= self.above
+        return values >= self.above if self.below is None else values <= self.below
 
 
 SUCCESS = question(__name__, "success", Success, "Where runs succeed", 3.2, 3.2)

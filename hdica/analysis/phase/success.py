@@ -155,12 +155,17 @@ def findings(data: xr.Dataset) -> list[Finding]:
     name, base = "the " + _even_odds(data), symbol(data.attrs["x"])
     powers = [(m, float(data["exponent"].sel(m))) for m in moving]
     errors = data["exponent_error"]
+    bent = words("the factor by which scatter about the power law widens its error")
+    misfits = [m for m in moving if float(data["p_value"].sel(m)) < MISFIT]
+    without = "the number of values of " + base
+    without += f", of {data.sizes[data.attrs['x']]}, without even odds"
+    missing = [float((~np.isfinite(data["boundary"].sel(m))).sum()) for m in chosen]
     return [
         *(Finding(name, m, p, float(errors.sel(m)), form=Form.POWER, base=base) for m, p in powers),
         *_laws(data, moving),
         *(_bracketed(data, chosen) or _extremes(data, chosen)),
-        *_misfits(data, moving),
-        *_unbracketed(data, chosen),
+        *(Finding(bent, m, float(data["widening"].sel(m)), digits=2) for m in misfits),
+        *(Finding(without, m, many) for m, many in zip(chosen, missing, strict=True) if many),
     ]
 
 
@@ -231,22 +236,6 @@ def _extremes(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
             low, high = (float(data[f"probability_{end}"].sel(cell)) for end in ("low", "high"))
             out.append(Finding(name, cell, share, low=low, high=high, form=form))
     return out
-
-
-def _misfits(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
-    """By how much errors are widened where the boundary is no exact power."""
-    name = words("the factor by which scatter about the power law widens its error")
-    bent = [point for point in chosen if float(data["p_value"].sel(point)) < MISFIT]
-    return [Finding(name, point, float(data["widening"].sel(point)), digits=2) for point in bent]
-
-
-def _unbracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
-    """At how many values of x the shares bracket no even odds."""
-    name = "the number of values of " + symbol(data.attrs["x"])
-    name += f", of {data.sizes[data.attrs['x']]}, without even odds"
-    missing = [float((~np.isfinite(data["boundary"].sel(point))).sum()) for point in chosen]
-    pairs = zip(chosen, missing, strict=True)
-    return [Finding(name, point, many) for point, many in pairs if many]
 
 
 def panels(data: xr.Dataset) -> list[Panel]:

@@ -40,12 +40,10 @@ EXACT = 2.0**53
 """Sums of larger numbers of either sign are rounded."""
 SMALL = 1e-6
 """A coordinate below this is 0 with rounding."""
-
 HEIGHT = 0.6
 """Around the circle the objective is drawn from radius 1, where it is least, to 1 + HEIGHT."""
 ABOVE = 1.02
 """Radius at which critical points are drawn, so that the sphere hides none that is in front."""
-
 MARKS = (
     (MINIMISER, "minimisers (stable)", "circle", OKABE_ITO[1]),
     (SADDLE, "saddles", "diamond", OKABE_ITO[4]),

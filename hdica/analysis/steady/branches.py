@@ -15,7 +15,6 @@ Pairs = list[tuple[float, float]]
 
 SAME = 1e-6
 """States whose |Q| differ by less are one: Q and -Q, or two branches that touch."""
-
 SNAP = 1e-3
 """A transition this close to the end of a stable piece, relatively, is that end."""
 

@@ -62,21 +62,17 @@ LONG_NAMES = {
 
 BRANCH = ("branch_value", "branch_Q", "branch_stable", "branch_kind", "branch_index")
 """Columns of a branch; the overlap is Q in what is returned, whatever its system calls it."""
-
 TRANSITIONS = ("fold", "transcritical point", "junction")
 """Meanings of the codes in ``kind``."""
-
 ALLOWANCE, ERRORS = 3.0, 3.0
 """A simulation may end 3/sqrt(n) and 3 standard errors away from a stable state: 1/sqrt(n) is the
 size of an overlap with n random numbers, and of one large entry of a condensed estimate."""
 
 ROUNDED = 1e-6
 """A smaller relative error of a critical value is not seen in its digits."""
-
 STATES = ("stable_state", 8, "state", "state_kind")
 RANGES = ("range", 6, "bistable_from", "bistable_to")
 """Lists of pairs: dimension, the most that are kept, and their two variables."""
-
 CONDENSED = 2
 BESIDE = ("n", "simulation", "limit", "stable_state", "range")
 """Dimensions that are not swept, beside those of steady states."""

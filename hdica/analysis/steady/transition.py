@@ -21,7 +21,6 @@ from hdica.systems.method import ZERO
 
 OVERLAP = "Q"
 """Name of the overlap in what is returned, whatever its system calls it: files have it."""
-
 LONG_NAMES = {
     "value": "critical value",
     OVERLAP: "{v} at the transition",
