@@ -13,10 +13,12 @@ import sysconfig
 import types
 import venv
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 import hdica
 from hdica.process.compile_cache import PLACE, set_cache_folder
@@ -113,6 +115,8 @@ def test_a_rule_of_no_family_refuses_in_one_sentence(perceptron: types.ModuleTyp
         hdica.limit(perceptron.Perceptron(tau=1), times=[0], method="pde")
     with pytest.raises(hdica.HdicaError, match=r"register: a Limit is not allowed"):
         hdica.register(perceptron.ODE)
+    with pytest.raises(hdica.HdicaError, match="register: parameters = BaseModel is not allowed"):
+        hdica.register(replace(perceptron.SYSTEM, parameters=BaseModel))
 
 
 def test_a_study_of_a_rule_of_no_family_is_swept_and_judged(

@@ -268,6 +268,9 @@ def register(system: object) -> System:
     if not isinstance(system, System):
         kind = type(system).__name__
         raise HdicaError(f"register: a {kind} is not allowed (a record: hdica.System)")
+    if not issubclass(system.parameters, Parameters):
+        name = system.parameters.__name__
+        raise HdicaError(f"register: parameters = {name} is not allowed (a kind of Parameters)")
     other = _SYSTEMS.get(system.name) or _built_in(system.name)
     if other is not None and other.parameters.__module__ != system.parameters.__module__:
         raise HdicaError(
