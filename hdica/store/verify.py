@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from hdica.store.results import open_results, stable
 from hdica.store.standing import working_status
 from hdica.store.working import UnreadableStudy, described, recorded_study
 from hdica.study.segment import NAME as SEGMENT
-
-if TYPE_CHECKING:
-    pass
 
 WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
 
@@ -253,7 +250,6 @@ def verify(path: str | Path) -> Verdict:
 
 
 def _verdict(path: str | Path) -> Verdict:
-
     paths.require_store(path)
     root, work = paths.results_path(path), paths.work_path(path)
     manifest, damaged = look(path)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,9 +35,6 @@ from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import space as ax
 from hdica.systems import system as registry
-
-if TYPE_CHECKING:
-    pass
 
 MAX_NAMED = 3  # points that a sentence names
 _HEADS: dict[Path, dict[str, _Head]] = {}
