@@ -147,11 +147,12 @@ def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
 
 
 def group(tree: xr.DataTree, method: str) -> xr.Dataset:
-    """Everything a method left in the store."""
+    """Everything a method left in the store; texts are objects, as NaN is no stored text."""
     if method not in tree.children:
         near = suggestion(method, sorted(map(str, tree.children)), what="its methods")
         raise HdicaError(f"the store has no method {method!r} ({near})")
-    return tree[method].to_dataset().load()
+    data = tree[method].to_dataset().load()
+    return data.assign({k: v.astype(object) for k, v in data.items() if v.dtype.kind == "T"})
 
 
 def finished(data: xr.Dataset, variable: str) -> xr.DataArray:

@@ -26,6 +26,7 @@ def group(data: xr.Dataset, method: str, own: set[str]) -> xr.Dataset:
     shape = tuple(data.sizes[d] for d in dims)
     data["status"] = (dims, np.ones(shape, np.uint8))
     data["cpu_seconds"] = (dims, np.full(shape, 1e-3))
+    data["reason"] = (dims, np.full(shape, "", np.dtypes.StringDType()))
     data.attrs = {"method": method, "accuracy": "exact in law", "equations": f"toy, {method}"}
     data.attrs |= {"kernel": "1", "stochastic": int("seed" in data.dims)}
     return data
