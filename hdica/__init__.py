@@ -71,8 +71,10 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return __dir__()
     if not name.startswith("_"):
-        from hdica.systems.system import offered
+        from hdica.systems.system import lookup, offered
 
+        if (record := lookup(name)) is not None:  # which imports no other system
+            return record.parameters
         if name in (known := offered()):
             return known[name]()
     close = "" if name.startswith("_") else _closest(name, __dir__())

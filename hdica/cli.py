@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -370,7 +370,7 @@ def explore(
 
     Prints an address with a token and serves it on this machine alone, until Ctrl-C ends it.
     """
-    from hdica.explore.launch import explore as serve
+    from hdica.explore.server import explore as serve
 
     serve(results, port, not no_browser, _say)
 
@@ -441,10 +441,6 @@ def _sentence(text: str, code: int) -> int:
     return code
 
 
-def _warned(message: Warning | str, *_: Any, **__: Any) -> str:
-    return f"hdica: {message}\n"
-
-
 def _open_streams() -> None:
     """Lead streams nowhere that this process was started without, as some daemons do.
 
@@ -462,7 +458,8 @@ def _open_streams() -> None:
 def main(begin: Callable[[], None] = lambda: None) -> None:
     """Run the command line of this process, and end it; ``begin`` is as for :func:`call`."""
     _open_streams()
-    warnings.formatwarning = _warned  # one line, without a place in the sources
+    # One line, without a place in the sources.
+    warnings.formatwarning = lambda message, *_, **__: f"hdica: {message}\n"
     sys.exit(call(sys.argv[1:], begin))
 
 

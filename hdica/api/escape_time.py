@@ -12,8 +12,6 @@ from hdica.systems.method import Method, Role
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import System, record_of
 
-_LIMIT = "limit"
-
 
 def _theory(record: System) -> list[Method]:
     """Methods that give the law of an escape."""
@@ -22,7 +20,7 @@ def _theory(record: System) -> list[Method]:
 
 def _kind(method: Method) -> str:
     """What a user calls it: the end of its name, or the limit where n is none of its own."""
-    return method.name.rpartition("_")[2] if method.takes_n else _LIMIT
+    return method.name.rpartition("_")[2] if method.takes_n else "limit"
 
 
 def _methods(record: System, n: int | None, method: str) -> list[Method]:

@@ -137,7 +137,8 @@ def _limit(system: Parameters, given: Array | None, method: str, request: Reques
         save = saved(chosen, system, times, request)
         result = chosen.run(system, times, None, None, save)
     data = dataset(record, chosen, times, save, system.dims(), [result], "")
-    return described(noted(data, note_of(system, chosen, times, result)), system)
+    note = joined(numbers_note(result), learning_note(system, chosen, times, result))
+    return described(noted(data, note), system)
 
 
 MANY_TIMES = 50
@@ -159,11 +160,6 @@ def auto(request: Request) -> Callable[[System], list[Method]]:
             if m.rank and (request.plain or getattr(m, "densities", None))
         ]
     )
-
-
-def note_of(system: Parameters, method: Method, times: Array, result: PointResult) -> str:
-    """What a reader of the numbers must know, of themselves and of what is learned."""
-    return joined(numbers_note(result), learning_note(system, method, times, result))
 
 
 def learning_note(system: Parameters, method: Method, times: Array, result: PointResult) -> str:

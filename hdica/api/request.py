@@ -18,42 +18,15 @@ from hdica.ingredients.functions import word_for
 from hdica.ingredients.plain import is_number
 from hdica.ingredients.save import ALL, Save
 from hdica.process.progress import named, within
-from hdica.systems.arguments import (
-    LARGEST,
-    MAX_SEEDS,
-    MAX_VALUES,
-    RESERVED,
-    check_extra,
-    check_functionals,
-    check_length,
-    check_points,
-    check_size,
-    entries,
-    extra_names,
-    formulas,
-    how_many_entries,
-    increasing,
-    refused_until,
-    spaced,
-    times_for,
-)
+from hdica.systems import arguments, space
 from hdica.systems.method import Array, Method
 from hdica.systems.parameters import Parameters, constants_of
-from hdica.systems.space import (
-    Axis,
-    Value,
-    address,
-    axis_of,
-    check_conflicts,
-    in_one_spelling,
-    nested,
-)
 from hdica.systems.system import record_of
 
 Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
 _VALUES = "at least one number or word, all finite and different, or start, stop and num"
-_TAKEN = RESERVED | {
+_TAKEN = arguments.RESERVED | {
     *("snapshot", "feature", "x", "edge", "threshold", "entry"),
     *("fixed_point", "transition"),
 }
@@ -63,7 +36,7 @@ _TAKEN = RESERVED | {
 class Grid:
     """A system at every combination of some parameters, the last of them varying fastest."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[space.Axis, ...]
     systems: tuple[Parameters, ...]
 
     @property
@@ -119,7 +92,7 @@ class Grid:
         return dims
 
 
-def _array(values: tuple[Value, ...]) -> Any:
+def _array(values: tuple[space.Value, ...]) -> Any:
     return np.array(values, dtype=object if isinstance(values[0], str) else float)
 
 
@@ -136,42 +109,45 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
         raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
     content = system.model_dump(mode="python")
     axes = tuple(_axis(key, given, type(system), content) for key, given in over.items())
-    check_length(math.prod(axis.size for axis in axes), "over", MAX_SEEDS)
-    check_conflicts({}, axes, "over")
+    arguments.check_length(math.prod(axis.size for axis in axes), "over", arguments.MAX_SEEDS)
+    space.check_conflicts({}, axes, "over")
     combinations = itertools.product(*(axis.values for axis in axes))
     return Grid(
         axes, tuple(type(system)(**with_values(content, axes, some)) for some in combinations)
     )
 
 
-def _axis(key: object, given: object, system: type[Parameters], content: dict[str, Any]) -> Axis:
+def _axis(
+    key: object, given: object, system: type[Parameters], content: dict[str, Any]
+) -> space.Axis:
     if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
         raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
-    key = in_one_spelling(key, system, content)
-    return axis_of(key, address(key, system, content, "over"), _values(key, given), system)
+    key = space.in_one_spelling(key, system, content)
+    return space.axis_of(
+        key, space.address(key, system, content, "over"), _values(key, given), system
+    )
 
 
-def _values(key: str, given: object) -> tuple[Value, ...]:
+def _values(key: str, given: object) -> tuple[space.Value, ...]:
     """Values of a parameter as they are given: a point has the bits that it has alone."""
     if isinstance(given, Mapping):
-        return spaced(given, f"over.{key}", MAX_VALUES)
+        return arguments.spaced(given, f"over.{key}", arguments.MAX_VALUES)
     one = isinstance(given, str) or not isinstance(given, Iterable)
     one = one or getattr(given, "ndim", 1) == 0
     if isinstance(given, list | tuple):  # functions by their words, as systems hold them
         given = [word_for(value) if callable(value) else value for value in given]
-    values = entries([given] if one else given, f"over: {key}", _VALUES, MAX_VALUES)
-    alike = all(map(_is_number, values)) or all(isinstance(value, str) for value in values)
+    values = arguments.entries(
+        [given] if one else given, f"over: {key}", _VALUES, arguments.MAX_VALUES
+    )
+    numbers = (is_number(value) and abs(value) < arguments.LARGEST for value in values)
+    alike = all(numbers) or all(isinstance(value, str) for value in values)
     if not values or not alike or len(set(values)) < len(values):
         raise HdicaError(f"over: {key} = {values} is not allowed ({_VALUES})")
     return tuple(value if isinstance(value, str) else float(value) for value in values)
 
 
-def _is_number(value: object) -> bool:
-    return is_number(value) and abs(value) < LARGEST
-
-
 def with_values(
-    content: dict[str, Any], axes: Sequence[Axis], values: Sequence[Value]
+    content: dict[str, Any], axes: Sequence[space.Axis], values: Sequence[space.Value]
 ) -> dict[str, Any]:
     """Fields of a system with some of them, or parts of them, changed."""
     changed, ours = dict(content), {"constants"}
@@ -181,7 +157,7 @@ def with_values(
         if rest and top not in ours and not (isinstance(now, dict) and rest[0] in now):
             # Another law than the one that was there: of that no part stays.
             now = {}
-        changed[top] = nested([((top,), now), (axis.path, value)])[top]
+        changed[top] = space.nested([((top,), now), (axis.path, value)])[top]
         ours.add(top)
     return changed
 
@@ -205,7 +181,7 @@ def first_everywhere(
         if not any(_is_refusal(why) for why in against):
             break
     for k, one in enumerate(systems):
-        if why := refused_until(one, times):
+        if why := arguments.refused_until(one, times):
             against[k] = HdicaError(why, ["times"])
     if all(_is_refusal(why) for why in against):
         raise next(why for why in against if why is not None)
@@ -262,13 +238,14 @@ class Request:
     @property
     def plain(self) -> bool:
         """Whether none of it is of the entries of the estimate."""
-        entries = (self.snapshots, self.x, self.thresholds, self.functionals)
-        return all(value is None for value in entries) and not how_many_entries(self.estimate)
+        beyond = (self.snapshots, self.x, self.thresholds, self.functionals)
+        none = all(value is None for value in beyond)
+        return none and not arguments.how_many_entries(self.estimate)
 
     def first(self, methods: Sequence[Method]) -> list[Method]:
         """Methods that give the bands and the extra variables; all of them if none does."""
-        wanted = set(extra_names(self.extra))
-        if how_many_entries(self.estimate):
+        wanted = set(arguments.extra_names(self.extra))
+        if arguments.how_many_entries(self.estimate):
             methods = [m for m in methods if "estimate" in m.outputs.keeps] or methods
         methods = [m for m in methods if not self.unable(m)] or methods
         return [m for m in methods if wanted <= {o.name for o in m.outputs.extras}] or list(methods)
@@ -292,7 +269,7 @@ class Request:
 
     def times_of(self, method: Method, times: Array | None) -> Array:
         """The output times of a method."""
-        return times_for(method, times, extra_names(self.extra))
+        return arguments.times_for(method, times, arguments.extra_names(self.extra))
 
 
 def _keeping(
@@ -307,18 +284,6 @@ def _keeping(
     raise HdicaError(f"method {method.name!r} keeps no {what} ({use})")
 
 
-def _entries(
-    method: Method, system: Parameters, request: Request, sizes: Sequence[int | None]
-) -> int:
-    """How many entries of the estimate are kept, of at most as many as there are."""
-    count, most = how_many_entries(request.estimate), max((n for n in sizes if n), default=0)
-    if count:
-        _keeping(method, system, lambda one: "estimate" in one.outputs.keeps, "estimate")
-    if count > most:
-        raise HdicaError(f"estimate = {count} is not allowed (at most n = {most} entries)")
-    return most if count == ALL else count
-
-
 def saved(
     method: Method,
     system: Parameters,
@@ -329,37 +294,42 @@ def saved(
     """What to keep, checked against the times, the method and its dimensions."""
     from hdica.ingredients.formula import parse_functional
 
-    entries = _entries(method, system, request, sizes)
-    points = increasing(request.x, "x", "point", positive=False)
-    theta = increasing(request.thresholds, "thresholds", "threshold")
-    means = formulas(request.functionals)
+    count = arguments.how_many_entries(request.estimate)
+    most = max((n for n in sizes if n), default=0)
+    if count:
+        _keeping(method, system, lambda one: "estimate" in one.outputs.keeps, "estimate")
+    if count > most:
+        raise HdicaError(f"estimate = {count} is not allowed (at most n = {most} entries)")
+    points = arguments.increasing(request.x, "x", "point", positive=False)
+    theta = arguments.increasing(request.thresholds, "thresholds", "threshold")
+    means = arguments.formulas(request.functionals)
     if request.snapshots is not None or points or theta or means:
         _keeping(method, system, lambda one: bool(one.outputs.keeps), "densities")
-    check_points(points)
-    snapshots = increasing(request.snapshots, "snapshots", "time")
-    if request.snapshots is None and (points or theta or entries):
+    arguments.check_points(points)
+    snapshots = arguments.increasing(request.snapshots, "snapshots", "time")
+    if request.snapshots is None and (points or theta or count):
         snapshots = tuple(times.tolist())
     for one in snapshots:
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
             raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
     if refusal := request.unable(method):
         raise HdicaError(refusal)
-    extra = extra_names(request.extra)
+    extra = arguments.extra_names(request.extra)
     allowed = (output.name for output in method.outputs.extras)
-    check_extra(extra, allowed, "extra", f"method {method.name!r}")
+    arguments.check_extra(extra, allowed, "extra", f"method {method.name!r}")
     save = Save(
         snapshots,
         points,
         theta,
         extra=extra,
-        estimate=entries,
+        estimate=most if count == ALL else count,
         bands=bool(request.bands),
         bias=bool(request.bias),
     )
-    check_functionals(means, method.outputs_of(save), "functionals")
+    arguments.check_functionals(means, method.outputs_of(save), "functionals")
     for text in means.values():
         parse_functional(text, constants_of(system))
     save = replace(save, functionals=means)
     if save.anything:
-        check_size(method.bytes_of(times, save, system.dims()), method.name)
+        arguments.check_size(method.bytes_of(times, save, system.dims()), method.name)
     return save

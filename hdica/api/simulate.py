@@ -16,16 +16,7 @@ from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.process.progress import USUAL, check_timeout, counted, named, shown, span, tell, within
 from hdica.status import DIVERGED, DONE, FAILED
-from hdica.systems.arguments import (
-    check_dimensions,
-    check_held,
-    check_memory,
-    check_n,
-    check_seeds,
-    check_steps,
-    check_times,
-    taken_names,
-)
+from hdica.systems import arguments
 from hdica.systems.labelled import about_data, candidates, dataset, described
 from hdica.systems.method import Array, Method, PointResult, Role, shared_twin
 from hdica.systems.parameters import Parameters
@@ -125,11 +116,13 @@ def simulate(
         for none of the combinations).
     """
     request = Request(snapshots, x, thresholds, functionals, extra, estimate)
-    given = None if times is None else check_times(times)
+    given = None if times is None else arguments.check_times(times)
     several = isinstance(n, Iterable) and not isinstance(n, str | bytes | Mapping)
     several = several and getattr(n, "ndim", 1) > 0
-    sizes = check_dimensions(n) if several else [None if n is None else check_n(n)]
-    grid, numbers = grid_of(system, over), check_seeds(seeds)
+    sizes = (
+        arguments.check_dimensions(n) if several else [None if n is None else arguments.check_n(n)]
+    )
+    grid, numbers = grid_of(system, over), arguments.check_seeds(seeds)
     methods = candidates(system, method, "simulate", able, auto(request))
     chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate", given)
     chosen = with_noise(chosen, noise)
@@ -137,7 +130,7 @@ def simulate(
     _check(chosen, grid, trials)
     save = saved(chosen, grid.systems[0], trials.times, request, sizes)
     outputs = chosen.outputs_of(save)
-    grid.check_names(taken_names(outputs))
+    grid.check_names(arguments.taken_names(outputs))
     own = grid.own({dim for output in outputs for dim in output.dims})
     _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
     cells = _run_all(chosen, grid, against, trials, save)
@@ -219,7 +212,7 @@ def _check(method: Method, grid: Grid, trials: Trials) -> None:
         if not method.takes_n and n is not None:
             raise HdicaError(f"n = {n} is not allowed (method {method.name!r} has no n)")
         if n is not None:
-            check_steps(n, last)
+            arguments.check_steps(n, last)
             if not method.counts and (refusal := one.refuses_n(n)):
                 raise HdicaError(refusal, ["n"])
 
@@ -232,8 +225,10 @@ def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None
     if count > len(trials.seeds):
         among = f"over{'' if most is None else ', n'} and seeds: {count} points"
         fewer = "fewer of them, or of times"
-    check_memory(count * size, among, fewer)
-    check_held(method, max(grid.systems, key=lambda one: method.cost.memory(one, most)), most)
+    arguments.check_memory(count * size, among, fewer)
+    arguments.check_held(
+        method, max(grid.systems, key=lambda one: method.cost.memory(one, most)), most
+    )
 
 
 Cell = list[PointResult] | HdicaError

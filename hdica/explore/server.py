@@ -1,4 +1,4 @@
-"""The explorer's server: answers behind a gate, in a thread of its own.
+"""``hdica explore``: answers behind a gate, in a thread of its own, until a signal ends it.
 
 The server listens on 127.0.0.1. Its address has a token of 256 random bits as the first part of its
 path, and every request passes one gate before anything else sees it. The gate compares the token in
@@ -16,15 +16,20 @@ import asyncio
 import hmac
 import json
 import logging
+import os
 import secrets
+import socket
+import sys
 import threading
+import time
+import webbrowser
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
@@ -33,12 +38,12 @@ from tornado.routing import Router
 from tornado.web import Application, RequestHandler
 
 from hdica.errors import HdicaError
-from hdica.process.private import HOST, is_loopback, is_same
+from hdica.explore.answers import Answers
+from hdica.explore.feed import Feed
+from hdica.process.private import HOST, is_loopback, is_same, scratch
 from hdica.process.private import NO_HOST as UNDER
 from hdica.report.parts import plotly
-
-if TYPE_CHECKING:
-    from hdica.explore.answers import Answers
+from hdica.store.files import write_whole
 
 NO_TOKEN = "403: the address needs the token that hdica explore has printed\n"
 NO_HOST = f"403: hdica explore {UNDER}\n"
@@ -55,6 +60,14 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+FORWARDS = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>hdica explore</title>
+<a href="{address}">hdica explore</a>
+"""
+"""A page that leads to an address."""
 
 
 def new_token() -> str:
@@ -174,12 +187,12 @@ def _messages(token: str) -> Iterator[None]:
 
 
 @contextmanager
-def serving(answers: Answers, port: int = 0, token: str = "") -> Iterator[str]:
+def serving(answers: Answers, port: int = 0) -> Iterator[str]:
     """Serve answers during the body, on a port of 127.0.0.1; the address with its token.
 
-    For port 0 it is one that is free, for an empty token a new one.
+    For port 0 it is one that is free.
     """
-    token = token or new_token()
+    token = new_token()
     try:
         sockets = bind_sockets(port, HOST)
     except (OSError, OverflowError) as exc:
@@ -217,7 +230,9 @@ def _application(answers: Answers, token: str) -> Application:
     )
 
 
-async def _serve(gate: Gate, sockets: list[socket], ready: Future[Callable[[], None]]) -> None:
+async def _serve(
+    gate: Gate, sockets: list[socket.socket], ready: Future[Callable[[], None]]
+) -> None:
     """Serve until ``ready``'s result is called, from whatever thread."""
     try:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
@@ -234,3 +249,47 @@ async def _serve(gate: Gate, sockets: list[socket], ready: Future[Callable[[], N
     await ended.wait()
     http.stop()
     await http.close_all_connections()
+
+
+def explore(
+    results: Path, port: int = 0, browser: bool = True, tell: Callable[[str], None] = print
+) -> None:
+    """Serve the explorer of some results until a signal ends it.
+
+    A run of ``results/<study>.zarr`` may be going on. The port is on 127.0.0.1, 0 for one that is
+    free. With ``browser`` the address is opened, where there is a display; ``tell`` gets one
+    sentence, with the address.
+    """
+    feed = Feed(results)
+    answers = Answers(feed)
+    answers.page()  # what is loaded and compiled for it is there when a visitor comes
+    with serving(answers, port) as address:
+        tell(f"{results} can be explored at {address} ({tunnel(address)}Ctrl-C ends it)")
+        if browser and has_display():
+            webbrowser.open(forwarding(address).as_uri())
+        # Here, because the main thread alone is told of signals; visitors are served by another.
+        while True:
+            time.sleep(feed.pause)
+            feed.look()
+
+
+def forwarding(address: str) -> Path:
+    """A file for this user alone that leads to an address, whose token no argument may show."""
+    file = scratch() / "explore.html"
+    write_whole(file, FORWARDS.format(address=address).encode(), 0o600)
+    return file
+
+
+def tunnel(address: str) -> str:
+    """How the machine of somebody who has logged in by ssh reaches an address, or nothing."""
+    if not os.environ.get("SSH_CONNECTION"):
+        return ""
+    port = urlsplit(address).port
+    return f"from your machine, after ssh -L {port}:127.0.0.1:{port} {socket.gethostname()}; "
+
+
+def has_display() -> bool:
+    """Whether a browser with windows can be opened here."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

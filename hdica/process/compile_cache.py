@@ -56,7 +56,13 @@ def set_cache_folder(package: Path = PACKAGE) -> Path:
     """
     refuse_threads()
     after_import("numba.core.caching", _seal_files)
-    folder = _safe_folder(f"compiled-{_sources_digest(package)}", package)
+    # Of Python and of the sources that may be compiled; each file has numba's version.
+    digest = hashlib.sha256(sys.version.encode())
+    for top in COMPILED:
+        for path in sorted((package / top).rglob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
+    folder = _safe_folder(f"compiled-{digest.hexdigest()[:16]}", package)
     os.utime(folder)  # it is in use
     for other in folder.parent.glob("compiled-*"):
         with suppress(OSError):  # another process removes it, too
@@ -66,16 +72,6 @@ def set_cache_folder(package: Path = PACKAGE) -> Path:
     if (config := sys.modules.get("numba.core.config")) is not None:
         vars(config)["CACHE_DIR"] = str(folder)
     return folder
-
-
-def _sources_digest(package: Path) -> str:
-    """Digest of Python and of the sources that may be compiled; each file has numba's version."""
-    digest = hashlib.sha256(sys.version.encode())
-    for top in COMPILED:
-        for path in sorted((package / top).rglob("*.py")):
-            content = path.read_bytes()
-            digest.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]
 
 
 def _safe_folder(name: str, package: Path) -> Path:
@@ -221,17 +217,12 @@ def close_caches(package: Path = PACKAGE) -> None:
                     make_folders(folder / "__pycache__")
             elif about.st_uid == os.getuid() and writable(about):
                 folder.chmod(stat.S_IMODE(about.st_mode) & ~0o022)
-                _empty(folder)
-
-
-def _empty(folder: Path) -> None:
-    """Delete every file of a folder, with a warning where it was another user's."""
-    for path in folder.iterdir():
-        owner = path.lstat().st_uid
-        if owner not in (ROOT, os.getuid()):
-            warnings.warn(f"{path} of user {owner} is deleted: it may have been run", stacklevel=3)
-        with suppress(OSError):
-            path.unlink()
+                for path in folder.iterdir():
+                    if (owner := path.lstat().st_uid) not in (ROOT, os.getuid()):
+                        text = f"{path} of user {owner} is deleted: it may have been run"
+                        warnings.warn(text, stacklevel=2)
+                    with suppress(OSError):
+                        path.unlink()
 
 
 def refuse_interpreter() -> None:

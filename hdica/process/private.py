@@ -18,7 +18,7 @@ import shutil
 import stat
 import tempfile
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -35,18 +35,17 @@ ELSEWHERE = ("/tmp", "/var/tmp")
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def doubt(path: Path, owners: Collection[int] = (), holds: bool = False) -> str:
+def doubt(path: Path, holds: bool = False) -> str:
     """Why others could change what lies at a path that exists; empty if they cannot.
 
     Every folder and every link on the way counts: whoever can rename one can put another there.
-    ``owners`` are trusted besides root and this user. Where the folder only ``holds`` what the user
-    makes in it, as ``/tmp`` does, it is enough that others cannot touch that.
+    Where the folder only ``holds`` what the user makes in it, as ``/tmp`` does, it is enough that
+    others cannot touch that.
     """
-    trusted = {ROOT, os.getuid(), *owners}
     at, rest, links = Path("/"), list(path.absolute().parts[1:]), 0
     while True:
         about = os.lstat(at)
-        if about.st_uid not in trusted:
+        if about.st_uid not in (ROOT, os.getuid()):
             return f"{at} belongs to user {about.st_uid}"
         if stat.S_ISLNK(about.st_mode):
             links += 1
@@ -161,15 +160,14 @@ def remove_ended(base: Path, prefix: str) -> int:
 
     Only folders of this user are looked into, and no link is followed.
     """
-    name = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}(?:\.ended)?")
-    own: list[Path] = []
-    with suppress(OSError), os.scandir(base) as entries:
-        for entry in entries:
-            if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-                with suppress(OSError):
-                    if entry.stat(follow_symlinks=False).st_uid == os.getuid():
-                        own.append(Path(entry.path))
-    return sum(map(_removed, own))
+    name, count = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}(?:\.ended)?"), 0
+    with suppress(OSError):
+        for folder in filter(name.fullmatch, os.listdir(base)):
+            with suppress(OSError):
+                about = os.lstat(base / folder)
+                if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid():
+                    count += _removed(base / folder)
+    return count
 
 
 def _removed(folder: Path) -> bool:
@@ -222,21 +220,18 @@ def remove_ended_scratch() -> None:
 
 def _base() -> tuple[Path | None, str]:
     """Where temporary files go, if anywhere, and why not in the usual place."""
-    usual = Path(tempfile.gettempdir())
-    against = _no_base(usual)
-    for base in (usual, *map(Path, ELSEWHERE)):
-        if not _no_base(base):
-            return base, against
-    return None, against
-
-
-def _no_base(base: Path) -> str:
-    """Why a folder is no place for temporary files; empty if it is one."""
-    try:
-        why = doubt(base, holds=True)
-    except OSError as exc:
-        return f"{base} cannot be looked at ({exc.strerror})"
-    return why or ("" if os.access(base, os.W_OK | os.X_OK) else f"{base} cannot be written to")
+    reasons: list[str] = []
+    for base in map(Path, (tempfile.gettempdir(), *ELSEWHERE)):
+        try:
+            why = doubt(base, holds=True)
+            if not why and not os.access(base, os.W_OK | os.X_OK):
+                why = f"{base} cannot be written to"
+        except OSError as exc:
+            why = f"{base} cannot be looked at ({exc.strerror})"
+        reasons.append(why)
+        if not why:
+            return base, reasons[0]
+    return None, reasons[0]
 
 
 HOST = "127.0.0.1"

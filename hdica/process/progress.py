@@ -96,10 +96,6 @@ class _Line(threading.Thread):
     def say(self, text: str) -> None:
         self.text = text
 
-    def end(self) -> None:
-        self.ended.set()
-        self.join()
-
     def run(self) -> None:
         self.ended.wait(PATIENCE)
         while not (self.text or self.ended.wait(REFRESH)):
@@ -107,7 +103,13 @@ class _Line(threading.Thread):
         if self.ended.is_set():
             return
         if not sys.stderr.isatty():
-            return self._as_lines()
+            before = ""
+            while True:
+                if self.text != before:
+                    before = self.text
+                    sys.stderr.write(f"hdica: {before}\n")
+                if self.ended.wait(QUIET):
+                    return
         from rich.console import Console
         from rich.markup import escape
 
@@ -115,15 +117,6 @@ class _Line(threading.Thread):
             while not self.ended.wait(REFRESH):
                 status.update(escape(self.text))
             status.update(escape(self.text))
-
-    def _as_lines(self) -> None:
-        before = ""
-        while True:
-            if self.text != before:
-                before = self.text
-                sys.stderr.write(f"hdica: {before}\n")
-            if self.ended.wait(QUIET):
-                return
 
 
 _LINE: ContextVar[_Line | None] = ContextVar("hdica_progress", default=None)
@@ -164,7 +157,8 @@ def _reporting(wanted: object) -> Iterator[None]:
     finally:
         _LINE.reset(token)
         if line is not None:
-            line.end()
+            line.ended.set()
+            line.join()
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def kinds(tables: Sequence[Table]) -> Entry:
     return {"runs_shown": runs, "theory_shown": theory, "bands": bands(runs, theory)}
 
 
-def explored(aggregate: xr.DataTree, budget: int = BUDGET) -> Explored | None:
+def explored(aggregate: xr.DataTree) -> Explored | None:
     """What a page can show of the means at every grid point; None if there are none."""
     if GROUP not in aggregate:
         return None
@@ -108,7 +108,7 @@ def explored(aggregate: xr.DataTree, budget: int = BUDGET) -> Explored | None:
     about = aggregate[GROUP].attrs
     if not every:
         return Explored((), {}, "") if about["left"] else None
-    tables, left = fitting(every, budget, int(about["times"]), set(str(about["left"]).split()))
+    tables, left = fitting(every, BUDGET, int(about["times"]), set(str(about["left"]).split()))
     names = {table.method for table in tables}
     counts = {name: _counts(aggregate[GROUP][name].to_dataset()) for name in names}
     return Explored(tuple(tables), {k: v for k, v in counts.items() if v}, left)

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,6 @@ from hdica.analysis.registry import analyses
 from hdica.report import parts
 from hdica.report.explored import explored, kinds, packed
 from hdica.report.interactive import figure
-from hdica.show.finding import Finding
 from hdica.show.panel import Panel, Pictures
 from hdica.show.terms import speaking_of
 from hdica.show.wording import listed, table_of
@@ -101,8 +100,10 @@ def render(
     load anything.
     """
     content = summary(aggregate) if content is None else content
-    records = {"findings": _of_findings(content.findings)}
-    embedded, left = _within_budget(records | tables_of(aggregate))
+    rows = [record(name, one) for name, some in content.findings.items() for one in some]
+    columns = {name: _plain(np.array([row[name] for row in rows])) for name in COLUMNS}
+    findings = {"findings": {"columns": columns, "long_name": {}}}
+    embedded, left = _within_budget(findings | tables_of(aggregate))
     figures = {p.key: figure(p) for some in sections.values() for p in some}
     clickable = frozenset(k for k, one in figures.items() if "cells" in one["layout"]["meta"])
     heading = headings()
@@ -209,13 +210,6 @@ def tables_of(aggregate: xr.DataTree) -> dict[str, Table]:
             key = f"{name} by {', '.join(dims)}" if dims else name
             out[key] = _flat(data, dims, members)
     return dict(sorted(out.items(), key=lambda item: _size(item[1])))
-
-
-def _of_findings(findings: Mapping[str, Sequence[Finding]]) -> Table:
-    """The records of all findings as one table."""
-    rows = [record(name, one) for name, some in findings.items() for one in some]
-    columns = {name: _plain(np.array([row[name] for row in rows])) for name in COLUMNS}
-    return {"columns": columns, "long_name": {}}
 
 
 def _within_budget(every: dict[str, Table]) -> tuple[dict[str, Table], list[str]]:

@@ -6,20 +6,20 @@ import errno
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable, printable
+from hdica.ingredients.save import Save
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
 from hdica.store.blocks import Arrays, as_array, write_block
 from hdica.store.files import NO_ROOM, in_words, written
 from hdica.store.provenance import this_processor
 from hdica.store.working import Placed
-from hdica.study.saved import from_plain, plain
 from hdica.study.segment import Keys
 from hdica.systems import system as registry
 from hdica.systems.arguments import check_until
@@ -38,7 +38,7 @@ class Block:
     kernel: str
     n: int | None
     times: tuple[float, ...]
-    save: dict[str, Any]  # what points keep, as plain data
+    save: Save  # what points keep
     shapes: dict[str, tuple[int, ...]]  # of every output of a point
     keys: Keys  # of the points
     contents: tuple[str, ...]  # JSON of the different systems
@@ -103,7 +103,7 @@ def block_of(placed: Placed, points: NDArray[np.int64]) -> Block:
         segment.method.about.kernel,
         segment.n,
         segment.times,
-        plain(segment.save),
+        segment.save,
         {output.name: segment.shape(output.dims) for output in segment.outputs},
         placed.keys[points],
         tuple(segment.cells.systems(cells)),
@@ -142,19 +142,16 @@ class Results:
         self.status[place] = DIVERGED if result.diverged else DONE
         self.reasons[place] = printable(str(result.diverged or ""))
 
-    def fail(self, place: int, reason: str) -> None:
+    def fail(self, place: int, reason: str, status: int = FAILED) -> None:
         """Record that a point failed."""
-        self._clear(place, FAILED, reason)
-
-    def leave(self, place: int, hindrance: Incomplete) -> None:
-        """Leave a point pending that this machine cannot compute."""
-        self._clear(place, PENDING, "")
-        self.hindrance = hindrance
-
-    def _clear(self, place: int, status: int, reason: str) -> None:
         for array in self.values.values():
             array[place] = np.nan
         self.status[place], self.reasons[place] = status, reason
+
+    def leave(self, place: int, hindrance: Incomplete) -> None:
+        """Leave a point pending that this machine cannot compute."""
+        self.fail(place, "", PENDING)
+        self.hindrance = hindrance
 
     def put(self, place: int, alone: Results) -> None:
         """Take the results of a point that was computed as a block of its own."""
@@ -172,12 +169,34 @@ def compute(block: Block) -> Results:
     point stays pending, and the others go on.
     """
     method, results = block.method_record(), Results.empty(block)
-    together = isinstance(method, Simulation) and method.together is not None
-    # Where one of them raises they are computed one by one, to see which.
-    if not together or not _all_together(block, method, results):
-        for place in range(block.size):
-            _alone(block, method, place, results)
+    if isinstance(method, Simulation) and method.together is not None:
+        # Where one of them raises they are computed one by one, to see which.
+        with suppress(Exception):
+            _compute(block, method, range(block.size), results)
+            return results
+    for place in range(block.size):
+        started = time.process_time()
+        try:
+            _compute(block, method, [place], results)
+        except Exception as exc:
+            if of_machine(exc):
+                results.leave(place, _hindered(exc))
+            else:
+                results.fail(place, failure(exc))
+                results.cpu_seconds[place] = time.process_time() - started
     return results
+
+
+def _compute(block: Block, method: Method, places: Sequence[int], results: Results) -> None:
+    """Compute points together; each gets its share of the time."""
+    started, times = time.process_time(), np.asarray(block.times, dtype=np.float64)
+    # Once for all seeds: a point may take a microsecond.
+    for cell in dict.fromkeys(block.cells[[*places]].tolist()):
+        check_until(registry.built(block.system, block.contents[cell]), times)
+    trials = [block.trial(method, place) for place in places]
+    for place, result in enumerate(method.run_all(trials, times, block.n, block.save), places[0]):
+        results.record(place, result)
+    results.cpu_seconds[[*places]] = (time.process_time() - started) / len(places)
 
 
 def commit(block: Block, results: Results) -> None:
@@ -215,38 +234,6 @@ def compute_and_commit(block: Block) -> None:
     commit(block, compute(block))
 
 
-def _results(block: Block, method: Method, places: Sequence[int]) -> list[PointResult]:
-    times, save = np.asarray(block.times, dtype=np.float64), from_plain(block.save)
-    # Once for all seeds: a point may take a microsecond.
-    for cell in dict.fromkeys(block.cells[[*places]].tolist()):
-        check_until(registry.built(block.system, block.contents[cell]), times)
-    return method.run_all([block.trial(method, place) for place in places], times, block.n, save)
-
-
-def _all_together(block: Block, method: Method, results: Results) -> bool:
-    """Compute points together; each gets its share of the time. False if any of them raised."""
-    started = time.process_time()
-    try:
-        for place, result in enumerate(_results(block, method, range(block.size))):
-            results.record(place, result)
-    except Exception:
-        return False
-    results.cpu_seconds[:] = (time.process_time() - started) / block.size
-    return True
-
-
-def _alone(block: Block, method: Method, place: int, results: Results) -> None:
-    started = time.process_time()
-    try:
-        results.record(place, _results(block, method, [place])[0])
-    except Exception as exc:
-        if of_machine(exc):
-            results.leave(place, _hindered(exc))
-            return
-        results.fail(place, failure(exc))
-    results.cpu_seconds[place] = time.process_time() - started
-
-
 def failure(exc: BaseException) -> str:
     """What an exception says, in letters that can be stored."""
     try:
@@ -260,15 +247,16 @@ def _hindered(exc: Exception) -> Incomplete:
     """Why this machine could not compute a point, and what to do about it."""
     if isinstance(exc, Incomplete):
         return exc
+    text = failure(exc)
     if isinstance(exc, DataGone):
-        return Incomplete(str(exc))
+        text = str(exc)
     if isinstance(exc, OSError) and exc.errno in NO_ROOM:
         place = exc.filename or f"a file of a point (temporary ones go to {tempfile.gettempdir()})"
         return Unwritable(f"{place} cannot be written: {in_words(exc)}")
     if isinstance(exc, MemoryError):
-        return Incomplete(f"out of memory ({failure(exc)}); run with fewer workers")
-    if isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
-        return Incomplete(f"{failure(exc)} (raise the limit: ulimit -n)")
-    if file := damaged_file(exc):
-        return Incomplete(f"{file} is damaged: remove it, Python writes it again")
-    return Incomplete(failure(exc))
+        text = f"out of memory ({text}); run with fewer workers"
+    elif isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
+        text = f"{text} (raise the limit: ulimit -n)"
+    elif file := damaged_file(exc):
+        text = f"{file} is damaged: remove it, Python writes it again"
+    return Incomplete(text)

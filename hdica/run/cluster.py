@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import ssl
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -56,7 +57,7 @@ def ready(settings: ClusterSettings) -> ClusterSettings:
     return settings.model_copy(update={"workers": workers})
 
 
-def connect(settings: ClusterSettings, blocks: int | None = None) -> AbstractContextManager[Client]:
+def connect(settings: ClusterSettings, blocks: int = sys.maxsize) -> AbstractContextManager[Client]:
     """A Dask client of a local cluster, a running scheduler or jobs: at most a worker a block."""
     if settings.kind == "scheduler":
         return _scheduler_client(settings)
@@ -65,9 +66,9 @@ def connect(settings: ClusterSettings, blocks: int | None = None) -> AbstractCon
 
         return slurm_client(settings, blocks)
     start_loading()  # before Dask is imported here, so that both load at once
-    workers = settings.workers if blocks is None else max(1, min(settings.workers, blocks))
     # Any user of this machine can reach its ports, and who is let in may run code.
-    return local_client(workers, settings.memory_each, certificates(settings))
+    workers, security = max(1, min(settings.workers, blocks)), certificates(settings)
+    return local_client(workers, settings.memory_each, security)
 
 
 @dataclass(frozen=True)
@@ -84,42 +85,28 @@ def find(settings: ClusterSettings) -> Address:
     if settings.address:
         return settings.allowed(settings.address)
     file, writes = settings.scheduler_file, "(a Dask scheduler writes it)"
-    try:
-        content = _content(Path(file))
-    except FileNotFoundError:
-        raise HdicaError(f"scheduler_file = {file!r} does not exist {writes}") from None
-    except (OSError, ValueError) as exc:
-        raise HdicaError(f"scheduler_file = {file!r} cannot be read ({_first(exc)})") from exc
+    end = time.monotonic() + WRITTEN  # the scheduler may be writing it now
+    while True:
+        try:
+            content = json.loads(Path(file).read_text(encoding="utf-8"))
+            break
+        except FileNotFoundError:
+            raise HdicaError(f"scheduler_file = {file!r} does not exist {writes}") from None
+        except (OSError, ValueError) as exc:
+            if isinstance(exc, OSError) or time.monotonic() > end:
+                why = _first(exc)
+                raise HdicaError(f"scheduler_file = {file!r} cannot be read ({why})") from exc
+        time.sleep(0.05)
     text = content.get("address") if isinstance(content, dict) else None
     if not isinstance(text, str):
         raise HdicaError(f"scheduler_file = {file!r} names no address {writes}")
     return settings.allowed(text, f"the address in {file}")
 
 
-def _content(file: Path) -> Any:
-    """What a scheduler has written to its file, which it may be writing now."""
-    end = time.monotonic() + WRITTEN
-    while True:
-        try:
-            return json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.05)
-
-
 def reach(settings: ClusterSettings) -> Reached:
     """Ask the scheduler that the settings name for its workers."""
     address = find(settings)
     security = read_certificates(settings.tls, settings.tls_key) if address.encrypted else None
-    with _sentences(settings, address), ThreadPoolExecutor(1) as thread:
-        # In a thread of its own, since this one may be running an event loop.
-        workers = thread.submit(asyncio.run, _workers(str(address), security)).result()
-    return Reached(address, security, workers)
-
-
-async def _workers(address: str, security: Security | None) -> int:
-    """Threads of the workers of a scheduler, by its own answer."""
     import dask
     from dask.utils import parse_timedelta
     from distributed.core import rpc
@@ -127,13 +114,19 @@ async def _workers(address: str, security: Security | None) -> int:
     usual = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"), "s")
     limit = min(ANSWER, usual)
     arguments = security.get_connection_args("client") if security else {}
-    # Dask's own limit ends with the connection: one that is never answered would wait for ever.
-    async with (
-        asyncio.timeout(limit + 1),
-        rpc(address, timeout=limit, connection_args=arguments) as scheduler,
-    ):
-        threads = await scheduler.ncores()
-    return sum(threads.values())
+
+    async def count() -> int:
+        """Threads of the workers of the scheduler, by its own answer."""
+        # Dask's own limit ends with the connection: one that is never answered would wait for ever.
+        async with (
+            asyncio.timeout(limit + 1),
+            rpc(str(address), timeout=limit, connection_args=arguments) as scheduler,
+        ):
+            return sum((await scheduler.ncores()).values())
+
+    with _sentences(settings, address), ThreadPoolExecutor(1) as thread:
+        # In a thread of its own, since this one may be running an event loop.
+        return Reached(address, security, thread.submit(asyncio.run, count()).result())
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.process.machine import pace, refuse_little
+from hdica.process.progress import span
 from hdica.status import FAILED, PENDING
 from hdica.store.working import Placed, place
 from hdica.study.segment import Segment, segments_of
@@ -39,11 +40,9 @@ EACH_POINT = 2e-5  # seconds to plan, store and publish a point
 
 def duration(seconds: float) -> str:
     """A time for a person: ``0.3 s``, ``12 min``, ``3.2 h``."""
-    if seconds < 120:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    return span(seconds) if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
 def megabytes(size: float) -> str:
@@ -224,29 +223,23 @@ def plan(study: Study, out: str | Path | None = None) -> Plan:
         pending = [(segment, segment.size) for segment in segments_of(study)]
     else:
         pending = [(p.segment, int((p.statuses == PENDING).sum())) for p in place(study, out)]
-    return Plan(
-        study.study,
-        study.content_hash(),
-        tuple(_plan_of(segment, points) for segment, points in pending),
-        saved_in(study),
-        pace=pace(),
-        notes=tuple(study.notes()),
+    segments = tuple(
+        SegmentPlan(
+            segment.method.name,
+            segment.n,
+            segment.size,
+            points,
+            segment.seconds_per_point,
+            segment.bytes_per_point,
+            block_size(segment),
+            1.0 if segment.method.cost.fused else pace(),
+            segment.memory,
+            segment.prepares,
+        )
+        for segment, points in pending
     )
-
-
-def _plan_of(segment: Segment, pending: int) -> SegmentPlan:
-    return SegmentPlan(
-        segment.method.name,
-        segment.n,
-        segment.size,
-        pending,
-        segment.seconds_per_point,
-        segment.bytes_per_point,
-        block_size(segment),
-        1.0 if segment.method.cost.fused else pace(),
-        segment.memory,
-        segment.prepares,
-    )
+    keeps, notes = saved_in(study), tuple(study.notes())
+    return Plan(study.study, study.content_hash(), segments, keeps, pace(), notes)
 
 
 def check_room(study: Study, placed: list[Placed]) -> None:
@@ -285,13 +278,17 @@ def tasks(
 
     Segments are cut into stripes, which are numbered over all segments; a shard has every stripe
     whose number fits. So shards of one study are the same in every process, whatever is computed
-    already, and however many workers there are. ``block`` is the number of points a block.
+    already, and however many workers there are. ``block`` is the number of points a block. Points
+    that share noise are side by side.
     """
     index, count = shard
     blocks: list[Task] = []
     number = 0
     for each in placed:
-        size, order = block or block_size(each.segment), _order(each.segment)
+        size = block or block_size(each.segment)
+        order = np.arange(each.segment.size, dtype=np.int64)
+        if each.segment.method.about.noise != "own":  # to draw it once
+            order = np.argsort(order % each.segment.per_cell, kind="stable")
         open_ = each.statuses == PENDING
         if retry_failed:
             open_ |= each.statuses == FAILED
@@ -301,11 +298,3 @@ def tasks(
         blocks += [Task(each, chosen[k : k + most]) for k in range(0, chosen.size, most)]
         number += -(-order.size // size)
     return sorted(blocks, key=lambda task: -task.seconds)
-
-
-def _order(segment: Segment) -> NDArray[np.int64]:
-    """Points in the order of blocks: those that share noise side by side, to draw it once."""
-    points = np.arange(segment.size, dtype=np.int64)
-    if segment.method.about.noise == "own":
-        return points
-    return points[np.argsort(points % segment.per_cell, kind="stable")]

@@ -113,7 +113,14 @@ def run(
     if settings.kind != "serial":
         settings = ready(settings)
     if settings.kind == "local":
-        _check_installed(study.system)
+        try:
+            check_installed(study.system)
+        except HdicaError:
+            import dask
+
+            # What else workers load is up to whoever configured them.
+            if not dask.config.get("distributed.worker.preload", None):
+                raise
     placed = place(study, out)
     if settings.kind not in ("scheduler", "slurm"):
         check_room(study, placed)
@@ -144,24 +151,12 @@ def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -
             refuse_another(study, out)
         file = files.no_link(work / STUDY)
         if not file.is_file() or file.read_bytes() != text.encode():
-            files.write_text(file, text)
+            files.write_whole(file, text.encode())
     remove_partials(work.parent)
     for each in placed:
         if (each.statuses == PENDING).any():
             files.make_folder(files.no_link(each.path))
         remove_partials(each.path)
-
-
-def _check_installed(system: str) -> None:
-    """Refuse to hand points to processes of this machine that lack their system."""
-    try:
-        check_installed(system)
-    except HdicaError:
-        import dask
-
-        # What else workers load is up to whoever configured them.
-        if not dask.config.get("distributed.worker.preload", None):
-            raise
 
 
 @dataclass
@@ -290,7 +285,18 @@ class _Run:
         settings, note = self.settings, shown.note
         patience = Patience(settings.patience, settings.kind != "local", note, self._committed)
         with ExitStack() as cluster:
-            client = _connected(cluster, settings, len(todo))
+            # A local cluster that is half made cannot be closed; the others may wait for hours.
+            making = unbroken if settings.kind == "local" else nullcontext
+            for last in (False, True):  # once more, if a worker has died as it started
+                try:
+                    with making():
+                        client = cluster.enter_context(connect(settings, len(todo)))
+                    break
+                except (RuntimeError, OSError) as exc:
+                    text = " ".join(str(exc).split()) or type(exc).__name__
+                    text = f"the workers did not start: {text[:200]}{unguarded()}"
+                    if last:
+                        raise Incomplete(text) from exc
             cluster.enter_context(_ended_at_once(client))
             blocks = self._blocks(todo, shown)
             for block, failure in spread(client, blocks, self.care, patience):
@@ -302,23 +308,6 @@ class _Run:
                     raise failure
                 if not self._lose(block, _why(failure, client)) or client.status != "running":
                     return
-
-
-def _connected(cluster: ExitStack, settings: ClusterSettings, blocks: int) -> Client:
-    """A client, until the end of ``cluster``."""
-
-    def begin() -> Client:
-        # A local cluster that is half made cannot be closed; the others may wait for hours.
-        with unbroken() if settings.kind == "local" else nullcontext():
-            return cluster.enter_context(connect(settings, blocks))
-
-    with suppress(RuntimeError, OSError):  # once more, if a worker has died as it started
-        return begin()
-    try:
-        return begin()
-    except (RuntimeError, OSError) as exc:
-        text = " ".join(str(exc).split()) or type(exc).__name__
-        raise Incomplete(f"the workers did not start: {text[:200]}{unguarded()}") from exc
 
 
 @contextmanager
@@ -430,17 +419,6 @@ def mending(
     return attempt()
 
 
-def _is_finished(study: Study, out: Path, retry_failed: bool) -> bool:
-    """Whether every point of a study is computed and published."""
-    open_ = {PENDING, FAILED} if retry_failed else {PENDING}
-    with suppress(HdicaError):
-        if is_current(study, out):
-            # Where only the published store was copied, there is nothing else that is pending.
-            placed = place(study, out) if work_path(out).is_dir() else []
-            return not any(open_ & {*each.statuses.tolist()} for each in placed)
-    return False
-
-
 def compute(
     study: Study,
     out: Path,
@@ -467,7 +445,13 @@ def compute(
             summary = run(study, out, shard=shard, cluster=cluster, progress=progress, **how)
         except Unwritable:
             # One of which nothing is left to do needs no folder that can be written.
-            if not _is_finished(study, out, retry_failed):
+            open_, finished = {PENDING, FAILED} if retry_failed else {PENDING}, False
+            with suppress(HdicaError):
+                if is_current(study, out):
+                    # Where only the published store was copied, nothing else is pending.
+                    placed = place(study, out) if work_path(out).is_dir() else []
+                    finished = not any(open_ & {*each.statuses.tolist()} for each in placed)
+            if not finished:
                 raise
             summary = RunSummary()
         if shard != WHOLE:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     ValidationError,
@@ -52,6 +53,7 @@ Word = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "pattern": WORD}),
 ]
 """A name, which YAML reads as a number where it is made of digits."""
+Memory = Annotated[str, AfterValidator(lambda text: check_size(text, "memory") if text else text)]
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class SlurmSettings(Section):
     processes: int | None = Field(
         default=None, ge=1, le=4096, description="workers of a job, each with one thread"
     )
-    memory: str = Field(default="4GiB", description="of a job, shared by its workers")
+    memory: Memory = Field(default="4GiB", description="of a job, shared by its workers")
     walltime: str = Field(default="01:00:00", description="HH:MM:SS or D-HH:MM:SS")
     minimum: int = Field(default=1, ge=1, le=10_000, description="jobs to keep while a run goes on")
     maximum: int = Field(default=1, ge=1, le=10_000, description="jobs at a time")
@@ -135,11 +137,6 @@ class SlurmSettings(Section):
                 "a minute at least)"
             )
         return text
-
-    @field_validator("memory")
-    @classmethod
-    def _memory(cls, given: str) -> str:
-        return check_size(given, "memory")
 
     @field_validator("directives")
     @classmethod
@@ -177,10 +174,8 @@ class SlurmSettings(Section):
         """The walltime."""
         return _seconds(self.walltime)
 
-    def jobs_for(self, blocks: int | None) -> int:
+    def jobs_for(self, blocks: int) -> int:
         """How many jobs so many blocks are worth."""
-        if blocks is None:
-            return self.maximum
         return max(self.minimum, min(self.maximum, -(-blocks // self.workers_each)))
 
 
@@ -199,7 +194,7 @@ class ClusterSettings(Section):
         description="auto: scheduler if an address is given, else local where it is worth it",
     )
     workers: int = Field(default=1, ge=1, le=4096, description="processes of a local cluster")
-    memory: str = Field(default="", description="beyond which a local worker is restarted: 2GiB")
+    memory: Memory = Field(default="", description="beyond which a local worker is restarted: 2GiB")
     patience: float = Field(
         default=1800.0,
         gt=0,
@@ -218,11 +213,6 @@ class ClusterSettings(Section):
     tls_key: str = Field(default="", description="private key, where it is not in that folder")
     insecure: bool = Field(default=False, description="without certificates, everywhere")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings, description="jobs of workers")
-
-    @field_validator("memory")
-    @classmethod
-    def _memory(cls, given: str) -> str:
-        return check_size(given, "memory") if given else given
 
     @model_validator(mode="after")
     def _reachable(self) -> ClusterSettings:

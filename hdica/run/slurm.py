@@ -221,7 +221,11 @@ class Jobs:
 
     def look(self) -> None:
         """Forget jobs that have ended, submit what is missing, cancel what has no work."""
-        present = self._present()
+        # Jobs of which workers are there, and whether any of them is busy.
+        present: dict[str, bool] = {}
+        for worker in list(self.scheduler.workers.values()):
+            number = str(worker.name).partition("-")[0]
+            present[number] = present.get(number, False) or bool(worker.processing)
         self.came |= set(present)
         for number in self.there - self._queued() - set(present):
             self._forget(number)
@@ -232,14 +236,6 @@ class Jobs:
             # First those that wait, then those without a busy worker.
             idle = [number for number, busy in present.items() if not busy]
             self._cancel([*sorted(self.there - set(present)), *idle][:-missing])
-
-    def _present(self) -> dict[str, bool]:
-        """Jobs of which workers are there, and whether any of them is busy."""
-        busy: dict[str, bool] = {}
-        for worker in list(self.scheduler.workers.values()):
-            number = str(worker.name).partition("-")[0]
-            busy[number] = busy.get(number, False) or bool(worker.processing)
-        return busy
 
     def _queued(self) -> set[str]:
         """Numbers of the jobs that wait or run."""
@@ -299,7 +295,7 @@ class Jobs:
 
 
 @contextmanager
-def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Client]:
+def slurm_client(settings: ClusterSettings, blocks: int) -> Iterator[Client]:
     """A client of workers in Slurm jobs, as many as the blocks are worth; cancelled at the end."""
     from distributed import Client
 

@@ -167,7 +167,15 @@ class Worker:
                 self.close()
                 return Ended("it let go of the process that waits for it", own=True)
             time.sleep(0.01)
-        return _end_of(self._wait())
+        status = self._wait()
+        if status == HELPLESS:
+            text = "its process could not begin: too few files or too little memory"
+            return Ended(text, own=False)
+        if status == UNKNOWN:
+            return Ended("nobody knows how", own=False)
+        if status >= 0:
+            return Ended(f"exit status {status}", own=True)
+        return Ended(signal.Signals(-status).name, own=-status in FAULTS)
 
     def _wait(self) -> int:
         """Wait for the end of the process; its status, negative for a signal."""
@@ -198,17 +206,6 @@ def _stat(pid: int) -> list[str]:
         return ["X"]
 
 
-def _end_of(status: int) -> Ended:
-    """How a process has ended by itself."""
-    if status == HELPLESS:
-        return Ended("its process could not begin: too few files or too little memory", own=False)
-    if status == UNKNOWN:
-        return Ended("nobody knows how", own=False)
-    if status >= 0:
-        return Ended(f"exit status {status}", own=True)
-    return Ended(signal.Signals(-status).name, own=-status in FAULTS)
-
-
 def _used(pid: int) -> tuple[float, bool]:
     """Seconds of a processor that a process has used, and whether it is stopped."""
     fields = _stat(pid)
@@ -234,23 +231,19 @@ def _serve(parent: int, pipe: Pipe) -> NoReturn:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in HEEDED:
             signal.signal(number, signal.SIG_IGN)  # the parent decides
-        _release_others(pipe.fileno())
+        # What the parent has open is let go of: a connection ends for its peer when all copies do.
+        # The numbers stay in use, since objects of the parent may yet close them.
+        null = os.open(os.devnull, os.O_RDWR)
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) > 2 and int(name) not in (pipe.fileno(), null):
+                with suppress(OSError):
+                    os.dup2(null, int(name))
         with suppress(EOFError), compilations(lambda name: pipe.send(("compiling", name))):
             while os.getppid() == parent:
                 pipe.send(_result(*pipe.recv()))
         os._exit(0)
     finally:  # too few files or too little memory to begin with
         os._exit(HELPLESS)
-
-
-def _release_others(pipe: int) -> None:
-    """Let go of what the parent has open: a connection ends for its peer when all copies do."""
-    # The numbers stay in use, since objects of the parent may yet close them.
-    null = os.open(os.devnull, os.O_RDWR)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) not in (pipe, null):
-            with suppress(OSError):
-                os.dup2(null, int(name))
 
 
 def _result(function: Callable[[Block], object], block: Block) -> tuple[str, Any]:
@@ -260,14 +253,6 @@ def _result(function: Callable[[Block], object], block: Block) -> tuple[str, Any
         return "error", exc
     except BaseException as exc:  # also SystemExit, or one whose text cannot be read
         return "raised", (failure(exc), not of_machine(exc))
-
-
-def over_budget(limit: float, planned: float) -> str:
-    """Why a point failed that has taken too long; the same wherever it did."""
-    return (
-        f"over its budget: {limit:.6g} s of processor time were not enough, and the plan says "
-        f"{planned:.2g} s (take this value out, or raise cluster.budget and --retry-failed)"
-    )
 
 
 def run_block(
@@ -293,7 +278,12 @@ def run_block(
         except Ended as why:
             text = f"it has ended the process that computed it ({why})"
             if why.late:
-                results.fail(place, over_budget(limit, point.seconds))
+                text = (
+                    f"over its budget: {limit:.6g} s of processor time were not enough, and the "
+                    f"plan says {point.seconds:.2g} s (take this value out, or raise "
+                    "cluster.budget and --retry-failed)"
+                )
+                results.fail(place, text)
                 # At once: a run that is ended before the block is does not wait for it again.
                 commit(block, replace(results, hindrance=None))
             elif why.own:

@@ -117,7 +117,14 @@ def read_block(path: Path, names: Iterable[str] | None = None) -> Block:
             if wanted is None or each.name in wanted:
                 inside = stop <= len(begin)
                 frame = begin[start:stop] if inside else os.pread(descriptor, each.size, start)
-                arrays[each.name] = _array(frame, path, each)
+                if hashlib.sha256(frame).hexdigest() != each.digest:
+                    cut = frame.endswith(bytes(4))
+                    raise _damage(path, f"the digest of {each.name} is wrong", cut)
+                if frame_size(frame) != each.bytes:
+                    text = f"{each.name} would decode to another size than its header says"
+                    raise _damage(path, text)
+                values = np.frombuffer(_ZSTD.decode(frame), each.dtype)
+                arrays[each.name] = values.reshape(each.shape)
             start = stop
     if name_of(keys_in(arrays)) != path.name:
         raise _damage(path, "it holds other points than its name says")
@@ -173,14 +180,6 @@ def _header(
     if not ours:
         raise _damage(path, "it describes arrays such as hdica never writes")
     return header, listed, start
-
-
-def _array(frame: bytes, path: Path, listed: _Listed) -> NDArray[Any]:
-    if hashlib.sha256(frame).hexdigest() != listed.digest:
-        raise _damage(path, f"the digest of {listed.name} is wrong", cut=frame.endswith(bytes(4)))
-    if frame_size(frame) != listed.bytes:
-        raise _damage(path, f"{listed.name} would decode to another size than its header says")
-    return np.frombuffer(_ZSTD.decode(frame), listed.dtype).reshape(listed.shape)
 
 
 def frame_size(frame: bytes) -> int:

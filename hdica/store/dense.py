@@ -49,11 +49,6 @@ class Source:
             dims["seed"] = len(segment.seeds)
         return dims
 
-    @property
-    def size(self) -> int:
-        """Number of points."""
-        return math.prod(self.point_dims.values())
-
     @cached_property
     def status(self) -> NDArray[np.uint8]:
         """Status of every point."""
@@ -79,8 +74,7 @@ class Source:
         segment, count = self.placed[0].segment, len(self.placed)
         seeds = segment.per_cell
         part, own = (points // seeds) % count, points // (seeds * count) * seeds + points % seeds
-        shape = next((segment.shape(o.dims) for o in segment.outputs if o.name == name), ())
-        values = np.full((points.size, *shape), fill, dtype=dtype)
+        values = np.full((points.size, *segment.shape_of(name)), fill, dtype=dtype)
         for index, placed in enumerate(self.placed):
             chosen = np.flatnonzero(part == index)
             values[chosen] = placed.read(name, own[chosen], fill, dtype)
@@ -114,38 +108,26 @@ def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ..
     return (*shape, *whole)
 
 
-Slices = tuple[slice, ...]
-
-
 @dataclass(frozen=True)
 class Band:
     """Neighbouring points, ``start`` to ``stop``, that are whole chunks."""
 
     start: int
     stop: int
-    shape: tuple[int, ...]  # extent along each of the dimensions that number points
-    chunks: tuple[tuple[Slices, Slices], ...]  # as slices of the array and of the band
-
-
-def _pieces(size: int, chunk: int) -> list[slice]:
-    return [slice(low, min(low + chunk, size)) for low in range(0, size, chunk)]
+    place: tuple[slice, ...]  # in the array; dimensions that follow are whole
 
 
 def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
     """Every chunk of some points, in bands that follow each other; ``chunks`` is a chunk's size."""
-    if not points:
-        yield Band(0, 1, (), (((), ()),))
-        return
     split = next((axis for axis, chunk in enumerate(chunks) if chunk > 1), len(points) - 1)
-    later = points[split + 1 :]
-    tails = list(itertools.product(*map(_pieces, later, chunks[split + 1 :])))
-    inside = (slice(None),) * (split + 1)
-    heads = map(_pieces, points[: split + 1], chunks[: split + 1])
-    for head in itertools.product(*heads):
-        extent = (*(s.stop - s.start for s in head), *later)
-        first = int(np.ravel_multi_index([*(s.start for s in head), *(0 for _ in later)], points))
-        parts = tuple(((*head, *tail), (*inside, *tail)) for tail in tails)
-        yield Band(first, first + math.prod(extent), extent, parts)
+    later = math.prod(points[split + 1 :])
+    begins = [range(0, n, c) for n, c in zip(points[: split + 1], chunks, strict=False)]
+    end = 0
+    for corner in itertools.product(*begins):
+        sides = zip(corner, points, chunks, strict=False)
+        place = tuple(slice(low, min(low + chunk, size)) for low, size, chunk in sides)
+        start, end = end, end + later * math.prod(each.stop - each.start for each in place)
+        yield Band(start, end, place)
 
 
 def _together(every: Iterator[Band], most: int) -> Iterator[list[Band]]:
@@ -190,17 +172,18 @@ def write_variable(
         config={"write_empty_chunks": True},
         attributes=attrs,
     )
-    in_memory = object if dtype is str else dtype
     listed: dict[str, NDArray[Any]]
     listed = {"status": source.status, "cpu_seconds": source.cpu_seconds}
     # A block may span several bands: they are gathered together, so that it is read once.
     most = SPAN // (8 * max(1, math.prod(own)))
     for some in _together(bands(points, chunks[: len(points)]), most):
         first, last = some[0].start, some[-1].stop
-        values = listed[name][first:last] if name in listed else None
-        if values is None:
-            values = source.at(name, np.arange(first, last), fill, in_memory)
+        if name in listed:
+            values = listed[name][first:last]
+        else:
+            place, kind = np.arange(first, last), object if dtype is str else dtype
+            values = source.at(name, place, fill, kind)
         for band in some:
-            part = values[band.start - first : band.stop - first].reshape((*band.shape, *own))
-            for there, here in band.chunks:
-                array[there or ...] = part[here]
+            extent = (side.stop - side.start for side in band.place)
+            part = values[band.start - first : band.stop - first]
+            array[band.place or ...] = part.reshape((*extent, *array.shape[len(band.place) :]))

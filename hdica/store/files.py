@@ -17,7 +17,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -105,10 +105,10 @@ def make_folder(folder: Path) -> None:
         sync_folder(each.parent)
 
 
-def lockable(path: Path, mode: int) -> BinaryIO:
+def lockable(path: Path) -> BinaryIO:
     """Open a file that can be locked, made if need be; a link is refused."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, mode), "r+b", buffering=0)
+    return os.fdopen(os.open(path, flags, 0o644), "r+b", buffering=0)
 
 
 def try_lock(file: int | BinaryIO, shared: bool = False) -> bool:
@@ -173,14 +173,11 @@ class Folder:
     def write(self, name: str, content: bytes, mode: int = 0o666) -> None:
         """Write a file, whole or not at all; it is on the disk when this returns."""
         for attempt in range(TRIES):
-            with self.beside(name, content, mode) as partial:
-                try:
-                    self.place(partial, name)
-                    break
-                except FileNotFoundError:
-                    # Without locks, another process may have removed it as a leftover.
-                    if attempt == TRIES - 1:
-                        raise
+            # Without locks, another process may have removed it as a leftover.
+            again = nullcontext() if attempt == TRIES - 1 else suppress(FileNotFoundError)
+            with self.beside(name, content, mode) as partial, again:
+                self.place(partial, name)
+                break
         self.sync()
 
     @contextmanager
@@ -297,11 +294,6 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write a file, whole or not at all, into a folder that exists; it is on the disk then."""
     with _open(path.parent, _FOLDER) as descriptor:
         Folder(path.parent, descriptor).write(path.name, content, mode)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file in UTF-8."""
-    write_whole(path, text.encode())
 
 
 @contextmanager

@@ -72,14 +72,12 @@ def shard_records(out: str | Path) -> list[Path]:
 
 def partial_path(out: str | Path) -> Path:
     """Where a new published store is written before it takes its place."""
-    target = results_path(out)
-    return target.with_name(f".{target.name}.partial")
+    return results_path(out).with_name(f".{Path(out).name}.partial")
 
 
 def previous_path(out: str | Path) -> Path:
     """Where the published store before the current one stays until the next publication."""
-    target = results_path(out)
-    return target.with_name(f".{target.name}.old")
+    return results_path(out).with_name(f".{Path(out).name}.old")
 
 
 def refuse_own(path: str | Path, what: str = "") -> None:
@@ -148,20 +146,20 @@ def _around(path: Path) -> Iterator[Folder]:
     if path.name in ("", ".."):
         raise HdicaError(f"{path} is a folder (give the name of a file)")
     refuse_own(path)
-    with opened(path.parent) as folder:
+    with written(path), opened(path.parent) as folder:
         yield folder
 
 
 def check_file(path: Path) -> None:
     """Refuse a place where no file can be written, before the work for its content."""
-    with written(path), _around(path) as folder:
+    with _around(path) as folder:
         folder.check(path.name)
         folder.try_out()
 
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file that a user has named, whole or not at all, into a folder that exists."""
-    with written(path), _around(path) as folder:
+    with _around(path) as folder:
         folder.remove_partials()
         folder.write(path.name, content)
 
@@ -191,26 +189,22 @@ def command_line(arguments: Sequence[str]) -> str:
     return " ".join(["hdica", *[word for word in arguments if not word.startswith("-")][:1]])
 
 
-def _this_process() -> str:
-    command = _COMMAND.get() or Path(sys.argv[0]).name or "Python"
-    user = str(os.geteuid())
-    with suppress(KeyError):
-        user = pwd.getpwuid(os.geteuid()).pw_name
-    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return f"{command} (pid {os.getpid()} on {socket.gethostname()}, user {user}) since {now}"
-
-
 @contextmanager
 def locked(out: str | Path) -> Iterator[Path]:
     """Lock the working store for the body, which gets its path.
 
     A wait is reported on standard error, with the process that has the lock.
     """
-    work = work_path(out)
+    work, user = work_path(out), str(os.geteuid())
+    command = _COMMAND.get() or Path(sys.argv[0]).name or "Python"
+    with suppress(KeyError):
+        user = pwd.getpwuid(os.geteuid()).pw_name
     with _locked_file(work) as file:
+        now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        process = f"{command} (pid {os.getpid()} on {socket.gethostname()}, user {user})"
         with suppress(OSError):
             file.truncate(0)
-            os.pwrite(file.fileno(), _this_process().encode(), 0)
+            os.pwrite(file.fileno(), f"{process} since {now}".encode(), 0)
         try:
             yield work
         finally:
@@ -223,7 +217,7 @@ def _locked_file(work: Path) -> BinaryIO:
     while True:
         make_folder(work)
         path = no_link(work / LOCK)
-        file = lockable(path, 0o644)
+        file = lockable(path)
         try:
             wait_for(lambda: try_lock(file), work, LOCK_SECONDS)  # noqa: B023
             with suppress(FileNotFoundError):
@@ -272,7 +266,7 @@ def running(out: str | Path) -> Iterator[bool]:
     """
     work = work_path(out)
     make_folder(work)
-    with lockable(no_link(work / RUNNING), 0o644) as mark:
+    with lockable(no_link(work / RUNNING)) as mark:
         alone = False
         with suppress(OSError):
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -26,18 +26,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED, FAILED, PENDING, STATUS_NAMES
-from hdica.store import paths, provenance, sealed
+from hdica.store import files, paths, provenance, sealed
 from hdica.store.dense import Source, write_variable
-from hdica.store.files import (
-    DamageError,
-    discard,
-    read_regular,
-    sync_folder,
-    sync_tree,
-    walk,
-    written,
-)
-from hdica.store.provenance import KEPT, of_study
 from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
 from hdica.store.working import place, refuse_another
 from hdica.study.study import Study
@@ -185,25 +175,6 @@ def about_study(study: Study) -> dict[str, str]:
     }
 
 
-def _root_attrs(study: Study) -> sealed.Document:
-    methods = registry.methods_of(study.system, study.noise)
-    used = dict.fromkeys(methods[name].about.equations for name in study.methods)
-    return {
-        "Conventions": "CF-1.11",
-        **about_study(study),
-        "schema_version": sealed.SCHEMA_VERSION,
-        "kernel_version": KERNEL_VERSION,
-        "hdica_version": __version__,
-        "git_commit": provenance.git_commit(),
-        "package_versions": provenance.package_versions(),
-        "created": provenance.now(),
-        "system": study.system,
-        "references": "; ".join(text for text in used if text),
-        KEPT: of_study(study),
-        "license": "BSD-3-Clause",
-    }
-
-
 def _consolidate(path: Path) -> dict[str, str]:
     """Write consolidated metadata of a finished store, and digests of all its files into it."""
     with warnings.catch_warnings():
@@ -220,26 +191,23 @@ def is_current(study: Study, out: str | Path) -> bool:
         if not manifest or manifest["full_hash"] != study.full_hash():
             return False
         root = paths.results_path(out)
-        files = bound_digests(root)
-        return (
+        digests = bound_digests(root)
+        if not (
             not sealed.count_in(manifest, "pending")
-            and version_of(files) == manifest["version"]
-            and walk(root)[0] == sorted(files)
+            and version_of(digests) == manifest["version"]
+            and files.walk(root)[0] == sorted(digests)
             # A power loss may have left files empty.
-            and all((root / name).stat().st_size for name in files)
-            and not _tried_again(study, out, manifest)
-        )
-    except (DamageError, OSError):
+            and all((root / name).stat().st_size for name in digests)
+        ):
+            return False
+    except (files.DamageError, OSError):
         return False
-
-
-def _tried_again(study: Study, out: str | Path, manifest: sealed.Document) -> bool:
-    """Whether points that were published as failed have another result by now."""
     failed = sealed.count_in(manifest, "failed")
     if not failed or not paths.work_path(out).is_dir():
-        return False
+        return True
+    # Points that were published as failed may have another result by now.
     now = np.concatenate([each.statuses for each in place(study, out)])
-    return not (now == PENDING).any() and int((now == FAILED).sum()) != failed
+    return bool((now == PENDING).any()) or int((now == FAILED).sum()) == failed
 
 
 def publish_new(
@@ -252,7 +220,7 @@ def publish_new(
     if paths.partial_path(out).exists():
         # Of a publication that was killed. Where nothing can be written, it is in nobody's way.
         with suppress(OSError), paths.locked(out):
-            discard(paths.partial_path(out))
+            files.discard(paths.partial_path(out))
     return manifest, False
 
 
@@ -267,7 +235,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> sealed.Docu
     if not replace:
         refuse_another(study, out)
     then = "; what was computed is kept, and a rerun publishes it"
-    with written(target, then), paths.locked(out), new_store(out) as partial:
+    with files.written(target, then), paths.locked(out), new_store(out) as partial:
         check_target(target)
         if not replace:
             # Again: another study may have been published while this one waited.
@@ -313,32 +281,32 @@ def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]
 def new_store(out: str | Path) -> Iterator[Path]:
     """Where a store is written before it takes its place; what is not finished is removed."""
     partial = paths.partial_path(out)
-    discard(partial)
+    files.discard(partial)
     try:
         yield partial
     finally:
-        discard(partial)
+        files.discard(partial)
 
 
 def exchange(
-    partial: Path, out: str | Path, about: sealed.Document, files: dict[str, str]
+    partial: Path, out: str | Path, about: sealed.Document, digests: dict[str, str]
 ) -> sealed.Document:
     """Make a finished store the published one; its manifest. The caller has the lock.
 
-    ``about`` is what the manifest says beside the version of the ``files``.
+    ``about`` is what the manifest says beside the version of the files with these ``digests``.
     """
     target, previous = paths.results_path(out), paths.previous_path(out)
-    sync_tree(partial)
-    discard(paths.manifest_path(out))
-    discard(previous)
+    files.sync_tree(partial)
+    files.discard(paths.manifest_path(out))
+    files.discard(previous)
     if target.exists() and _exchanged(partial, target):
         partial.replace(previous)
     else:
         if target.exists():
             target.replace(previous)
         partial.replace(target)
-    sync_folder(target.parent)
-    manifest = {**about, "version": version_of(files), "hdica_version": __version__}
+    files.sync_folder(target.parent)
+    manifest = {**about, "version": version_of(digests), "hdica_version": __version__}
     sealed.write_sealed(paths.manifest_path(out), manifest)
     return manifest
 
@@ -359,10 +327,10 @@ def withdraw(out: str | Path, aside: bool) -> None:
     With ``aside`` the store goes, too, to where the one before the current one lies: nobody reads
     what is damaged in it.
     """
-    discard(paths.manifest_path(out))
+    files.discard(paths.manifest_path(out))
     target = paths.results_path(out)
     if aside and target.is_dir():
-        discard(paths.previous_path(out))
+        files.discard(paths.previous_path(out))
         target.replace(paths.previous_path(out))
 
 
@@ -374,8 +342,23 @@ def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, 
     root = zarr.open_group(folder, mode="w", zarr_format=3)
     groups = sources(study, out)
     kinds = {k for group in groups for each in group.placed for k in each.listing.processors}
-    computed_on = "; ".join(sorted(kinds - {""}))
-    root.update_attributes({**_root_attrs(study), "processors": computed_on})
+    used = dict.fromkeys(method.about.equations for method in study.methods_used().values())
+    about: sealed.Document = {
+        "Conventions": "CF-1.11",
+        **about_study(study),
+        "schema_version": sealed.SCHEMA_VERSION,
+        "kernel_version": KERNEL_VERSION,
+        "hdica_version": __version__,
+        "git_commit": provenance.git_commit(),
+        "package_versions": provenance.package_versions(),
+        "created": provenance.now(),
+        "system": study.system,
+        "references": "; ".join(filter(None, used)),
+        provenance.KEPT: provenance.of_study(study),
+        "license": "BSD-3-Clause",
+        "processors": "; ".join(sorted(kinds - {""})),
+    }
+    root.update_attributes(about)
     return {group.method.name: _write_group(root, group, study) for group in groups}
 
 
@@ -386,16 +369,16 @@ def check_target(target: Path) -> None:
         return
     if not target.is_dir():
         raise HdicaError(f"{target} is no folder (move it away, or take another name)")
-    files, strange = walk(target)
-    others = [name for name in files if not OURS.fullmatch(name)] + strange
+    names, strange = files.walk(target)
+    others = [name for name in names if not OURS.fullmatch(name)] + strange
     if others:
         stray = target / others[0]
         raise HdicaError(
             f"{stray} is no file of a published store and would be lost (move it away)"
         )
-    raw = read_regular(target / paths.METADATA)
+    raw = files.read_regular(target / paths.METADATA)
     # Metadata that are not whole may be ours with a flaw.
-    with suppress(DamageError):
+    with suppress(files.DamageError):
         if raw and b"study_hash" not in raw and sealed.parsed(raw, target / paths.METADATA):
             text = "was not written by hdica (move it away, or take another name)"
             raise HdicaError(f"{target} {text}")

@@ -29,7 +29,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from hdica.store.blocks import frame_size
-from hdica.store.files import DamageError, inside, parts_of, read_regular, walk, write_text
+from hdica.store.files import DamageError, inside, parts_of, read_regular, walk, write_whole
 from hdica.store.paths import METADATA, previous_path
 from hdica.store.sealed import Document, parsed, sealed, unsealed, write_sealed
 
@@ -75,7 +75,7 @@ def bind(root: Path) -> dict[str, str]:
     write_sealed(root / DIGESTS, {"files": inner})
     document = json.loads(read_regular(root / METADATA) or b"{}")
     document["attributes"][BOUND] = file_digest(root / DIGESTS)
-    write_text(root / METADATA, sealed(document))
+    write_whole(root / METADATA, sealed(document).encode())
     return inner | {name: file_digest(root / name) for name in (DIGESTS, METADATA)}
 
 
@@ -239,19 +239,18 @@ class PublishedStore(LocalStore):
                     why = f"{path} does not belong to {folder} (its digests lack it)"
         if not why and expected is None and array_of(key) not in self.arrays:
             return None
-        if self._is_another():
+        root, is_another = self.root / METADATA, False
+        with suppress(DamageError, OSError):  # then it is no other whole store that lies here
+            raw = read_regular(root)
+            is_another = (
+                not self.root.exists()
+                if raw is None
+                else (digest(raw) != self.digests.get(METADATA) and bool(unsealed(raw, root)))
+            )
+        if is_another:
             raise Republished(f"{self.root} was published anew since it was opened (open it again)")
         points = describe(Path(self.root), key)
         raise DamageError(f"{why or f'{self.root / key} is missing'} ({points})")
-
-    def _is_another(self) -> bool:
-        """Whether another whole store lies here than the one that was opened."""
-        path = self.root / METADATA
-        with suppress(DamageError, OSError):
-            if (raw := read_regular(path)) is None:
-                return not self.root.exists()
-            return digest(raw) != self.digests.get(METADATA) and bool(unsealed(raw, path))
-        return False
 
     def _learn(self, key: str, path: Path, raw: bytes) -> None:
         """Check metadata, and remember what they say of chunks; check the size of a chunk."""
@@ -302,17 +301,17 @@ def learned(store: PublishedStore) -> PublishedStore:
 def array_of(key: str) -> str:
     """The array that a file ``group/array/c/0/1`` is a chunk of, empty for other files."""
     parts = key.split("/")  # at any depth: whoever changes a store may nest arrays
-    while parts and parts[-1].isdigit():
+    while parts and parts[-1].isdecimal():
         parts.pop()
     return "/".join(parts[:-1]) if len(parts) > 1 and parts[-1] == "c" else ""
 
 
 def chunk_index(name: str) -> tuple[str, str, tuple[int, ...]] | None:
     """Group, array and index of a chunk in a file ``group/array/c/0/1``, None for other files."""
-    parts = name.split("/")
-    if len(parts) < 3 or parts[2] != "c" or not all(p.isdecimal() for p in parts[3:]):
+    group, _, array = array_of(name).partition("/")
+    if not array or "/" in array:
         return None
-    return parts[0], parts[1], tuple(int(p) for p in parts[3:])
+    return group, array, tuple(map(int, name.split("/")[3:]))
 
 
 def chunks_in(root: Path, name: str) -> Chunks | None:

@@ -355,37 +355,31 @@ def export(data: xr.Dataset, to: str, out: Path | None, order: Sequence[str] = (
     ``to`` is one of :data:`FORMATS`, of which ``-`` is a table; ``order`` has the dimensions in the
     order of a table's columns.
     """
+    content: str | bytes
     if to == "netcdf":
         # In memory: where the disk is full, HDF5 ends with what it was doing, not with why.
-        content: str | bytes = bytes(data.to_netcdf(engine="h5netcdf"))
+        content = bytes(data.to_netcdf(engine="h5netcdf"))
+    elif to == "parquet":
+        content = _parquet(table(data, order), data)
+    elif to == "csv":
+        content = table(data, order).to_csv(index=False, lineterminator="\n")
+    elif to == "json":
+        # Not DataFrame.to_json, which writes 15 digits of a number, and at most 17 are needed.
+        rows = table(data, order).to_dict("records")
+        for row in rows:
+            row |= {
+                k: None for k, v in row.items() if isinstance(v, float) and not math.isfinite(v)
+            }
+        content = json.dumps(rows, indent=1) + "\n"
     else:
-        content = _written(table(data, order), data, to)
+        frame = table(data, order)
+        content = frame.to_string(index=False, float_format=lambda v: f"{v:.6g}", na_rep="-") + "\n"
     if out is not None:
         write_file(out, content.encode() if isinstance(content, str) else content)
     elif isinstance(content, bytes):
         sys.stdout.buffer.write(content)
     else:
         sys.stdout.write(printable(content, " \n\t") if sys.stdout.isatty() else content)
-
-
-def _written(frame: pd.DataFrame, data: xr.Dataset, to: str) -> str | bytes:
-    """Rows of a selection in a format."""
-    if to == "parquet":
-        return _parquet(frame, data)
-    if to == "csv":
-        return frame.to_csv(index=False, lineterminator="\n")
-    if to == "json":
-        # Not DataFrame.to_json, which writes 15 digits of a number, and at most 17 are needed.
-        rows = [
-            {
-                k: None if isinstance(v, float) and not math.isfinite(v) else v
-                for k, v in row.items()
-            }
-            for row in frame.to_dict("records")
-        ]
-        return json.dumps(rows, indent=1) + "\n"
-    text: str = frame.to_string(index=False, float_format=lambda v: f"{v:.6g}", na_rep="-")
-    return text + "\n"
 
 
 def _parquet(frame: pd.DataFrame, data: xr.Dataset) -> bytes:

@@ -12,8 +12,8 @@ from hdica.errors import HdicaError
 from hdica.store import files, paths, published
 from hdica.store.publish import exchange, new_store, withdraw
 from hdica.store.results import stable
-from hdica.store.sealed import Document, parsed, read_manifest, write_sealed
-from hdica.store.verify import Damage, all_damage, counts_in, look, segments_in, working_damage
+from hdica.store.sealed import Document, parsed, write_sealed
+from hdica.store.verify import Damage, counts_in, look, segments_in, working_damage
 from hdica.study.study import study_from
 
 
@@ -34,8 +34,8 @@ def repair(path: str | Path) -> list[str]:
         return []
     if not paths.manifest_path(path).exists() and not paths.work_path(path).is_dir():
         raise HdicaError(
-            f"{damage[0]}; {paths.results_path(path)} is a copy without its manifest and its "
-            "working store, and nothing here can restore it (copy it again)"
+            f"{damage[0].sentence}; {paths.results_path(path)} is a copy without its manifest and "
+            "its working store, and nothing here can restore it (copy it again)"
         )
     done: list[str] = []
     with files.written(paths.results_path(path)), paths.locked(path) as work:
@@ -47,21 +47,17 @@ def repair(path: str | Path) -> list[str]:
 
 def _repaired(path: str | Path, work: Path) -> list[str]:
     """Repair everything that is seen to be damaged; what was done."""
-    manifest, done = None, []
-    try:
-        manifest = read_manifest(path)
-    except files.DamageError as exc:
-        done.append(str(exc))
-    every = all_damage(path, manifest)
-    if done:
-        # It was changed: the next run publishes again.
-        files.discard(paths.manifest_path(path))
+    manifest, every = look(path)
     # What does not belong there first: a link could stand where a chunk goes.
-    done += [_put_aside(path, damage) for damage in every if damage.stray]
+    done = [_put_aside(path, damage) for damage in every if damage.stray]
     rest = [damage for damage in every if not damage.stray]
     public = [damage for damage in rest if damage.path.is_relative_to(paths.results_path(path))]
     for damage in rest:
-        if damage.path == work / paths.STUDY:
+        if damage.path == paths.manifest_path(path):
+            # It was changed: the next run publishes again.
+            files.discard(damage.path)
+            done.append(damage.sentence)
+        elif damage.path == work / paths.STUDY:
             done.append(_repair_study(path, damage))
         elif damage.path.is_relative_to(work):
             files.discard(damage.path)
@@ -116,34 +112,25 @@ def _repair_published(out: str | Path, damages: list[Damage], manifest: Document
     for name in names:
         if (root / name).is_symlink():
             files.discard_inside(root, name)
-    places = [place for name in names if (place := _chunk_of_points(root, name))]
+    # Group, array, chunks and index of every file with values of points.
+    places: list[tuple[str, str, published.Chunks, tuple[int, ...]]] = []
+    for name in names:
+        if (place := published.chunk_index(name)) is not None:
+            group, array, index = place
+            chunks = published.chunks_in(root, f"{group}/{array}")
+            of_points = array in published.point_arrays(root, group)
+            if chunks is not None and len(chunks.shape) == len(index) and of_points:
+                places.append((group, array, chunks, index))
     if manifest is None or len(places) < len(names) or files.walk(root)[1]:
         withdraw(out, aside=bool(segments_in(out)))
         return "the next run publishes again"
     with new_store(out) as partial:
         shutil.copytree(root, partial)
-        for place in places:
-            _make_pending(partial, *place)
+        for group, array, chunks, index in places:
+            _make_pending(partial, group, array, chunks, index)
         about = {**manifest, "counts": counts_in(partial)}
         exchange(partial, out, about, published.bind(partial))
     return "its points are pending"
-
-
-def _chunk_of_points(
-    root: Path, name: str
-) -> tuple[str, str, published.Chunks, tuple[int, ...]] | None:
-    """Group, array, chunks and index of a file with values of points, None for another file."""
-    if (place := published.chunk_index(name)) is None:
-        return None
-    group, array, index = place
-    chunks = published.chunks_in(root, f"{group}/{array}")
-    if (
-        chunks is None
-        or len(chunks.shape) != len(index)
-        or array not in published.point_arrays(root, group)
-    ):
-        return None
-    return group, array, chunks, index
 
 
 def _make_pending(

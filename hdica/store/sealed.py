@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hdica.errors import HdicaError, one_sentence
 from hdica.status import STATUS_NAMES
-from hdica.store.files import DamageError, TornError, read_regular, write_text
+from hdica.store.files import DamageError, TornError, read_regular, write_whole
 from hdica.store.paths import manifest_path
 from hdica.version import __version__
 
@@ -41,25 +41,14 @@ def _about(document: Document) -> Document:
     return attributes if isinstance(attributes, dict) else {}  # then it has no digest
 
 
-def _text(document: Document) -> str:
-    return json.dumps(document, indent=1) + "\n"
-
-
 def sealed(document: Document) -> str:
     """Text of a document with its digest: that of the text in which the digest is empty."""
     whole: Document = json.loads(json.dumps(document))
     about = _about(whole)
     about[DIGEST] = ""
-    about[DIGEST] = hashlib.sha256(_text(whole).encode()).hexdigest()
-    return _text(whole)
-
-
-def _is_sealed(raw: bytes, digest: object) -> bool:
-    """Whether a text without its digest has this digest."""
-    if not isinstance(digest, str) or len(digest) != 64:
-        return False
-    without = raw.replace(digest.encode(errors="replace"), b"")
-    return hashlib.sha256(without).hexdigest() == digest
+    unsigned = json.dumps(whole, indent=1) + "\n"
+    about[DIGEST] = hashlib.sha256(unsigned.encode()).hexdigest()
+    return json.dumps(whole, indent=1) + "\n"
 
 
 def parsed(raw: bytes, path: Path) -> Document:
@@ -81,7 +70,10 @@ def unsealed(raw: bytes, path: Path) -> Document:
     about = _about(document)
     version = about.get(VERSION, SCHEMA_VERSION)
     newer = isinstance(version, int) and version > SCHEMA_VERSION
-    if not _is_sealed(raw, about.get(DIGEST)):
+    digest = about.get(DIGEST)
+    digest = digest if isinstance(digest, str) and len(digest) == 64 else "none"
+    without = raw.replace(digest.encode(errors="replace"), b"")
+    if hashlib.sha256(without).hexdigest() != digest:
         hint = f"; or a version of hdica newer than {__version__} wrote it" if newer else ""
         raise DamageError(f"{path} is damaged, its digest is wrong{hint}")
     if newer:
@@ -113,7 +105,7 @@ def sealed_text(content: Document) -> str:
 
 def write_sealed(path: Path, content: Document) -> None:
     """Write a document with its version and its digest, whole or not at all."""
-    write_text(path, sealed_text(content))
+    write_whole(path, sealed_text(content).encode())
 
 
 WITHDRAWN = "hdica repair withdraws it, and hdica run publishes again"

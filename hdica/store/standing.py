@@ -121,21 +121,33 @@ def standing(store: Path, study: Study | None = None) -> Iterator[xr.DataTree]:
     HdicaError
         If there is no such store, or no point of the study in it.
     """
+    has_work = Path(store).suffix == ".zarr" and work_path(store).is_dir()
+    whose = "" if study is None else f" of study {study.study!r} as it is now"
+    empty = HdicaError(f"{results_path(store)} has no point{whose} yet (hdica run computes them)")
+    results: xr.DataTree | None = None
     with ExitStack() as opened:
-        published = _published(store, study)
-        if published is not None:
-            opened.enter_context(published)
-        pending = published is not None and any((s == PENDING).any() for s in _statuses(published))
-        if published is None or (pending and _has_work(store)):
+        if Path(store).is_dir() or not has_work:
+            tree = opened.enter_context(open_results(store))
+            results = tree if study is None or _is_of(tree, study) else None
+        if has_work and (results is None or any((s == PENDING).any() for s in _statuses(results))):
             # Imported here: a store that is refused needs nothing of what reads studies.
+            import xarray
+
+            from hdica.store.publish import lay_out
             from hdica.store.working import recorded_study
 
-            planned = study or (recorded_study(store) if _has_work(store) else None)
-            if planned is not None and (published is None or _is_of(published, planned)):
-                published = opened.enter_context(_computed(planned, store))
-        if published is None:
-            raise _not_there(store, study)
-        yield published if study is None else with_study(published, study)
+            planned = study or recorded_study(store)
+            if planned is not None and (results is None or _is_of(results, planned)):
+                target = opened.enter_context(passing_folder()) / "standing.zarr"
+                lay_out(target, planned, store)
+                results = opened.enter_context(
+                    xarray.open_datatree(target, engine="zarr", chunks=None, consolidated=False)
+                )
+                if all((status == PENDING).all() for status in _statuses(results)):
+                    raise empty
+        if results is None:
+            raise empty
+        yield results if study is None else with_study(results, study)
 
 
 @contextmanager
@@ -154,24 +166,6 @@ def loaded(results: Path) -> xr.DataTree:
     return content
 
 
-@contextmanager
-def _computed(study: Study, store: Path) -> Iterator[xr.DataTree]:
-    """The points of a study that the working store has, as a publication would lay them out."""
-    import xarray as xr
-
-    from hdica.store.publish import lay_out
-
-    if not _has_work(store):
-        raise _not_there(store, study)
-    with passing_folder() as folder:
-        target = folder / "standing.zarr"
-        lay_out(target, study, store)
-        with xr.open_datatree(target, engine="zarr", chunks=None, consolidated=False) as tree:
-            if all((status == PENDING).all() for status in _statuses(tree)):
-                raise _not_there(store, study)
-            yield tree
-
-
 def with_study(tree: xr.DataTree, study: Study) -> xr.DataTree:
     """Results of a study under its title and its analysis of now; refused if of another one."""
     from hdica.store.publish import about_study
@@ -186,26 +180,9 @@ def with_study(tree: xr.DataTree, study: Study) -> xr.DataTree:
     return renewed
 
 
-def _published(store: Path, study: Study | None) -> xr.DataTree | None:
-    """The published store, if there is one and it is of the study."""
-    if not Path(store).is_dir() and _has_work(store):
-        return None
-    tree = open_results(store)
-    return tree if study is None or _is_of(tree, study) else None
-
-
-def _has_work(store: Path) -> bool:
-    return Path(store).suffix == ".zarr" and work_path(store).is_dir()
-
-
 def _is_of(tree: xr.DataTree, study: Study) -> bool:
     return bool(tree.attrs.get("study_hash") == study.content_hash())
 
 
 def _statuses(tree: xr.DataTree) -> Iterator[NDArray[Any]]:
     return (node["status"].to_numpy() for node in tree.children.values() if "status" in node)
-
-
-def _not_there(store: Path, study: Study | None) -> HdicaError:
-    whose = "" if study is None else f" of study {study.study!r} as it is now"
-    return HdicaError(f"{results_path(store)} has no point{whose} yet (hdica run computes them)")

@@ -12,21 +12,10 @@ from typing import Any
 import numpy as np
 
 from hdica.status import DONE
-from hdica.store import paths, sealed
+from hdica.store import paths, published, sealed
 from hdica.store.blocks import NAME, read_block
 from hdica.store.files import PARTIAL, DamageError, TornError, inside, walk
 from hdica.store.provenance import several
-from hdica.store.published import (
-    DIGESTS,
-    WRONG,
-    PublishedStore,
-    bound_digests,
-    describe,
-    file_digest,
-    learned,
-    named_digests,
-    version_of,
-)
 from hdica.store.results import open_results, stable
 from hdica.store.standing import working_status
 from hdica.store.working import UnreadableStudy, described, recorded_study
@@ -82,20 +71,17 @@ def segments_in(out: str | Path) -> list[Path]:
 def working_damage(out: str | Path) -> list[Damage]:
     """Everything wrong in the working store; empty if there is none."""
     work = paths.work_path(out)
-    damage, segments = study_damage(out), list[Path]()
+    damage = study_damage(out)
+    files = (paths.LOCK, paths.RUNNING, paths.STUDY)
     for path in sorted(work.iterdir()) if work.is_dir() else ():
         # Not by an earlier listing: a run that begins makes folders meanwhile.
         segment = SEGMENT.fullmatch(path.name) and path.is_dir()
-        ours = (
-            segment
-            or path.name in (paths.LOCK, paths.RUNNING, paths.STUDY)
-            or PARTIAL.fullmatch(path.name)
-        )
+        ours = segment or path.name in files or PARTIAL.fullmatch(path.name)
         if path.is_symlink() or not ours:
             damage.append(Damage(f"{path} does not belong to {work}", path, stray=True))
         elif segment:
-            segments.append(path)
-    return damage + [each for path in segments for each in _segment_damage(path)]
+            damage += _segment_damage(path)
+    return damage
 
 
 def _segment_damage(folder: Path) -> Iterator[Damage]:
@@ -149,14 +135,14 @@ def published_damage(out: str | Path, manifest: sealed.Document | None) -> list[
         missing = f"{root} is missing though it was published (all points)"
         return [Damage(missing, root / paths.METADATA)] if manifest else []
     try:
-        files = bound_digests(root)
-        if manifest is not None and manifest["version"] != version_of(files):
+        files = published.bound_digests(root)
+        if manifest is not None and manifest["version"] != published.version_of(files):
             raise DamageError(f"{root / paths.METADATA} is not what its manifest says (all points)")
-        learned(PublishedStore(root, files))
+        published.learned(published.PublishedStore(root, files))
     except DamageError as exc:
-        damage, file = [Damage(str(exc), root / paths.METADATA)], root / DIGESTS
+        damage, file = [Damage(str(exc), root / paths.METADATA)], root / published.DIGESTS
         try:
-            named_digests(root)  # by themselves, where the root does not name them
+            published.named_digests(root)  # by themselves, where the root does not name them
         except DamageError as own:
             damage += [Damage(str(own), file)] if str(file) not in str(exc) else []
         return damage
@@ -167,14 +153,14 @@ def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
     """Files of a store that differ from their digests."""
     for name, expected in files.items():
         try:
-            right = file_digest(inside(root, name)) == expected
-            what = "" if right else f"{root / name} is damaged, {WRONG}"
+            right = published.file_digest(inside(root, name)) == expected
+            what = "" if right else f"{root / name} is damaged, {published.WRONG}"
         except FileNotFoundError:
             what = f"{root / name} is missing"
         except (DamageError, OSError) as exc:
             what = str(exc)
         if what:
-            yield Damage(f"{what} ({describe(root, name)})", root / name)
+            yield Damage(f"{what} ({published.describe(root, name)})", root / name)
     there, strange = walk(root)
     for name in (*strange, *there):
         if name not in files:
@@ -192,8 +178,8 @@ def _lost(out: str | Path) -> Iterator[str]:
     if tree.attrs.get("study_hash") != study.content_hash():
         return
     for source in sources(study, out):
-        published = tree[source.method.name]["status"].to_numpy().reshape(-1)
-        if lost := int(((published == DONE) & (source.status != DONE)).sum()):
+        there = tree[source.method.name]["status"].to_numpy().reshape(-1)
+        if lost := int(((there == DONE) & (source.status != DONE)).sum()):
             yield (
                 f"{lost} points of {source.method.name} are published and no longer in "
                 f"{paths.work_path(out)} (hdica run --retry-failed computes them again)"
@@ -217,31 +203,26 @@ def _incomplete(out: str | Path, manifest: sealed.Document | None) -> Iterator[s
     yield from _lost(out)
 
 
-def all_damage(out: str | Path, manifest: sealed.Document | None) -> list[Damage]:
-    """Everything wrong in both stores and in the records beside them."""
-    return [*working_damage(out), *record_damage(out), *published_damage(out, manifest)]
-
-
-def look(out: str | Path) -> tuple[sealed.Document | None, list[str]]:
-    """The manifest, if it is there and whole, and everything that is wrong, a sentence each."""
+def look(out: str | Path) -> tuple[sealed.Document | None, list[Damage]]:
+    """The manifest, if it is there and whole, and everything wrong in both stores and beside."""
+    manifest, damage = None, []
     try:
         manifest = sealed.read_manifest(out)
     except DamageError as exc:
-        return None, [str(exc), *(damage.sentence for damage in all_damage(out, None))]
-    return manifest, [damage.sentence for damage in all_damage(out, manifest)]
+        damage.append(Damage(str(exc), paths.manifest_path(out)))
+    damage += [*working_damage(out), *record_damage(out), *published_damage(out, manifest)]
+    return manifest, damage
 
 
 def counts_in(root: Path) -> dict[str, dict[str, int]]:
     """How many points of each group of a published store have each status."""
     import zarr
 
-    groups = sorted(path.name for path in root.iterdir() if path.is_dir())
-    return {
-        name: sealed.status_counts(
-            np.asarray(zarr.open_array(root / name / "status", mode="r")[...])
-        )
-        for name in groups
-    }
+    counts = {}
+    for name in sorted(path.name for path in root.iterdir() if path.is_dir()):
+        status = zarr.open_array(root / name / "status", mode="r")[...]
+        counts[name] = sealed.status_counts(np.asarray(status))
+    return counts
 
 
 def verify(path: str | Path) -> Verdict:
@@ -252,7 +233,8 @@ def verify(path: str | Path) -> Verdict:
 def _verdict(path: str | Path) -> Verdict:
     paths.require_store(path)
     root, work = paths.results_path(path), paths.work_path(path)
-    manifest, damaged = look(path)
+    manifest, damage = look(path)
+    damaged = [each.sentence for each in damage]
     points, incomplete = 0, []
     if not damaged:
         if manifest is None and not work.is_dir() and root.is_dir():
@@ -268,14 +250,12 @@ def _verdict(path: str | Path) -> Verdict:
             incomplete.append(str(exc))
     if manifest is not None and not points:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
-    files = len(bound_digests(root)) if manifest and not damaged else 0
-    notes, processors = list[str](), ""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        processors = str(
-            json.loads((root / paths.METADATA).read_bytes())["attributes"]["processors"]
-        )
+    files = len(published.bound_digests(root)) if manifest and not damaged else 0
+    notes: list[str] = []
     if not damaged and manifest is not None:
-        notes.append(several(processors))
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            attributes = json.loads((root / paths.METADATA).read_bytes())["attributes"]
+            notes.append(several(str(attributes["processors"])))
     if (old := root.with_suffix(".versions")).is_dir():
         notes.append(f"{old} was written by an earlier hdica, and nothing reads it (remove it)")
     return Verdict(tuple(damaged), tuple(incomplete), files, points, tuple(filter(None, notes)))

@@ -87,10 +87,17 @@ class Listing:
         file = np.searchsorted(self.starts, rows, side="right") - 1
         order = np.argsort(file, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
-            if places.size:
-                number = int(file[places[0]])
-                if (values := _values(self.folder / self.files[number], name)) is not None:
-                    yield places, values[rows[places] - self.starts[number]]
+            if not places.size:
+                continue
+            number = int(file[places[0]])
+            path = self.folder / self.files[number]
+            try:
+                values = _block(path, [name]).arrays.get(name)
+            except FileNotFoundError as exc:
+                raise DamageError(f"{path} is missing: it was removed meanwhile") from exc
+            if values is not None:
+                every = np.array(texts_in(values), object) if name == "reason" else values
+                yield places, every[rows[places] - self.starts[number]]
 
 
 def _block(path: Path, names: Sequence[str]) -> Block:
@@ -99,18 +106,6 @@ def _block(path: Path, names: Sequence[str]) -> Block:
         return read_block(path, names)
     except DamageError as exc:
         raise type(exc)(f"{exc} ({described(path)})") from exc
-
-
-def _values(path: Path, name: str) -> NDArray[Any] | None:
-    """An array of a block, None where a block has no such array."""
-    try:
-        arrays = _block(path, [name]).arrays
-    except FileNotFoundError as exc:
-        raise DamageError(f"{path} is missing: it was removed meanwhile") from exc
-    if name not in arrays:
-        return None
-    values = arrays[name]
-    return np.array(texts_in(values), dtype=object) if name == "reason" else values
 
 
 def list_blocks(folder: Path) -> Listing:
@@ -196,17 +191,13 @@ class Placed:
         return self._each(self.listing.cpu_seconds, np.nan)
 
     def _each(self, listed: NDArray[Any], fill: float) -> NDArray[Any]:
-        if not listed.size:
-            return np.full(self.rows.size, fill, dtype=listed.dtype)
-        return np.where(self.rows < 0, listed.dtype.type(fill), listed[self.rows])
+        return np.append(listed, listed.dtype.type(fill))[self.rows]  # the last one by -1
 
     def read(
         self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
     ) -> NDArray[Any]:
         """Values of an array at some points of the segment, ``fill`` where they are pending."""
-        shape = next(
-            (self.segment.shape(o.dims) for o in self.segment.outputs if o.name == name), ()
-        )
+        shape = self.segment.shape_of(name)
         values = np.full((points.size, *shape), fill, dtype=dtype)
         computed = np.flatnonzero(self.rows[points] >= 0)
         for places, part in self.listing.read(name, self.rows[points[computed]]):
@@ -262,15 +253,16 @@ def described(path: Path) -> str:
 
 
 SHOWN = 3  # differences that a sentence names, and values of a parameter
-UNKNOWN = (HdicaError, KeyError, TypeError, ValueError, AttributeError)
-"""What a study of an earlier version may raise: then its name and its system are compared."""
 
 
 def refuse_another(study: Study, out: str | Path) -> None:
     """Refuse results that belong to another study than the one to be computed or published."""
-    old, new = _published(out), study.model_dump(mode="json")
+    old, new, path = None, study.model_dump(mode="json"), results_path(out) / METADATA
+    with suppress(DamageError, KeyError, TypeError, ValueError):  # what cannot be read stops nobody
+        attributes = unsealed(read_regular(path) or b"", path)["attributes"]
+        old = json.loads(attributes["study_yaml"])
     with suppress(DamageError):
-        old = old or read_sealed(work_path(out) / STUDY)
+        old = old if isinstance(old, dict) else read_sealed(work_path(out) / STUDY)
     if old is None or old == new:
         return
     if differ := [*_differences(old, new)][:SHOWN]:
@@ -279,17 +271,6 @@ def refuse_another(study: Study, out: str | Path) -> None:
             f"{results_path(out)} belongs to another study: {differences} (take another path, or "
             "--replace, in Python replace=True, puts the new study in its place)"
         )
-
-
-def _published(out: str | Path) -> Document | None:
-    """The study of the published store, None where it cannot be read."""
-    path = results_path(out) / METADATA
-    try:
-        attributes = unsealed(read_regular(path) or b"", path)["attributes"]
-        content = json.loads(attributes["study_yaml"])
-    except (DamageError, KeyError, TypeError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def _differences(old: Document, new: Document) -> Iterator[str]:
@@ -301,17 +282,13 @@ def _differences(old: Document, new: Document) -> Iterator[str]:
         return  # their parameters have nothing to do with each other
     try:
         (old_keys, before), (new_keys, now) = _space(old), _space(new)
-    except UNKNOWN:
-        return
+    except (HdicaError, KeyError, TypeError, ValueError, AttributeError):
+        return  # it is of an earlier version: its name and its system are compared
     for path in dict.fromkeys([*new_keys, *old_keys]):
         first, second = before.get(path, ()), now.get(path, ())
-        if {*map(_comparable, first)}.isdisjoint(map(_comparable, second)):
+        if {*map(canonical_json, first)}.isdisjoint(map(canonical_json, second)):
             name = new_keys.get(path) or old_keys[path]
             yield f"{name} is {_shown(first)} there and {_shown(second)} here"
-
-
-def _comparable(value: object) -> float | int | str:
-    return value if isinstance(value, float | int | str) else canonical_json(value)
 
 
 def _shown(values: tuple[object, ...]) -> str:

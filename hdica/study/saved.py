@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from pydantic import (
@@ -39,8 +39,8 @@ class Section(BaseModel):
 
     @classmethod
     def in_full(cls, content: object) -> object:
-        """The mapping that a short form in a file stands for."""
-        return content
+        """The mapping that a short form in a file stands for; nothing at all is an empty one."""
+        return {} if content is None else content
 
 
 def _increasing(field: str, what: str) -> BeforeValidator:
@@ -90,11 +90,6 @@ class Saved(Section):
     bias: bool = Field(
         default=False, description="whether limits keep n times what the mean of runs is beyond"
     )
-
-    @classmethod
-    def in_full(cls, content: object) -> object:
-        """Nothing at all is an empty section."""
-        return {} if content is None else content
 
     @model_serializer(mode="wrap")
     def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -177,26 +172,5 @@ def sized(save: Save, sizes: Iterable[int | None]) -> Save:
 
 def plain(save: Save) -> dict[str, Any]:
     """What is kept as plain data, without what is empty: ``{}`` if nothing is."""
-    content = {f.name: getattr(save, f.name) for f in fields(save) if f.name != "constants"}
-    return {name: _plain(value) for name, value in content.items() if value}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def from_plain(content: Mapping[str, Any]) -> Save:
-    """What is kept, from :func:`plain` data."""
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
-    return Save(**values)
-
-
-def described(save: Save, methods: Iterable[Method]) -> str:
-    """Who keeps what, for a person: ``densities (one, another), functionals (another)``."""
-    every, texts = list(methods), []
-    for _, what, part in parts(save):
-        names = ", ".join(method.name for method in every if can_keep(method, part))
-        texts.append(f"{what} ({names})")
-    return ", ".join(texts)
+    content = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(save).items()}
+    return {name: value for name, value in content.items() if value and name != "constants"}

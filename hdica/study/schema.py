@@ -26,16 +26,9 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.data_input import digests_in, fields_of_data
 from hdica.study import saved
 from hdica.study.saved import Section
+from hdica.systems import arguments
 from hdica.systems import space as ax
 from hdica.systems import system as registry
-from hdica.systems.arguments import (
-    MAX_TIMES,
-    check_n,
-    check_seeds,
-    check_time_axis,
-    seed_count,
-    spaced,
-)
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Space, in_one_spelling, space_of
@@ -43,12 +36,8 @@ from hdica.systems.space import Space, in_one_spelling, space_of
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
 
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def canonical_json(value: object) -> str:
-    """JSON with sorted keys and without spaces: one text for one content."""
-    return _ENCODER.encode(value)
+canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+"""JSON with sorted keys and without spaces: one text for one content."""
 
 
 def json_digest(value: object) -> str:
@@ -99,13 +88,13 @@ class Question(Section):
 
 def _parse_n(content: Any) -> tuple[int, ...]:
     several = isinstance(content, list | tuple | range | np.ndarray)
-    return _distinct([check_n(n) for n in (content if several else [content])], "n")
+    return _distinct([arguments.check_n(n) for n in (content if several else [content])], "n")
 
 
 def _parse_seeds(content: object) -> int | tuple[int, ...]:
-    if (count := seed_count(content)) is not None:
+    if (count := arguments.seed_count(content)) is not None:
         return count
-    values = _distinct(check_seeds(content), "seeds")
+    values = _distinct(arguments.check_seeds(content), "seeds")
     return len(values) if values == tuple(range(len(values))) else values
 
 
@@ -128,11 +117,6 @@ class MethodSettings(Section):
         default=None, description="16 means 0 to 15; or a list of whole numbers >= 0"
     )
 
-    @classmethod
-    def in_full(cls, content: object) -> object:
-        """Nothing at all is an empty section."""
-        return {} if content is None else content
-
     @property
     def n_values(self) -> tuple[int | None, ...]:
         """Dimensions, or ``(None,)`` for a method without."""
@@ -154,8 +138,8 @@ class MethodSettings(Section):
 
 def _parse_times(content: object) -> tuple[float, ...]:
     """Output times: canonical, not negative, increasing."""
-    times = spaced(content, "times", MAX_TIMES)
-    check_time_axis(times)
+    times = arguments.spaced(content, "times", arguments.MAX_TIMES)
+    arguments.check_time_axis(times)
     return times
 
 

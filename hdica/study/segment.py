@@ -176,16 +176,13 @@ def field_texts(space: Space) -> dict[str, Texts]:
 
     Each field varies alone, on top of the first values of the axes of the others.
     """
-    names = {*_dumped(space.at()), *(axis.path[0] for axis in space.axes)}
+    written = space.at().model_dump(mode="json", exclude_defaults=True)
+    names = {*written, *(axis.path[0] for axis in space.axes)}
     texts: dict[str, Texts] = {}
     for name in sorted(names):
         used = tuple(axis for axis in space.axes if axis.path[0] == name)
         texts[name] = used, _fragments(name, used, space)
     return texts
-
-
-def _dumped(system: Parameters) -> dict[str, object]:
-    return system.model_dump(mode="json", exclude_defaults=True)
 
 
 def _fragment(content: Mapping[str, object], name: str) -> str:
@@ -200,7 +197,8 @@ def _fragments(name: str, used: tuple[gr.Axis, ...], space: Space) -> tuple[str,
     def whole(place: int) -> str:
         index = np.unravel_index(place, shape) if used else ()
         chosen = {a.path: a.values[int(i)] for a, i in zip(used, index, strict=True)}
-        return _fragment(_dumped(space.at(chosen)), name)
+        written = space.at(chosen).model_dump(mode="json", exclude_defaults=True)
+        return _fragment(written, name)
 
     # A system with a formula takes milliseconds to build. Where there are many, numbers are put
     # into the text of the field, and systems spread evenly over them say whether that is right.
@@ -289,6 +287,10 @@ class Segment:
         """Sizes of some of the method's own dimensions."""
         return tuple(len(self.coords[dim]) for dim in dims)
 
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Shape of one variable of a point; () of its status, times and reason."""
+        return next((self.shape(o.dims) for o in self.outputs if o.name == name), ())
+
     @property
     def label(self) -> str:
         """Its method and its n, for a person."""
@@ -317,9 +319,9 @@ class Segment:
             save=save_digest(self.save),
         )
 
-    def sample_systems(self, count: int = 9) -> list[Parameters]:
-        """Systems of cells spread evenly over the grid, for the cost model."""
-        chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
+    def sample_systems(self) -> list[Parameters]:
+        """Nine systems of cells spread evenly over the grid, for the cost model."""
+        chosen = np.unique(np.linspace(0, self.cells.size - 1, 9).round().astype(int))
         return [registry.built(self.system, text) for text in self.cells.systems(chosen)]
 
     @cached_property
@@ -337,20 +339,16 @@ class Segment:
     @cached_property
     def memory(self) -> float:
         """Bytes that its largest point needs at least while it is computed, with its results."""
-        return 8.0 * self._most_numbers() + self.bytes_per_point
-
-    def _most_numbers(self) -> int:
-        """Numbers in memory at its largest point."""
         memory, axes, chosen = self.method.cost.memory, self.cells.axes, [0] * len(self.cells.axes)
         if memory is no_memory or not self.size:
-            return 0
+            return float(self.bytes_per_point)
 
-        def needed(index: list[int]) -> int:
+        def needed(index: list[int]) -> float:
             place = np.ravel_multi_index(index, self.cells.shape) if axes else 0
             with suppress(HdicaError):  # not every cell need be allowed
                 (text,) = self.cells.systems(np.array([place]))
-                return memory(registry.built(self.system, text), self.n)
-            return 0
+                return 8.0 * memory(registry.built(self.system, text), self.n)
+            return 0.0
 
         for position, axis in enumerate(axes):
             # What is needed grows or falls with a number; words have no order.
@@ -358,7 +356,7 @@ class Segment:
             some = range(min(axis.size, MOST_WORDS)) if isinstance(axis.values[0], str) else ends
             tried = [[*chosen[:position], one, *chosen[position + 1 :]] for one in some]
             chosen = max(tried, key=needed)
-        return needed(chosen)
+        return needed(chosen) + self.bytes_per_point
 
     @property
     def bytes_per_point(self) -> int:

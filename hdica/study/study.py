@@ -9,13 +9,12 @@ from pathlib import Path
 
 from pydantic import ValidationError, model_validator
 
-from hdica.analysis.registry import Analyses
 from hdica.analysis.settings import Gives, Named, Settings, saved_for
 from hdica.errors import HdicaError, from_validation, path_of, suggestion
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process.compile_cache import refuse_threads
 from hdica.study import saved
-from hdica.study.schema import MethodSettings, StudySchema
+from hdica.study.schema import StudySchema
 from hdica.study.segment import segments_of
 from hdica.systems import arguments
 from hdica.systems import space as address
@@ -44,7 +43,9 @@ class Study(StudySchema):
         _check_systems(self)
         _check_save(self)
         # What an analysis leaves open depends on the methods.
-        object.__setattr__(self, "analysis", _settled(self))
+        system, used = registry.system_named(self.system), self.methods_used()
+        gives = {m.name: _gives(self, m.name) for m in system.methods if m.name in used}
+        object.__setattr__(self, "analysis", self.analysis.settled(system, gives))
         _check_analysis(self)
         _check_question(self)
         return self
@@ -92,8 +93,12 @@ def point_count(study: Study) -> int:
 
 
 def saved_in(study: Study) -> str:
-    """Which methods of a study keep what beyond the order parameters, in words."""
-    return saved.described(study.save_spec(), study.methods_used().values())
+    """Who keeps what beyond the order parameters: ``densities (one, other), functionals (one)``."""
+    methods, texts = study.methods_used(), []
+    for _, what, part in saved.parts(study.save_spec()):
+        names = (name for name, method in methods.items() if saved.can_keep(method, part))
+        texts.append(f"{what} ({', '.join(names)})")
+    return ", ".join(texts)
 
 
 def _rows(spec: Study) -> list[tuple[str, str, str]]:
@@ -102,7 +107,10 @@ def _rows(spec: Study) -> list[tuple[str, str, str]]:
         ("system", spec.system, ""),
         *(("parameter", key, repr(value)) for key, value in spec.parameters.items()),
         *(("grid", key, _axis(axis)) for key, axis in spec.grid.items()),
-        *(("method", name, _method(settings)) for name, settings in spec.methods.items()),
+        *(
+            ("method", name, ", ".join(f"{k} = {v}" for k, v in settings if v is not None))
+            for name, settings in spec.methods.items()
+        ),
         ("points", f"at most {point_count(spec)}", ""),
     ]
 
@@ -115,12 +123,6 @@ def _axis(axis: Range | tuple[Value, ...]) -> str:
     if size(axis) <= 6:
         return ", ".join(shown(value) for value in axis)
     return f"{shown(axis[0])} … {shown(axis[-1])} ({size(axis)} values)"
-
-
-def _method(settings: MethodSettings) -> str:
-    """Settings of a method that are not the defaults."""
-    content = settings.model_dump(exclude_defaults=True)
-    return ", ".join(f"{key} = {value}" for key, value in content.items())
 
 
 def as_text(spec: Study) -> str:
@@ -268,13 +270,6 @@ def _check_save(study: StudySchema) -> None:
     for segment in segments_of(study):
         if segment.save.anything:
             arguments.check_size(segment.bytes_per_point, segment.method.name)
-
-
-def _settled(study: StudySchema) -> Analyses:
-    """The analyses of a study with every method and every variable that it left open."""
-    system, used = registry.system_named(study.system), study.methods_used()
-    names = (method.name for method in system.methods if method.name in used)
-    return study.analysis.settled(system, {name: _gives(study, name) for name in names})
 
 
 def _gives(study: StudySchema, name: str) -> Gives:

@@ -187,7 +187,7 @@ def formulas(given: object) -> dict[str, str]:
     return dict(given)
 
 
-def extra_names(given: object, field: str = "extra") -> tuple[str, ...]:
+def extra_names(given: object) -> tuple[str, ...]:
     """Names of variables, sorted, none if nothing is given; or a sentence why they are not allowed.
 
     One name will do in place of a list.
@@ -195,10 +195,10 @@ def extra_names(given: object, field: str = "extra") -> tuple[str, ...]:
     if given is None:
         return ()
     allowed = "names of variables, each once"
-    names = [given] if isinstance(given, str) else entries(given, field, allowed, MAX_EXTRA)
+    names = [given] if isinstance(given, str) else entries(given, "extra", allowed, MAX_EXTRA)
     named = all(isinstance(one, str) and NAME.fullmatch(one) for one in names)
     if not named or len(set(names)) < len(names):
-        raise refused(field, names, allowed)
+        raise refused("extra", names, allowed)
     return tuple(sorted(names))
 
 

@@ -305,14 +305,10 @@ def build(
     message = str(error)
     while message.startswith(f"{system.__name__}: "):
         message = message.removeprefix(f"{system.__name__}: ")
-    where = blame or _swept(error.fields, axes) or "parameters"
+    paths = [tuple(field.split(".")) for field in error.fields]
+    swept = [f"grid.{a.key}" for a in axes if any(_overlap(a.path, p) for p in paths)]
+    where = blame or " and ".join(swept) or "parameters"
     raise HdicaError(f"{where}: {message}", error.fields) from None
-
-
-def _swept(fields: Iterable[str], axes: Iterable[Axis]) -> str:
-    """The keys of the grid that set some of these fields, empty if none does."""
-    paths = [tuple(field.split(".")) for field in fields]
-    return " and ".join(f"grid.{a.key}" for a in axes if any(_overlap(a.path, p) for p in paths))
 
 
 KEPT = 4096

@@ -14,6 +14,7 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -357,12 +358,8 @@ def offered() -> dict[str, Callable[[], Any]]:
     for record in systems().values():
         names[record.name] = partial(getattr, record, "parameters")
         for name, module in record.functions.items():
-            names.setdefault(name, partial(_function, module, name))
+            names.setdefault(name, partial(resolve_name, f"{module}:{name}"))
     return names
-
-
-def _function(module: str, name: str) -> Any:
-    return getattr(import_module(module), name)
 
 
 def lookup(name: object) -> System | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hdica.cli import call
-from hdica.explore import launch
+from hdica.explore import server
 from hdica.run.runner import run
 from hdica.store.publish import publish
 from hdica.study.study import study_from
@@ -74,9 +74,9 @@ def test_it_prints_one_line_and_ends_cleanly(few: Path, number: int, status: int
 def test_without_a_display_no_browser_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    assert not launch.has_display()
+    assert not server.has_display()
     monkeypatch.setenv("DISPLAY", ":0")
-    assert launch.has_display()
+    assert server.has_display()
 
 
 @pytest.mark.deep
@@ -91,12 +91,12 @@ def test_a_browser_is_started_with_a_private_file_that_leads_to_the_address(
     opened: list[str] = []
     printed: list[str] = []
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(launch.webbrowser, "open", opened.append)
+    monkeypatch.setattr(server.webbrowser, "open", opened.append)
     monkeypatch.setattr(Feed, "look", interrupted)
     before = os.umask(0)
     try:
         with pytest.raises(KeyboardInterrupt):
-            launch.explore(few, tell=printed.append)
+            server.explore(few, tell=printed.append)
     finally:
         os.umask(before)
     address = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", printed[0])
@@ -110,6 +110,6 @@ def test_whoever_came_by_ssh_reads_how_to_reach_the_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
-    assert launch.tunnel("http://127.0.0.1:8010/token/") == ""
+    assert server.tunnel("http://127.0.0.1:8010/token/") == ""
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
-    assert "ssh -L 8010:127.0.0.1:8010 " in launch.tunnel("http://127.0.0.1:8010/token/")
+    assert "ssh -L 8010:127.0.0.1:8010 " in server.tunnel("http://127.0.0.1:8010/token/")

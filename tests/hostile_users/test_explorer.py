@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hdica.explore.launch import explore
+from hdica.explore.server import explore
 from hdica.process.private import scratch
 from hdica.run.runner import run
 from hdica.study.study import study_from

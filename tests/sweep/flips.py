@@ -91,7 +91,7 @@ def computed(study: Study, out: Path) -> dict[str, bytes]:
         name = source.method.name
         found[f"{name}/status"] = source.status.tobytes()
         outputs = [o.name for o in source.placed[0].segment.outputs]
-        points = np.arange(source.size)
+        points = np.arange(source.status.size)
         found[f"{name}/cpu_seconds"] = source.cpu_seconds.tobytes()
         for output in outputs:
             found[f"{name}/{output}"] = source.at(output, points, np.nan, "f8").tobytes()

@@ -198,7 +198,7 @@ def test_a_local_plan_counts_on_the_workers_that_are_asked_for() -> None:
 def test_jobs_are_as_many_as_the_blocks_are_worth() -> None:
     slurm = SlurmSettings(cores=8, processes=4, minimum=2, maximum=10)
     assert slurm.workers == 40
-    assert [slurm.jobs_for(blocks) for blocks in (None, 1, 9, 17, 1000)] == [10, 2, 3, 5, 10]
+    assert [slurm.jobs_for(blocks) for blocks in (10**9, 1, 9, 17, 1000)] == [10, 2, 3, 5, 10]
     assert SlurmSettings(cores=8).workers_each == 8
 
 

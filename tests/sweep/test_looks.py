@@ -14,6 +14,7 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.run import runner as computed
 from hdica.run.settings import ClusterSettings
+from hdica.store.files import write_whole
 from hdica.store.paths import locked, manifest_path, previous_path
 from hdica.store.query import answer
 from hdica.store.results import open_results
@@ -60,7 +61,7 @@ def half_published(out: Path, exchanged: bool) -> Iterator[None]:
         yield
         if not exchanged:
             previous.rename(out)
-        manifest.write_bytes(content)
+        write_whole(manifest, content)
 
 
 LOOKS: list[Callable[[Path], object]] = [

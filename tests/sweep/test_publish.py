@@ -240,11 +240,11 @@ def test_swept_parameters_share_the_room_of_a_chunk(
         assert band.start == end
         end = band.stop
         assert 8 * (band.stop - band.start) * np.prod(chunks[len(swept) :]) <= dense.BAND
-        points = np.arange(band.start, band.stop).reshape(band.shape)
-        for there, here in band.chunks:
-            seen[there or ...] += 1
-            assert np.array_equal(grid[there or ...], points[here])
-            assert np.all(np.array(points[here].shape) <= chunks[: len(swept)])
+        seen[band.place or ...] += 1
+        assert np.array_equal(grid[band.place or ...].ravel(), np.arange(band.start, band.stop))
+        for side, size, chunk in zip(band.place, swept, chunks, strict=False):
+            assert side.start % chunk == 0
+            assert side.stop == min(side.start + chunk, size)
     assert (seen == 1).all()
     assert end == grid.size
 

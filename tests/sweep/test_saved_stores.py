@@ -30,7 +30,6 @@ from hdica.store.results import open_results
 from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.store.working import place
-from hdica.study import saved as saving
 from hdica.study.segment import segments_of
 from tests.sweep import toy
 from tests.sweep.conftest import made, values
@@ -201,8 +200,8 @@ def test_another_save_computes_in_segments_of_its_own(out: Path, calls: Path) ->
 def test_a_worker_needs_the_block_alone(out: Path) -> None:
     study = saved()
     first, _, line = place(study, out)[:3]
-    assert saving.from_plain(block_of(first, np.arange(1)).save) == study.save_spec()
-    assert saving.from_plain(block_of(line, np.arange(1)).save) == NOTHING
+    assert block_of(first, np.arange(1)).save == study.save_spec()
+    assert block_of(line, np.arange(1)).save == NOTHING
 
 
 def test_an_output_that_is_not_returned_fails_its_point(

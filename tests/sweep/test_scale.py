@@ -32,7 +32,7 @@ def test_keys_are_computed_before_the_lock_is_taken(
     def asked(segment: Segment) -> object:
         lock = work_path(out) / ".lock"
         lock.parent.mkdir(parents=True, exist_ok=True)
-        with lockable(lock, 0o644) as file:
+        with lockable(lock) as file:
             assert try_lock(file)
             free.append(segment.name)
         return keys(segment)

@@ -57,6 +57,14 @@ class Toy(Parameters):
             return {"feature": (0.0, 1 / self.prior["sparse"] ** 0.5)}
         return {"feature": (1.0,) if self.prior == "dense" else (-1.0, 1.0)}
 
+    def refuses_n(self, n: int) -> str:
+        """It has any dimension."""
+        return ""
+
+    def refuses_until(self, last: float) -> str:
+        """And any time."""
+        return ""
+
 
 def content(system: Toy) -> dict[str, Any]:
     return system.model_dump(mode="json", exclude_defaults=True)

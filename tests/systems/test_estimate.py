@@ -154,8 +154,7 @@ def test_keys_know_of_it_only_where_it_is() -> None:
         for one, other in zip(plain, asked, strict=True)
     }
     assert same == {"vector": False, "chain": True}
-    save = Save((1.0,), estimate=ALL)
-    assert saved.from_plain(saved.plain(save)) == save
+    assert saved.plain(Save((1.0,), estimate=ALL)) == {"snapshots": [1.0], "estimate": ALL}
     assert set(saved.plain(Save((1.0,), (0.0, 1.0)))) == {"snapshots", "x"}
     every = study({"snapshots": [1.0], "estimate": True})
     assert study_from(every.model_dump(mode="json")).full_hash() == every.full_hash()

@@ -15,7 +15,7 @@ import zarr
 
 from hdica.errors import HdicaError
 from hdica.run.runner import run
-from hdica.store.files import DamageError, inside, write_text
+from hdica.store.files import DamageError, inside, write_whole
 from hdica.store.paths import manifest_path, work_path
 from hdica.store.publish import publish
 from hdica.store.repair import repair
@@ -137,7 +137,7 @@ def test_nothing_is_written_through_links_left_where_temporary_files_go(
     run(study, out, progress=False)
     publish(study, out)
     assert values(out) == before
-    write_text(out.parent / "note.txt", "x")
+    write_whole(out.parent / "note.txt", b"x")
 
 
 def test_links_to_locks_are_refused(study: Study, out: Path, outside: Path) -> None:
