@@ -12,21 +12,10 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients import switches
 from hdica.ingredients.functions import Opaque, is_word, opaque_of
 from hdica.ingredients.grammar import MAX_POWER, read_expression
 from hdica.ingredients.plain import Array
-from hdica.ingredients.switches import (
-    SWITCHES,
-    Choice,
-    has_branches,
-    is_exact,
-    kinks_of,
-    on_numbers,
-    pieces,
-    real_zeros,
-    vanishes,
-    vectorised,
-)
 
 Function = Callable[[Array], Array]
 Constants = Mapping[str, float] | None
@@ -55,7 +44,7 @@ class Formula:
     @cached_property
     def value(self) -> Callable[[ArrayLike], Array]:
         """The function itself, on arrays of any shape."""
-        return vectorised(self.expression, self.symbol)
+        return switches.vectorised(self.expression, self.symbol)
 
     @cached_property
     def derivative(self) -> Formula:
@@ -82,7 +71,7 @@ class Formula:
         """The C function ``phi(x, out, count)`` of ``count`` neighbours in memory."""
         import numba
 
-        function = on_numbers(self.expression, self.symbol)
+        function = switches.on_numbers(self.expression, self.symbol)
         scalar = numba.njit("float64(float64)", **_options(self.expression))(function)
 
         @numba.cfunc("void(CPointer(float64), CPointer(float64), int64)")
@@ -116,7 +105,7 @@ class Formula:
         Exact where that is a polynomial or one piece by piece, else to rounding.
         """
         try:
-            return kinks_of(self.expression, self.symbol)
+            return switches.kinks_of(self.expression, self.symbol)
         except HdicaError as exc:
             raise HdicaError(f"formula {self.text!r}: {exc}") from None
 
@@ -139,8 +128,8 @@ class Formula:
         """Whether it vanishes everywhere."""
         if self.is_called:
             return not np.any(self.value(np.linspace(-8, 8, 129)))
-        if has_branches(self.expression):
-            return not _differs(self.expression, self.symbol) and vanishes(
+        if switches.has_branches(self.expression):
+            return not _differs(self.expression, self.symbol) and switches.vanishes(
                 self.expression, self.symbol
             )
         if not self.expression.has(sp.Add):
@@ -151,7 +140,9 @@ class Formula:
     @cached_property
     def transcendental(self) -> int:
         """How many functions and roots an evaluation computes, beyond arithmetic and switches."""
-        functions = [e for e in self.expression.atoms(sp.Function) if not isinstance(e, SWITCHES)]
+        functions = [
+            e for e in self.expression.atoms(sp.Function) if not isinstance(e, switches.SWITCHES)
+        ]
         roots = [e for e in self.expression.atoms(sp.Pow) if not e.exp.is_integer]
         return len(functions) + len(roots)
 
@@ -167,12 +158,12 @@ class Formula:
         if self.is_called:
             return False
         both = self.expression.subs(self.symbol, -self.symbol) + self.expression
-        if has_branches(both):
+        if switches.has_branches(both):
             return not _differs(both, self.symbol) and self._is_odd_by_pieces()
         return both == 0 or (not _differs(both, self.symbol) and bool(sp.simplify(both) == 0))
 
     def _is_odd_by_pieces(self) -> bool:
-        parts = pieces(self.expression, self.symbol)
+        parts = switches.pieces(self.expression, self.symbol)
         ends = [part.low for part in parts] + [np.inf]
         mirrored = all(a == -b for a, b in zip(ends, reversed(ends), strict=True))
         return mirrored and all(
@@ -215,13 +206,13 @@ def _differs(expression: sp.Expr, symbol: sp.Symbol) -> bool:
 
 def _options(expression: sp.Expr) -> dict[str, str]:
     """Of a switch both branches are computed, and 1/0 in one of them is no error."""
-    return {"error_model": "numpy"} if has_branches(expression) else {}
+    return {"error_model": "numpy"} if switches.has_branches(expression) else {}
 
 
 def _c_function(signature: str, expression: sp.Expr, *symbols: sp.Symbol) -> CFunction:
     import numba
 
-    return numba.cfunc(signature, **_options(expression))(on_numbers(expression, *symbols))
+    return numba.cfunc(signature, **_options(expression))(switches.on_numbers(expression, *symbols))
 
 
 def compiled_pair(expression: sp.Expr, u: sp.Symbol, c: sp.Symbol) -> CFunction:
@@ -240,7 +231,7 @@ class Pair:
     @cached_property
     def value(self) -> Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]:
         """The function, on arrays that broadcast against each other."""
-        return vectorised(self.expression, *self.symbols)
+        return switches.vectorised(self.expression, *self.symbols)
 
 
 @lru_cache(maxsize=512)
@@ -274,14 +265,14 @@ class Functional(Pair):
     def cuts(self, xi: Array) -> tuple[float, ...]:
         """Where it or its slope may jump in x at any of these entries of the feature."""
         own, x = self.symbols
-        if not self.expression.has(*SWITCHES):
+        if not self.expression.has(*switches.SWITCHES):
             return ()
         values = xi.tolist() if self.expression.has(own) else xi.tolist()[:1]
         points: set[float] = set()
         for value in values:
             section = sp.sympify(self.expression.subs(own, sp.Rational(repr(float(value)))))
             if section.has(x):
-                points |= set(kinks_of(section, x))
+                points |= set(switches.kinks_of(section, x))
         return tuple(sorted(points))
 
 
@@ -329,7 +320,7 @@ def singular_at(expression: sp.Expr, symbol: sp.Symbol) -> float | None:
 
 def _is_open(guards: Guards, symbol: sp.Symbol) -> Callable[[float, float], bool]:
     """Whether the branches that hold an expression are taken at a number, or just beside it."""
-    sides = [(vectorised(decided, symbol), side) for decided, side in guards]
+    sides = [(switches.vectorised(decided, symbol), side) for decided, side in guards]
 
     def is_open(x: float, width: float) -> bool:
         near = x + width * max(1.0, abs(x)) * np.array([-1.0, 0.0, 1.0])
@@ -347,7 +338,7 @@ def _conditions(node: sp.Expr, guards: Guards = ()) -> Iterator[tuple[sp.Expr, b
         whole, divided = bool(node.exp.is_integer), bool(node.exp.is_negative)
         if divided or not whole:
             yield node.base, divided, not whole, guards
-    if isinstance(node, Choice):
+    if isinstance(node, switches.Choice):
         decided, above, below, _ = node.args
         yield from _conditions(decided, guards)
         yield from _conditions(above, (*guards, (decided, 1)))
@@ -363,9 +354,9 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
         return [0.0] if expression == 0 else []
     if expression.is_nonzero or isinstance(expression, sp.exp | sp.cosh):
         return []
-    if has_branches(expression) and not isinstance(expression, sp.Mul):
+    if switches.has_branches(expression) and not isinstance(expression, sp.Mul):
         zeros: list[float] = []
-        for piece in pieces(expression, symbol):
+        for piece in switches.pieces(expression, symbol):
             inside = [min(max(0.0, piece.low), piece.high)]
             if piece.expression != 0:
                 inside = _zeros(piece.expression, symbol)
@@ -375,8 +366,10 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
         return [zero for part in expression.args for zero in _zeros(part, symbol)]
     if expression.is_polynomial(symbol):
         # Rounding takes multiple roots away or parts them, and pi is rounded all the same.
-        rounded = not is_exact(sp.Poly(expression, symbol))
-        return real_zeros(expression, symbol) + (_scanned(expression, symbol) if rounded else [])
+        rounded = not switches.is_exact(sp.Poly(expression, symbol))
+        return switches.real_zeros(expression, symbol) + (
+            _scanned(expression, symbol) if rounded else []
+        )
     if isinstance(expression, _SPLIT) or (
         isinstance(expression, sp.Pow) and expression.exp.is_positive
     ):
@@ -386,7 +379,7 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
 
 def _scanned(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     """Zeros seen on the grid: exact ones, changes of sign and minima that touch 0."""
-    function = vectorised(expression, symbol)
+    function = switches.vectorised(expression, symbol)
     y = function(GRID)
     exact = _inner(np.flatnonzero(y == 0))
     zeros = []
@@ -427,4 +420,4 @@ def _negative(expression: sp.Expr, symbol: sp.Symbol, zeros: list[float]) -> lis
     ends = np.array([-1e3, *sorted(zeros), 1e3])
     beyond = [ends.min() - 1, ends.max() + 1]
     x = np.unique(np.concatenate([GRID, (ends[1:] + ends[:-1]) / 2, beyond]))
-    return [float(v) for v in x[vectorised(expression, symbol)(x) < 0]]
+    return [float(v) for v in x[switches.vectorised(expression, symbol)(x) < 0]]

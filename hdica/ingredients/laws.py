@@ -17,16 +17,8 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from hdica.errors import HdicaError
+from hdica.ingredients import quadrature
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import (
-    ORDER,
-    Nodes,
-    dot,
-    gauss_legendre,
-    gaussian_nodes,
-    numbers,
-    resolving_edges,
-)
 
 Sampler = Callable[[np.random.Generator, int], Array]
 
@@ -45,7 +37,7 @@ class Source:
 
     label: str
     sample: Sampler
-    nodes: Nodes = field(repr=False)
+    nodes: quadrature.Nodes = field(repr=False)
     moment: Callable[[int], float] = field(repr=False)
     symmetric: bool
     find_law: Callable[[], Law] = field(repr=False)
@@ -92,7 +84,7 @@ class Law:
     """
 
     parts: tuple[Part, ...] = ()
-    atoms: Nodes | None = None
+    atoms: quadrature.Nodes | None = None
     endless: bool = False
 
 
@@ -105,7 +97,7 @@ def part_edges(part: Part) -> Array:
         return np.stack([mass, c * mass, c * c * mass])
 
     # An integrand that needs more in the tails has its panels halved there.
-    return resolving_edges(functions, np.array(part.first), 1e-8, floor=1.0)
+    return quadrature.resolving_edges(functions, np.array(part.first), 1e-8, floor=1.0)
 
 
 def cut(part: Part, points: Array) -> Array:
@@ -117,16 +109,18 @@ def cut(part: Part, points: Array) -> Array:
     return np.unique(np.concatenate([edges, inside]))
 
 
-def composite_rule(law: Law, points: Array, order: int = ORDER) -> Nodes:
+def composite_rule(law: Law, points: Array, order: int = quadrature.ORDER) -> quadrature.Nodes:
     """A composite Gauss rule of a whole law, its panels cut at some values of c."""
-    x, w = gauss_legendre(order)
+    x, w = quadrature.gauss_legendre(order)
     rules = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
     for part in law.parts:
         edges = cut(part, points)
         half = np.diff(edges)[:, None] / 2
         t = (edges[:-1, None] + half * (x + 1)).ravel()
         rules.append((part.point(t), part.mass(t) * (half * w).ravel()))
-    return Nodes(np.concatenate([c for c, _ in rules]), np.concatenate([w for _, w in rules]))
+    return quadrature.Nodes(
+        np.concatenate([c for c, _ in rules]), np.concatenate([w for _, w in rules])
+    )
 
 
 def _doubling(end: float, step: float = 1.0) -> tuple[float, ...]:
@@ -148,7 +142,7 @@ def uniform_law(low: float, high: float) -> Law:
 def normal_law(scale: float, mass: float = 1.0) -> Law:
     """A centred normal law of a given width; the rest of the mass is an atom at zero."""
     part = replace(normal_part(0.0, scale, mass), width=0.0)
-    atom = Nodes(np.zeros(1), np.array([1 - mass])) if mass < 1 else None
+    atom = quadrature.Nodes(np.zeros(1), np.array([1 - mass])) if mass < 1 else None
     return Law((part,), atom)
 
 
@@ -257,11 +251,12 @@ def quantile_law(
 def _tabulated(part: Part) -> Part:
     """The same with c(t) as a polynomial on every panel: quantiles may be slow to find."""
     edges = part_edges(part)
-    x, w = gauss_legendre(ORDER)
+    x, w = quadrature.gauss_legendre(quadrature.ORDER)
     values = part.point(edges[:-1, None] + np.diff(edges)[:, None] * (x + 1) / 2)
-    orders = np.arange(ORDER) + 0.5
+    orders = np.arange(quadrature.ORDER) + 0.5
     coefficients = np.sum(
-        values[:, None, :] * (orders[:, None] * legendre.legvander(x, ORDER - 1).T * w), axis=-1
+        values[:, None, :] * (orders[:, None] * legendre.legvander(x, quadrature.ORDER - 1).T * w),
+        axis=-1,
     )
 
     def point(t: Array) -> Array:
@@ -286,7 +281,7 @@ def _columns(spec: object) -> tuple[Array, Array, Array]:
         raise HdicaError(
             f"source: mixture = {spec!r} is not allowed (three lists: weights, means and sds)"
         )
-    rows = [numbers(spec[key]) for key in _KEYS]
+    rows = [quadrature.numbers(spec[key]) for key in _KEYS]
     w, means, sds = (np.empty(0) if row is None else row for row in rows)
     fits = w.size > 0 and w.size == means.size == sds.size
     finite = fits and all(np.all(np.abs(row) < 1e100) for row in (w, means, sds))
@@ -302,12 +297,12 @@ def _columns(spec: object) -> tuple[Array, Array, Array]:
     return w / w.sum(), means, sds
 
 
-def _rule(w: Array, means: Array, sds: Array) -> Nodes:
+def _rule(w: Array, means: Array, sds: Array) -> quadrature.Nodes:
     """Gauss-Hermite nodes of every component."""
-    normal, wide = gaussian_nodes(128), sds > 0
+    normal, wide = quadrature.gaussian_nodes(128), sds > 0
     points = (means[wide, None] + sds[wide, None] * normal.points).ravel()
     weights = (w[wide, None] * normal.weights).ravel()
-    return Nodes(np.append(points, means[~wide]), np.append(weights, w[~wide]))
+    return quadrature.Nodes(np.append(points, means[~wide]), np.append(weights, w[~wide]))
 
 
 def mixture(spec: object) -> Source:
@@ -331,9 +326,9 @@ def mixture(spec: object) -> Source:
 @lru_cache(maxsize=64)
 def _mixture(*columns: tuple[float, ...]) -> Source:
     w, means, sds = map(np.array, columns)
-    first = dot(w, means)
+    first = quadrature.dot(w, means)
     away = means - first
-    width = math.sqrt(dot(w, away**2) + dot(w, sds**2))
+    width = math.sqrt(quadrature.dot(w, away**2) + quadrature.dot(w, sds**2))
     if not width > 0 or np.any((sds > 0) & (sds < _NARROWEST * width)):
         raise HdicaError(
             f"source: mixture with means {means.tolist()} and sds {sds.tolist()} is not allowed "
@@ -356,7 +351,7 @@ def _mixture(*columns: tuple[float, ...]) -> Source:
             math.comb(k, 2 * j) * double_factorial(2 * j - 1) * z ** (k - 2 * j) * s ** (2 * j)
             for j in range(k // 2 + 1)
         )
-        return math.fsum(dot(w, term) for term in terms)
+        return math.fsum(quadrature.dot(w, term) for term in terms)
 
     edges = np.cumsum(w)[:-1]
 
@@ -367,7 +362,7 @@ def _mixture(*columns: tuple[float, ...]) -> Source:
     def law() -> Law:
         wide = s > 0
         rows = zip(z[wide].tolist(), s[wide].tolist(), w[wide].tolist(), strict=True)
-        atoms = None if wide.all() else Nodes(z[~wide], w[~wide])
+        atoms = None if wide.all() else quadrature.Nodes(z[~wide], w[~wide])
         return Law(tuple(normal_part(*row) for row in rows), atoms)
 
     label = f"mixture of {w.size}"

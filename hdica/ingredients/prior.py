@@ -60,10 +60,6 @@ class Prior:
             return [np.ones(zero.shape, dtype=bool)]
         return [zero, ~zero]
 
-    def stand_ins(self, rng: np.random.Generator, count: int) -> Array:
-        """Entries of a feature, shape (count,), for particles, of which there may be any number."""
-        return (self.entries or self.feature)(rng, count)
-
     @property
     def group_values(self) -> Array:
         """Mean of xi in each group, shape (groups,)."""

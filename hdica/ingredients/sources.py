@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.laws import (
-    Law,
-    chi2_law,
-    double_factorial,
-    laplace_law,
-    mixture,
-    normal_law,
-    quantile_law,
-    student_law,
-    uniform_law,
-)
+from hdica.ingredients import laws
+from hdica.ingredients.laws import Law
 from hdica.ingredients.laws import Source as Source
 from hdica.ingredients.plain import Array, is_number, plain
 from hdica.ingredients.quadrature import (
@@ -63,7 +54,7 @@ def _uniform() -> Source:
         uniform_nodes(-r, r, 96),
         lambda k: 0.0 if k % 2 else r**k / (k + 1),
         True,
-        lambda: uniform_law(-r, r),
+        lambda: laws.uniform_law(-r, r),
     )
 
 
@@ -80,7 +71,7 @@ def _laplace() -> Source:
         density_nodes(density, -math.inf, math.inf, (0.0,)),
         lambda k: 0.0 if k % 2 else math.factorial(k) * b**k,
         True,
-        lambda: laplace_law(b),
+        lambda: laws.laplace_law(b),
     )
 
 
@@ -89,9 +80,9 @@ def _gaussian() -> Source:
         "gaussian",
         lambda rng, size: rng.standard_normal(size),
         gaussian_nodes(128),
-        lambda k: 0.0 if k % 2 else double_factorial(k - 1),
+        lambda k: 0.0 if k % 2 else laws.double_factorial(k - 1),
         True,
-        lambda: normal_law(1.0),
+        lambda: laws.normal_law(1.0),
     )
 
 
@@ -109,10 +100,10 @@ def _bernoulli_gaussian(p: float) -> Source:
     def moment(k: int) -> float:
         if k == 0:
             return 1.0
-        return 0.0 if k % 2 else p * scale**k * double_factorial(k - 1)
+        return 0.0 if k % 2 else p * scale**k * laws.double_factorial(k - 1)
 
     label = f"bernoulli_gaussian({p:g})"
-    return Source(label, sample, nodes, moment, True, lambda: normal_law(scale, p))
+    return Source(label, sample, nodes, moment, True, lambda: laws.normal_law(scale, p))
 
 
 def _student(nu: float) -> Source:
@@ -140,7 +131,7 @@ def _student(nu: float) -> Source:
         density_nodes(density, -math.inf, math.inf, (0.0,)),
         moment,
         True,
-        lambda: student_law(nu, scale),
+        lambda: laws.student_law(nu, scale),
     )
 
 
@@ -175,7 +166,7 @@ def _chi2(k: float) -> Source:
     def sample(rng: np.random.Generator, size: int) -> Array:
         return (rng.chisquare(k, size) - shift) * scale
 
-    return Source(f"chi2({k:g})", sample, nodes, moment, False, lambda: chi2_law(k))
+    return Source(f"chi2({k:g})", sample, nodes, moment, False, lambda: laws.chi2_law(k))
 
 
 def _discrete(values: list[float], weights: list[float] | None = None) -> Source:
@@ -273,7 +264,7 @@ def make_source(spec: object) -> Source:
         if name == "discrete" and isinstance(value, dict) and set(value) <= {"values", "weights"}:
             return _discrete(value.get("values", []), value.get("weights"))
         if name == "mixture":
-            return mixture(value)
+            return laws.mixture(value)
     raise unknown_word("source", spec, NAMES, ALLOWED)
 
 
@@ -360,7 +351,7 @@ def _continuous(frozen: _Frozen) -> Source:
         return float(nodes.mean(nodes.points**k))
 
     def pieces() -> Law:
-        return quantile_law(law.ppf, law.isf, law.logcdf, law.logsf, mean, sd)
+        return laws.quantile_law(law.ppf, law.isf, law.logcdf, law.logsf, mean, sd)
 
     symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
     label = f"scipy {frozen.name}"

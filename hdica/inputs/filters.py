@@ -138,14 +138,6 @@ def load_filters(filters: ArrayLike | Path, *, layer: str = "", training: int = 
     return _of(snapshots, path.name)
 
 
-def save_series(series: Series, folder: Path) -> None:
-    """Write a folder of snapshots, ``step_000051.npz`` with ``filters`` and ``step``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for step, filters in zip(series.steps.tolist(), series.filters, strict=True):
-        with open(folder / f"step_{step:06d}.npz", "wb") as file:
-            np.savez(file, filters=filters.astype(np.float32), step=np.int64(step))
-
-
 def _chosen(folder: Path, training: int) -> Path:
     """The folder of one training: a subfolder where the snapshots lie in several."""
     inner = sorted(one for one in folder.iterdir() if one.is_dir() and one.name[0] != ".")

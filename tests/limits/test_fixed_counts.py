@@ -400,11 +400,11 @@ def test_a_random_start_that_reaches_the_threshold_is_in_the_error(monkeypatch):
 
 def twice_nodes(monkeypatch):
     """Rules of sources with twice their nodes."""
-    for room in (sources, laws):
+    for room in (sources, quadrature):
         rule = room.gaussian_nodes
         monkeypatch.setattr(room, "gaussian_nodes", lambda order, r=rule: r(2 * order))
-    even = sources.uniform_nodes
-    monkeypatch.setattr(sources, "uniform_nodes", lambda a, b, order: even(a, b, 2 * order))
+    even = quadrature.uniform_nodes
+    monkeypatch.setattr(quadrature, "uniform_nodes", lambda a, b, order: even(a, b, 2 * order))
     monkeypatch.setattr(quadrature, "_DENSITY", 2 * quadrature._DENSITY)
 
 

@@ -46,11 +46,15 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def _named(function: types.FunctionType) -> Iterator[Any]:
     """What a function refers to by a global name, by a cell or by an import of its own."""
     for code in _codes(function.__code__):
-        for name in code.co_names:
-            if name in function.__globals__:
-                yield function.__globals__[name]
+        named = {n: function.__globals__[n] for n in code.co_names if n in function.__globals__}
+        yield from (one for one in named.values() if not isinstance(one, types.ModuleType))
         steps = list(dis.get_instructions(code))
         for k, step in enumerate(steps):
+            one = named.get(step.argval) if step.opname == "LOAD_GLOBAL" else None
+            if isinstance(one, types.ModuleType) and one.__name__.startswith("hdica"):
+                # Of a module what is taken of it, not all that is in it.
+                whole = steps[k + 1].opname not in ("LOAD_ATTR", "LOAD_METHOD")
+                yield one if whole else getattr(one, steps[k + 1].argval)
             if step.opname != "IMPORT_NAME" or not step.argval.startswith("hdica"):
                 continue
             module = importlib.import_module(step.argval)

@@ -92,6 +92,9 @@ def sample_moments(samples: Array | Blocks) -> Moments:
 # Dimension up to which the covariance matrix takes a fraction of a second, and from which it takes
 # too much memory; passes over the samples that take as long as it does, times D over d.
 _QUICK, _LARGE, _PASSES = 1024, 8192, 100
+# Of the iteration in many dimensions: the largest residual |C u - lambda u| over the largest
+# lambda, and the largest number of passes over the samples.
+_TOLERANCE, _MOST = 1e-8, 200
 _SMALL = 1e-12  # a variance this much smaller than the largest one is that of rounding
 
 
@@ -119,15 +122,7 @@ class Whitened:
         return np.asarray(self.directions / np.sqrt(self.variances))
 
 
-def whitened(
-    samples: Array | Blocks,
-    d: int | None = None,
-    *,
-    seed: int = 0,
-    tolerance: float = 1e-8,
-    exact: int | None = None,
-    most: int = 200,
-) -> Whitened:
+def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:
     """The leading principal components of samples.
 
     In few dimensions, or if d is more than a tenth of them, they are eigenvectors of the covariance
@@ -143,11 +138,6 @@ def whitened(
         An array of shape (n, D), or passes over blocks of samples.
     d
         How many; None for all D.
-    seed, tolerance, most
-        Of the iteration in many dimensions: the seed of its first directions, the largest residual
-        |C u - lambda u| over the largest lambda, and the largest number of passes over the samples.
-    exact
-        Dimension up to which the covariance matrix is made; None for what takes less time.
 
     Raises
     ------
@@ -164,8 +154,7 @@ def whitened(
     if not np.all(np.isfinite(mean)):
         raise HdicaError("samples that are not finite cannot be whitened (every one has to be)")
     with one_thread():
-        few = max(_QUICK, min(_PASSES * d, _LARGE)) if exact is None else exact
-        if size <= few or d > size / 10:
+        if size <= max(_QUICK, min(_PASSES * d, _LARGE)) or d > size / 10:
             import scipy.linalg
 
             matrix = covariance_of(blocks, count, mean)
@@ -173,7 +162,7 @@ def whitened(
             values, vectors = rising[0][::-1], rising[1][:, ::-1]
         else:
             product = partial(times_covariance, blocks, count, mean)
-            values, vectors = _of_products(product, size, d, seed, tolerance, most)
+            values, vectors = _of_products(product, size, d)
     largest = float(values[0])
     if not values[-1] > _SMALL * largest:
         varied = int(np.sum(values > _SMALL * largest)) if largest > 0 else 0
@@ -186,25 +175,23 @@ def whitened(
     return Whitened(count, mean, values.copy(), np.ascontiguousarray(vectors * signs))
 
 
-def _of_products(
-    product: Callable[[Array], Array], size: int, d: int, seed: int, tolerance: float, most: int
-) -> tuple[Array, Array]:
+def _of_products(product: Callable[[Array], Array], size: int, d: int) -> tuple[Array, Array]:
     from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg
 
     def one(v: Array) -> Array:
         return product(v.reshape(-1, 1)).ravel()
 
     operator = LinearOperator((size, size), matvec=one, matmat=product, dtype=np.float64)
-    rng = np.random.Generator(np.random.SFC64(seed))
+    rng = np.random.Generator(np.random.SFC64(0))
     first = np.linalg.qr(rng.standard_normal((size, d)))[0]
     # It asks for residuals as they are: of no more than the largest eigenvalue times the share.
     scale = float(np.linalg.norm(product(first), axis=0).max()) or 1.0
     with warnings.catch_warnings():
         # Whether it arrived is looked at below.
         warnings.simplefilter("ignore")
-        values, vectors = lobpcg(operator, first, tol=tolerance * scale, maxiter=most)
+        values, vectors = lobpcg(operator, first, tol=_TOLERANCE * scale, maxiter=_MOST)
     residual = np.linalg.norm(product(vectors) - vectors * values, axis=0).max()
-    if not residual <= tolerance * values.max():
-        values, vectors = eigsh(operator, d, which="LA", v0=vectors.sum(axis=1), tol=tolerance)
+    if not residual <= _TOLERANCE * values.max():
+        values, vectors = eigsh(operator, d, which="LA", v0=vectors.sum(axis=1), tol=_TOLERANCE)
     order = np.argsort(values)[::-1]
     return values[order], vectors[:, order]

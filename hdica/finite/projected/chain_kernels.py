@@ -127,20 +127,14 @@ def lane_value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-d
 
 
 @numba.njit(inline="always")
-def pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
-    """A function of u and of the sample's component along xi, lane by lane."""
-    store(scratch, 0, u)
-    store(scratch, LANES, c)
-    for k in range(LANES):
-        scratch[k] = call_pair(f, scratch[k], scratch[LANES + k])
-    return load(scratch, 0)
-
-
-@numba.njit(inline="always")
 def push_value(f, coefficients, terms, u, c, scratch):  # type: ignore[no-untyped-def]
     """The nonlinearity of a step: a polynomial in u, or a function of u and c lane by lane."""
     if terms == 0:
-        return pair_value(f, u, c, scratch)
+        store(scratch, 0, u)
+        store(scratch, LANES, c)
+        for k in range(LANES):
+            scratch[k] = call_pair(f, scratch[k], scratch[LANES + k])
+        return load(scratch, 0)
     return lane_polynomial(coefficients, terms, u)
 
 

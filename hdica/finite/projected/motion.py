@@ -116,13 +116,6 @@ def moving(advance: Advance, motion: Motion, moved: Moved, stream: Stream) -> Ad
     events, done = _Events(motion, moved.xi.size, stream("exchanges")), 0
     jumps = stream("jumps")
 
-    def happen(event: tuple[int, int, int]) -> None:
-        _, i, j = event
-        if i < 0:
-            moved.permute(jumps, motion.share)
-        else:
-            moved.exchange(i, j)
-
     def steps(source: Array, tau: Array) -> NDArray[np.int64]:
         nonlocal done
         first, done = done, done + len(tau)
@@ -135,8 +128,10 @@ def moving(advance: Advance, motion: Motion, moved: Moved, stream: Stream) -> Ad
                 made[alive] += some[alive]
                 alive &= some == stop - begun
             begun = stop
-            if event is not None:
-                happen(event)
+            if event is not None and event[1] < 0:
+                moved.permute(jumps, motion.share)
+            elif event is not None:
+                moved.exchange(*event[1:])
         return made
 
     return steps

@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,10 @@ class _State:
         factor = self.carried[p, 0]
         np.multiply(self.x[p, : out.size], factor if factor else 1.0, out=out)
 
+    def why(self, p: int) -> str:
+        """What happened to a point, after a step that did not succeed."""
+        return not_finite() if np.any(self.x[p]) else VANISHED
+
 
 def _state(xi: Array, estimates: Sequence[Array], noise: np.random.Generator) -> _State:
     from hdica.finite.random.gaussian import lanes_of
@@ -120,21 +125,6 @@ def _observed(state: _State, p: int, xi: Array, rule: VectorRule, save: Save) ->
     return replace(seen, at_times=at_times)
 
 
-def _functions(rule: VectorRule) -> tuple[Array, int, int]:
-    """The nonlinearity as a polynomial or a compiled function, and phi of a block."""
-    f, phi = rule.nonlinearity, rule.phi
-    terms = np.empty(0) if f is None else powers(f)
-    address = 0 if f is None or terms.size else f.compiled_pair.address
-    return terms, address, phi.compiled_block.address if rule.phi_is_called else 0
-
-
-def _why(state: _State, p: int) -> Callable[[], str]:
-    def why() -> str:
-        return not_finite() if np.any(state.x[p]) else VANISHED
-
-    return why
-
-
 def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
     """Steps of the compiled kernel on a state."""
     # Imported here, because loading compiled code takes about a second.
@@ -145,8 +135,13 @@ def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
     arrays, scratch = (state.lanes, state.x, state.z, state.xi), aligned_zeros(3 * BLOCK)
     kinds = np.array([rule.kind for rule in rules])
     numbers = np.array([rule.numbers(n) for rule in rules])
-    model = rules[0].model + (BATCH if rules[0].batch > 1 else 0)
-    law = (model, kinds, numbers, *_functions(rules[0]))
+    first = rules[0]
+    f, model = first.nonlinearity, first.model + (BATCH if first.batch > 1 else 0)
+    # The nonlinearity as a polynomial or a compiled function, and phi of a block.
+    terms = np.empty(0) if f is None else powers(f)
+    address = 0 if f is None or terms.size else f.compiled_pair.address
+    phi = first.phi.compiled_block.address if first.phi_is_called else 0
+    law = (model, kinds, numbers, terms, address, phi)
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
         rows = source.reshape(len(source), -1)
@@ -195,7 +190,7 @@ def run_shared(
             _observed(state, p, xi, rule, saves[p] if saves else NOTHING),
             samples(rule.sources, rule.batch, stream, rule.amplitude, n),
             rule.schedule,
-            _why(state, p),
+            partial(state.why, p),
         )
         for p, rule in enumerate(rules)
     ]

@@ -42,17 +42,8 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import Nodes
 from hdica.ingredients.starts import Start
 from hdica.limits.averages.expectations import Products
-from hdica.limits.bands.sweep import (
-    Cells,
-    Function,
-    Noise,
-    Step,
-    Target,
-    graded,
-    remembered,
-    shared_of,
-    sweep,
-)
+from hdica.limits.bands import sweep
+from hdica.limits.bands.sweep import Cells, Step, Target
 from hdica.limits.mean_field.density.grid import GAMMA, make_mesh
 from hdica.limits.mean_field.density.march import Plan
 from hdica.limits.mean_field.density.solve import planned
@@ -99,7 +90,7 @@ def spread_at_start(values: Array, mass: Array, cells: Cells, start: Start, prio
 
     Atoms of the problem beyond those of the prior are its own, times 1 + STRETCH and 1 - STRETCH.
     """
-    along, radial, _ = shared_of(values, mass, cells)
+    along, radial, _ = sweep.shared_of(values, mass, cells)
     # Without what the length of x, and an exact overlap, take from the columns.
     if start.exact:
         # x = Q0 xi + r z with z orthogonal to xi and of length sqrt(n).
@@ -190,44 +181,38 @@ def _nodes(field: MeanField) -> Nodes:
     return Nodes(*(np.ascontiguousarray(v[counts]) for v in (nodes.points, nodes.weights)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """Targets of a problem, with the prior at its nodes and the noise of its samples."""
-
-    problem: Problem
-    prior: Prior
-    noise: Noise
-    targets: Sequence[Target]
+Task = tuple[Problem, Prior, sweep.Noise]
+"""A problem, the prior at its nodes, and the noise of its samples."""
 
 
-def _level(task: _Task, plan: Plan, refine: int) -> tuple[Array, Array]:
+def _level(task: Task, targets: Sequence[Target], plan: Plan, refine: int) -> tuple[Array, Array]:
     """N Var of every function, and <h^2>, on one level."""
     tell(lambda: f"fluctuations: refinement {refine.bit_length()} of at most {_MOST}")
-    field, prior = task.problem.field, task.prior
-    steps = list(remembered(task.problem, plan, refine))
+    problem, prior, noise = task
+    start, steps = problem.field.start, list(sweep.remembered(problem, plan, refine))
     mass, cells = steps[0].before, steps[0].cells
     parts = []
-    for target in (target for target in task.targets if target.time <= 0):
+    for target in (target for target in targets if target.time <= 0):
         values, squares = target.values(cells), target.squares(cells, mass)
         on_cells = np.sum((cells.weights * mass)[:, None] * values**2, axis=0)
-        spread = spread_at_start(values, mass, cells, field.start, prior)
+        spread = spread_at_start(values, mass, cells, start, prior)
         parts.append((spread + squares - on_cells, squares))
-    later = [target for target in task.targets if target.time > 0]
+    later = [target for target in targets if target.time > 0]
     if later:
-        swept = sweep(steps, later, task.noise)
-        begin = spread_at_start(swept.values, mass, swept.cells, field.start, prior)
+        swept = sweep.sweep(steps, later, noise)
+        begin = spread_at_start(swept.values, mass, swept.cells, start, prior)
         parts.append((begin + swept.way, swept.squares))
     whole, all_squares = zip(*parts, strict=True)
     return np.concatenate(whole), np.concatenate(all_squares)
 
 
-def _levels(task: _Task, plan: Plan) -> Spread:
+def _levels(task: Task, targets: Sequence[Target], plan: Plan) -> Spread:
     """Extrapolated over two levels, and over as many as it takes where a target leads."""
-    levels = [_level(task, plan, 1), _level(task, plan, 2)]
+    levels = [_level(task, targets, plan, refine) for refine in (1, 2)]
     whole = _extrapolated(levels)
-    leading = replace(task, targets=[target for target in task.targets if target.leads])
-    leads = np.repeat([t.leads for t in task.targets], [t.count for t in task.targets])
-    edges = np.cumsum([target.count for target in leading.targets])[:-1]
+    leading = [target for target in targets if target.leads]
+    leads = np.repeat([t.leads for t in targets], [t.count for t in targets])
+    edges = np.cumsum([target.count for target in leading])[:-1]
     levels = [(spread[leads], squares[leads]) for spread, squares in levels]
     while True:
         refine, last = 2 ** len(levels), _extrapolated(levels)
@@ -237,7 +222,7 @@ def _levels(task: _Task, plan: Plan) -> Spread:
         near = not np.any(last.error > GOAL * np.concatenate(sizes))
         if near or len(levels) == _MOST or plan.cost * refine**2 > _NUMBERS:
             break
-        levels.append(_level(leading, plan, refine))
+        levels.append(_level(task, leading, plan, refine))
     for part, leading_part in zip(whole, last, strict=True):
         part[leads] = leading_part
     return whole
@@ -250,7 +235,7 @@ def _extrapolated(levels: Sequence[tuple[Array, Array]]) -> Spread:
     return Spread(last + change, np.abs(change), fine + (fine - coarse) / 3)
 
 
-def spreads(field: MeanField, noise: Noise, targets: Sequence[Target]) -> list[Spread]:
+def spreads(field: MeanField, noise: sweep.Noise, targets: Sequence[Target]) -> list[Spread]:
     """N Var<h> as n -> infinity for the functions of each target, in order of increasing time.
 
     ``noise(q, tau)`` is that of one sample which all entries share
@@ -274,8 +259,8 @@ def spreads(field: MeanField, noise: Noise, targets: Sequence[Target]) -> list[S
         )
     last = float(plan.runs[-1].ends[-1])
     reached = [target for target in targets if target.time <= last]
-    task = _Task(problem, prior, noise, reached)
-    whole = _levels(task, graded(plan, np.unique(times[times > 0])))
+    graded = sweep.graded(plan, np.unique(times[times > 0]))
+    whole = _levels((problem, prior, noise), reached, graded)
     edges = np.cumsum([0, *(target.count for target in reached)]).tolist()
     parts = [Spread(*(part[i:j] for part in whole)) for i, j in pairwise(edges)]
     lost = [np.full(target.count, np.nan) for target in targets[len(reached) :]]
@@ -295,7 +280,7 @@ class Change:
     up: MeanField
     down: MeanField
     step: float
-    functions: tuple[Function, Function]
+    functions: tuple[sweep.Function, sweep.Function]
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,8 +331,8 @@ def _gradient_level(
         parts.append(row)
         ends.append(step.end)
 
-    steps = list(remembered(problem, plan, refine))
-    swept = sweep(steps, [target], None, see)
+    steps = list(sweep.remembered(problem, plan, refine))
+    swept = sweep.sweep(steps, [target], None, see)
     last, cells, mesh = steps[-1], steps[-1].cells, steps[0].cells.mesh
     weighed, start = cells.weights * last.after, np.zeros(len(changes))
     for k, change in enumerate(changes):
@@ -383,7 +368,7 @@ def gradient(field: MeanField, target: Target, changes: Sequence[Change]) -> Gra
     nodes = _nodes(field)
     problem = Problem(field, nodes.points, nodes.weights)
     times = np.array([target.time])
-    plan = graded(planned(problem, times, _GRADIENT_TOLERANCE), times)
+    plan = sweep.graded(planned(problem, times, _GRADIENT_TOLERANCE), times)
     levels = [
         _gradient_level(problem, target, changes, plan, 2**k) for k in range(_GRADIENT_LEVELS)
     ]

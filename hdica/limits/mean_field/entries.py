@@ -22,7 +22,6 @@ import numpy as np
 import scipy
 import sympy as sp
 
-from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.density.solve import solve as solve_density
 from hdica.limits.mean_field.family import MeanField
@@ -171,7 +170,17 @@ class Walk:
 
     @cached_property
     def _net(self) -> tuple[float, float] | None:
-        return _as_net(self.coefficients.field.phi)
+        """(a, b) of a phi that is written as a sign(x) + b x, or one of both.
+
+        The same function written otherwise may round otherwise, and is left to NumPy, which
+        computes any function of many entries as fast as compiled code does.
+        """
+        phi = self.coefficients.field.phi
+        net = phi.elastic_net
+        if net is None or sp.expand(phi.expression) != phi.expression:
+            return None
+        terms = 0 if phi.expression == 0 else len(sp.Add.make_args(phi.expression))
+        return net if terms == np.count_nonzero(net) else None
 
     @np.errstate(over="ignore", invalid="ignore")
     def advance(self, first: int, last: int) -> int:
@@ -198,16 +207,3 @@ class Walk:
                 continue
             phi = np.require(self.coefficients.field.phi.value(self.z), requirements=["C", "W"])
             one_step(self.z, self.xi, phi, rows[0], noise[0], n)
-
-
-def _as_net(phi: Formula) -> tuple[float, float] | None:
-    """(a, b) of a function that is written as a sign(x) + b x, or one of both.
-
-    The same function written otherwise may round otherwise, and is left to NumPy, which computes
-    any function of many entries as fast as compiled code does.
-    """
-    net = phi.elastic_net
-    if net is None or sp.expand(phi.expression) != phi.expression:
-        return None
-    terms = 0 if phi.expression == 0 else len(sp.Add.make_args(phi.expression))
-    return net if terms == np.count_nonzero(net) else None

@@ -42,7 +42,7 @@ from numpy.polynomial import Chebyshev
 
 from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.schedules import Motion, Schedule
+from hdica.ingredients.schedules import Schedule
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.series import fitted
 from hdica.limits.numerics.solvers import integrate
@@ -67,11 +67,6 @@ class Moving:
     field: MeanField
     noise: Noise | None
     errors: Callable[[float], float] = lambda size: 0.0
-
-    @property
-    def motion(self) -> Motion:
-        """How the feature moves."""
-        return self.field.motion
 
     def learned(self, q: float, size: float) -> tuple[float, float, float]:
         """The drift b - 2h Q of what is learned, b and 2h."""
@@ -106,7 +101,7 @@ def _begin(field: MeanField) -> Array:
 
 def _rate(moving: Moving, factor: float) -> Callable[[Array, float], Array]:
     """The right-hand sides at a time, with what is learned wrong by a factor."""
-    delta, (first, third, fourth) = moving.motion.rate, moments(moving.field.prior)
+    delta, (first, third, fourth) = moving.field.motion.rate, moments(moving.field.prior)
     schedule, noise = moving.field.schedule, moving.noise
 
     def rate(state: Array, time: float) -> Array:
@@ -133,7 +128,7 @@ def _rate(moving: Moving, factor: float) -> Callable[[Array, float], Array]:
 
 def _jumped(moving: Moving, state: Array) -> Array:
     """The state after a jump of the feature."""
-    s, (first, third, _) = moving.motion.share, moments(moving.field.prior)
+    s, (first, third, _) = moving.field.motion.share, moments(moving.field.prior)
     q, spread, m, k, n, error = state.tolist()
     keep = 1 - s
     return np.array(
@@ -155,7 +150,7 @@ def _integrate(
     state, used, states = _begin(moving.field), tolerance, np.empty((times.size, 6))
     states[times <= 0.0] = state
     end, rate = float(times[-1]), _rate(moving, factor)
-    jumps = [t for t in moving.motion.jumps if t < end]
+    jumps = [t for t in moving.field.motion.jumps if t < end]
     for low, high in pairwise([0.0, *jumps, end]):
         if high <= low:
             continue
@@ -191,7 +186,7 @@ def closes(moving: Moving) -> bool:
     if moving.noise is None:
         return False
     means = abs(moments(moving.field.prior)[0]), abs(float(_begin(moving.field)[2]))
-    return not moving.motion.moves or max(means) < _ZERO
+    return not moving.field.motion.moves or max(means) < _ZERO
 
 
 def moving_of(field: MeanField, drift: Drift) -> Moving:

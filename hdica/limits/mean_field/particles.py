@@ -240,7 +240,7 @@ _NOT_FINITE = "the particles were not finite at t = {:.6g}"
 
 def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Feature and particles at t = 0, normal given xi by quantiles, Q and E[Z^2] matched."""
-    xi = field.prior.stand_ins(rng, count)
+    xi = (field.prior.entries or field.prior.feature)(rng, count)
     mean, variance = field.start.conditional(xi)
     groups, normal = field.prior.classify(xi), np.empty(count)
     for group in np.unique(groups):

@@ -183,20 +183,16 @@ def _fitted(diffusion: Diffusion, edges: Array) -> _Panels:
         edges = _halved(edges, steep)
 
 
-def _solutions(panels: _Panels, weight: Array) -> tuple[Array, Array]:
-    """On every panel: J from 0 with the source times ``weight``, and J from 1 without source."""
+def _marched(panels: _Panels, weight: Array) -> tuple[Array, Array]:
+    """J at all points: a number of order one and the logarithm of its factor on each panel."""
     _, matrix = _radau(STAGES)
     h = panels.width[:, None, None]
     system = np.eye(STAGES) - h * matrix * panels.rate[:, None, :]
-    forced = h * np.sum(matrix * (panels.source * weight)[:, None, :], axis=2, keepdims=True)
+    right = h * np.sum(matrix * (panels.source * weight)[:, None, :], axis=2, keepdims=True)
     with one_thread():
-        both = np.linalg.solve(system, np.concatenate([forced, np.ones_like(forced)], axis=2))
-    return both[..., 0], both[..., 1]
-
-
-def _marched(panels: _Panels, weight: Array) -> tuple[Array, Array]:
-    """J at all points: a number of order one and the logarithm of its factor on each panel."""
-    forced, free = _solutions(panels, weight)
+        both = np.linalg.solve(system, np.concatenate([right, np.ones_like(right)], axis=2))
+    # J from 0 with the source times the weight, and J from 1 without source.
+    forced, free = both[..., 0], both[..., 1]
     size = np.log(np.maximum(np.abs(forced).max(axis=1), 1e-300))
     share, scales = np.zeros(len(size)), np.zeros(len(size))
     log = -math.inf  # of J at the lower end of the panel

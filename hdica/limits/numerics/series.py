@@ -77,14 +77,9 @@ def real_roots(series: Chebyshev) -> Array:
     with one_thread():
         candidates = np.asarray(cheb.chebroots(coef))
     near = candidates[np.abs(candidates.imag) < 1e-7].real
-    near = np.sort(near[np.abs(near) <= 1 + 1e-12])
-    polished = _newton(coef, near)
-    return polished[np.abs(polished) <= 1]
-
-
-def _newton(coef: Array, roots: Array) -> Array:
-    """Up to four steps of Newton's method for every root, as long as its steps are small."""
-    # Side by side, series and slope are summed in one recurrence.
+    roots = np.sort(near[np.abs(near) <= 1 + 1e-12])
+    # Newton's method as long as its steps are small; side by side, series and slope are summed in
+    # one recurrence.
     both = np.stack([coef, np.append(cheb.chebder(coef), 0.0)], axis=1)
     active = np.ones(roots.shape, dtype=bool)
     for _ in range(4):
@@ -95,7 +90,7 @@ def _newton(coef: Array, roots: Array) -> Array:
         roots = np.where(active, roots - step, roots)
         if np.all(np.abs(step[active]) < _ROUNDING):
             break
-    return roots
+    return roots[np.abs(roots) <= 1]
 
 
 Samples = tuple[Array, Array, Array]

@@ -30,14 +30,7 @@ from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.laws import double_factorial
 from hdica.ingredients.plain import Array
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.expectations import (
-    Averages,
-    averages,
-    gain_at,
-    polynomial_averages,
-    power_at,
-    smooth_parts,
-)
+from hdica.limits.averages import expectations
 from hdica.limits.numerics.series import Function, Halves, fitted, interpolate, trimmed
 from hdica.limits.overlap.drift import Drift, Noise
 from hdica.limits.overlap.fixed_points import Folds, find_folds, fold_error
@@ -46,7 +39,9 @@ MORE = 32
 """Degree that products with Q and sqrt(1 - Q^2) add on a half."""
 
 
-def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero: int = 1) -> Drift:
+def projected_drift(
+    mean: expectations.Averages, find_noise: Callable[[], Noise | None], zero: int = 1
+) -> Drift:
     """dQ/dt = -tau (1 - Q^2) gain - tau^2 Q power/2, with the errors of both orders.
 
     ``zero`` is the order of the zero that the learning has at Q = 0; 0 where it has none.
@@ -71,7 +66,7 @@ def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero
 
 
 @lru_cache(maxsize=64)
-def pushed_averages(push: Push, source: Source) -> Averages:
+def pushed_averages(push: Push, source: Source) -> expectations.Averages:
     """The averages of a push for every overlap, each with its error.
 
     ``gain`` is Q <G_u> - <c G>, in the sign in which a descent along f = -G has it.
@@ -84,8 +79,8 @@ def pushed_averages(push: Push, source: Source) -> Averages:
 
         return integrand
 
-    gain, power = smooth_parts(sample, parse_formula("x"), source, None)
-    return Averages(gain.function, power.function, gain.error, power.error)
+    gain, power = expectations.smooth_parts(sample, parse_formula("x"), source, None)
+    return expectations.Averages(gain.function, power.function, gain.error, power.error)
 
 
 def pushed_drift(push: Push, source: Source) -> Drift:
@@ -100,7 +95,7 @@ _ROUNDING = 4 * float(np.finfo(float).eps)
 @lru_cache(maxsize=64)
 def drift_of(f: Formula, law: Source) -> Drift:
     """Drift of the overlap under x <- x - tau f(u) y, for f and the law of a source."""
-    return projected_drift(averages(f, law), lambda: _noise(f, law))
+    return projected_drift(expectations.averages(f, law), lambda: _noise(f, law))
 
 
 def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
@@ -127,7 +122,7 @@ def _step_products(f: Formula, q: float) -> Callable[[Array, Array], list[Array]
 def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, Function]:
     assert f.coefficients is not None
     degree = 4 * f.coefficients.size  # that of the averages is no higher
-    means = lru_cache(lambda q: polynomial_averages(_step_products(f, q), f, law, q))
+    means = lru_cache(lambda q: expectations.polynomial_averages(_step_products(f, q), f, law, q))
 
     def mean(k: int) -> Chebyshev:
         return interpolate(lambda q: float(means(q)[k]), degree)
@@ -144,7 +139,7 @@ def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Funct
         products = _step_products(f, q)
         return lambda c, e, u: products(c, u)
 
-    parts = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
+    parts = expectations.smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
     first, second, fourth, spread, third = (part.function for part in parts)
     degree = max(part.function.above.size for part in parts) + MORE
     return (
@@ -159,11 +154,14 @@ def _seen_again(f: Formula, law: Source, tau: float, q: float) -> float:
     """Difference to T(Q) by averages at one overlap, plus their own error."""
     if f.coefficients is not None:
         # Averages of polynomials are in closed form: their rounding alone.
-        closed = averages(f, law)
+        closed = expectations.averages(f, law)
         power = float(closed.power(q))
         share = 2 * (1 - q * q) / (abs(q) * power)
         return share * closed.gain_error + tau * closed.power_error / power
-    (gain, gain_off), (power, power_off) = gain_at(f, law, q), power_at(f, law, q)
+    (gain, gain_off), (power, power_off) = (
+        expectations.gain_at(f, law, q),
+        expectations.power_at(f, law, q),
+    )
     share = 2 * (1 - q * q) / (abs(q) * power)
     again = -math.copysign(share, q) * gain
     return abs(again - tau) + share * gain_off + tau * power_off / power

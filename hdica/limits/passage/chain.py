@@ -13,9 +13,9 @@ in :mod:`hdica.limits.passage.wkb`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, Self, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -42,45 +42,6 @@ _PLACES = 48
 """Overlaps at which the moments of a step are taken; even functions of Q between them."""
 
 
-class _Refined(Protocol):
-    def coarser(self) -> Self: ...
-    def finer(self) -> Self: ...
-
-
-Nodes = TypeVar("Nodes", bound=_Refined)
-
-
-class OverlapChain(Protocol[Nodes]):
-    """A chain of one overlap at one n, and when it has escaped."""
-
-    @property
-    def n(self) -> int:
-        """The dimension, at least 3."""
-
-    @property
-    def threshold(self) -> float:
-        """The absolute overlap at which the chain has escaped."""
-
-    @property
-    def enough(self) -> float:
-        """The relative error of a mean that is small enough."""
-
-    @property
-    def first(self) -> Nodes:
-        """Numbers of nodes to begin with."""
-
-    @property
-    def step_size(self) -> str:
-        """The step size, as a sentence names it."""
-
-    @property
-    def remedy(self) -> str:
-        """What to do where a passage is too long."""
-
-    def kernel(self, terms: int, nodes: Nodes) -> Collocation:
-        """One step below the threshold, on so many polynomials of the overlap."""
-
-
 @dataclass(frozen=True)
 class NormalisedChain:
     """A rule that restores the length of its estimate, and when it has escaped."""
@@ -91,9 +52,9 @@ class NormalisedChain:
     n: int
     threshold: float
     even: bool  # whether Q and -Q are alike
-    enough: float = 1e-6
-    first: Points = field(default_factory=Points)
-    remedy: str = "WKB is the better the longer it is; or take a smaller step size or n"
+    enough: ClassVar[float] = 1e-6  # relative error of a mean
+    first: ClassVar[Points] = Points()
+    remedy: ClassVar[str] = "WKB is the better the longer it is; or take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
@@ -136,9 +97,9 @@ class FreeChain:
     threshold: float
     even: bool  # whether A and -A are alike
     odd: bool  # whether f is, and the source symmetric
-    enough: float = 5e-4
-    first: Grid = field(default_factory=Grid)
-    remedy: str = "take a smaller step size or n"
+    enough: ClassVar[float] = 5e-4
+    first: ClassVar[Grid] = Grid()
+    remedy: ClassVar[str] = "take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
@@ -149,6 +110,9 @@ class FreeChain:
         """One step below the threshold, on so many polynomials of the direction's overlap."""
         step = long_step(self.f, self.source, (self.eta, self.alpha), self.n, nodes, self.odd)
         return long_collocated(step, self.threshold, terms, nodes, self.even)
+
+
+Chain = TypeVar("Chain", NormalisedChain, FreeChain)
 
 
 def _even_series(values: Array) -> Array:
@@ -202,13 +166,7 @@ def _start(kernel: Collocation, begin: Begin, n: int, nodes: int) -> Array:
     return kernel.at(np.array([0.0 if begin == "zero" else float(begin)]))[0]
 
 
-def _moved(first: float, second: float, last: float) -> float:
-    """The larger of two changes of a mean, relative; 1 for a mean that is none."""
-    moved = max(abs(last - second), abs(second - first) * _SHARE)
-    return moved / last if last > 0 else 1.0
-
-
-def exact_passage(chain: OverlapChain[Nodes], begin: Begin) -> PassageLaw:
+def exact_passage(chain: Chain, begin: Begin) -> PassageLaw:
     """Steps until the overlap reaches the threshold, from ``"zero"``, ``"random"`` or a value.
 
     Polynomials and nodes are made more until the mean changes by little enough, relative; its
@@ -223,15 +181,20 @@ def exact_passage(chain: OverlapChain[Nodes], begin: Begin) -> PassageLaw:
     terms = min(max(_TERMS, math.ceil(_PER_WIDTH * math.sqrt(chain.n))), _MOST)
     points, nodes = chain.first, _SPHERE
 
-    def level(terms: int, points: Nodes, nodes: int) -> PassageLaw:
-        kernel = chain.kernel(terms, points)
+    def law_of(kernel: Collocation, nodes: int) -> PassageLaw:
         return PassageLaw(kernel, _start(kernel, begin, chain.n, nodes))
 
-    levels = [level(terms * 2 // 3, points.coarser(), nodes * 2 // 3), level(terms, points, nodes)]
+    levels = [
+        law_of(chain.kernel(terms * 2 // 3, points.coarser()), nodes * 2 // 3),
+        law_of(chain.kernel(terms, points), nodes),
+    ]
     for _ in range(_ROUNDS):
         terms, points, nodes = terms * 3 // 2, points.finer(), nodes * 3 // 2
-        levels.append(level(terms, points, nodes))
-        error = _moved(*(law.mean for law in levels[-3:]))
+        levels.append(law_of(chain.kernel(terms, points), nodes))
+        # The larger of the last two changes; of the one before, what remains is less.
+        first, second, last = (law.mean for law in levels[-3:])
+        moved = max(abs(last - second), abs(second - first) * _SHARE)
+        error = moved / last if last > 0 else 1.0
         if error < chain.enough:
             break
     law = replace(levels[-1], error=error + levels[-1].kernel.rounding)

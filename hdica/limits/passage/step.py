@@ -221,21 +221,17 @@ def lengths_of(step: LongStep, overlaps: tuple[float, ...], grid: Grid) -> Lengt
         after = np.concatenate([step.moved(a, q)[1] for q in lengths.points for a in overlaps])
         shares = np.repeat(spread, len(overlaps)) / len(overlaps)
         weights = np.multiply.outer(shares, step.weights).ravel()
-        low, high = _quantiles(after, weights, grid.beyond)
+        # Those that leave a share on either side.
+        order = np.argsort(after, kind="stable")
+        below = np.cumsum(weights[order])
+        first, last = np.searchsorted(below / below[-1], [grid.beyond, 1 - grid.beyond])
+        low, high = float(after[order[first]]), float(after[order[min(last, order.size - 1)]])
         # With the start, and between 0 and where w would turn around.
         low, high = max(min(low, 1.0), _SHORT), min(max(high, 1.0), 1 + _LONG / step.alpha)
         rule = gauss(Nodes(np.clip(after, low, high), weights), grid.lengths)
         order = np.argsort(-rule.weights, kind="stable")
         lengths, spread = Lengths(rule.points[order], low, high), rule.weights[order]
     return lengths
-
-
-def _quantiles(values: Array, weights: Array, beyond: float) -> tuple[float, float]:
-    """Those that leave a share on either side."""
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order])
-    first, last = np.searchsorted(below / below[-1], [beyond, 1 - beyond])
-    return float(values[order[first]]), float(values[order[min(last, order.size - 1)]])
 
 
 def long_step(

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 
-Array = NDArray[np.float64]
 ORTHONORMAL = 1e-8  # largest deviation of U U' from the identity that is put down to rounding
 BLOCK = 4096  # patches that are averaged over at a time
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
@@ -27,23 +26,13 @@ from hdica.limits.overlap.nonlinear import projected_drift
 from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_constants, check_range, finite, text
 from hdica.systems.fields import formula, resting_refusal
+from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.fields import make_motion
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    fixed_signs,
-    samples,
-    signs,
-    sources,
-    start_overlap,
-    turned_text,
-    unit,
-    unplain,
-)
+from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import by_method, candidates, described, named_method
 from hdica.systems.online_ica.system import OnlineICA, learned_text
 from hdica.systems.parameters import Parameters
 
-Array = NDArray[np.float64]
 _PLACES = 129
 
 
@@ -177,7 +166,7 @@ def escape_signs(
     own = named_method("asymptotics")
     candidates(system, "auto", "escape_signs", own, own)
     phi = formula(system, "nonlinearity")
-    conflicts = [conflict(phi, source) for source in sources(system)]
+    conflicts = [conflict(phi, source) for source in hebbian.sources(system)]
     columns = {
         "restoring": ([c.restoring for c in conflicts], "<s phi(s) - phi'(s)>"),
         "product": ([c.product for c in conflicts], "kappa_4 <phi'''(z)>"),
@@ -303,22 +292,25 @@ def online_of(system: HebbianICA) -> OnlineICA:
             f"projections = {system.shape[0]} with {system.shape[1]} sources is not allowed for "
             "OnlineICA (one of each: it has a single feature)"
         )
-    elif unit(system) != "mu":
-        why = f"{unit(system)} is not allowed for OnlineICA (give mu = n eta, which is its tau)"
-    elif unplain(system):
+    elif hebbian.unit(system) != "mu":
         why = (
-            f"{unplain(system)} is not allowed for OnlineICA (fixed signs, single samples and "
-            "sources that stay are)"
+            f"{hebbian.unit(system)} is not allowed for OnlineICA (give mu = n eta, which is its "
+            "tau)"
+        )
+    elif hebbian.unplain(system):
+        why = (
+            f"{hebbian.unplain(system)} is not allowed for OnlineICA (fixed signs, single samples "
+            "and sources that stay are)"
         )
     if why:
         raise HdicaError(why)
-    r0, sign = start_overlap(system), float(signs(system)[0])
+    r0, sign = hebbian.start_overlap(system), float(hebbian.signs(system)[0])
     # A random start of online ICA is one whose overlap fluctuates about 0 by O(n^-1/2).
     begin = {"overlap": 0.0} if r0 is None else {"overlap": float(r0[0, 0]), "exact": True}
     return OnlineICA(
         tau=system.mu,
         source=system.sources[0],
-        nonlinearity=turned_text(system, sign),
+        nonlinearity=hebbian.turned_text(system, sign),
         start=begin,
         threshold=system.threshold,
         constants=dict(system.constants),
@@ -455,11 +447,14 @@ def tracking(
     >>> round(float(best["mu"]), 4), round(float(best["R"]), 4)
     (0.0388, 0.9867)
     """
-    rate, means = _drift_of(system), averages(formula(system, "nonlinearity"), sources(system)[0])
+    rate, means = (
+        _drift_of(system),
+        averages(formula(system, "nonlinearity"), hebbian.sources(system)[0]),
+    )
     flow = projected_drift(means, lambda: None)
     # That is of a rule which descends along phi, as Sigma = -1 does.
-    flow = replace(flow, learning=scaled(flow.learning, -float(signs(system)[0])))
-    followed = best(flow.of_batch(int(samples(system))), rate)
+    flow = replace(flow, learning=scaled(flow.learning, -float(hebbian.signs(system)[0])))
+    followed = best(flow.of_batch(int(hebbian.samples(system))), rate)
     if not followed.q > 0:
         raise HdicaError(
             f"motion: drift = {rate:g} is not allowed for tracking (no step size holds the source "
@@ -489,7 +484,7 @@ def _drift_of(system: HebbianICA) -> float:
             f"motion = {system.motion!r} is not allowed for tracking ({{drift: rate > 0}} alone)",
             ["motion"],
         )
-    if not fixed_signs(system) or math.isinf(samples(system)):
+    if not hebbian.fixed_signs(system) or math.isinf(hebbian.samples(system)):
         raise HdicaError(
             f"sigma = {system.sigma!r} with batch = {system.batch!r} is not allowed for tracking "
             "(signs that stay, and a number of samples)",

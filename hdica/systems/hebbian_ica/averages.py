@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, composite_rule, normal_law
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import Nodes, gauss, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 
-Array = NDArray[np.float64]
 ORDERS = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128)
 _SHIFTS = (-1.6, -0.7, 0.0, 0.4, 1.1)
 _EDGES = np.linspace(-9.5, 9.5, 10)

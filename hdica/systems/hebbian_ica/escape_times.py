@@ -34,20 +34,8 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.sources import Source
+from hdica.limits import escape as theory
 from hdica.limits.averages.expectations import smooth_parts
-from hdica.limits.escape import (
-    SHOWN,
-    Begin,
-    EscapeLaw,
-    Range,
-    Trap,
-    begin,
-    escape_law,
-    limit_range,
-    near_zero,
-    optimum,
-    summit_of,
-)
 from hdica.limits.numerics.first_passage import Diffusion
 from hdica.limits.numerics.series import Halves
 from hdica.process.machine import one_thread
@@ -87,7 +75,7 @@ class OneStep:
 
     def wrong_by(self, signs: tuple[int, int]) -> OneStep:
         """The same with drift and noise off by their errors, with these signs, times SHOWN."""
-        learn, power, rest, noise = (SHOWN * e for e in self.errors)
+        learn, power, rest, noise = (theory.SHOWN * e for e in self.errors)
         return replace(
             self,
             # How errors fall where a zero is known.
@@ -123,18 +111,26 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
 
 
 def finite_range(
-    phi: Formula, source: Source, trap: Trap, nu: float, n: int, start: Begin, threshold: float
-) -> Range:
+    phi: Formula,
+    source: Source,
+    trap: theory.Trap,
+    nu: float,
+    n: int,
+    start: theory.Begin,
+    threshold: float,
+) -> theory.Range:
     """The escape of |R| to a threshold at finite n, with sigma by (23)."""
     moments = one_step(phi, source, threshold)
     diffusion = moments.diffusion(n, nu, trap.sigma, trap.power)
     high = threshold * math.sqrt(n)
-    summit = summit_of(diffusion, high)
+    summit = theory.summit_of(diffusion, high)
     wrong = tuple(
         moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
         for signs in ((1, 0), (0, 1))
     )
-    return Range(diffusion, high, begin(start, n), summit, trap.power * nu**2, 0.0, wrong)
+    return theory.Range(
+        diffusion, high, theory.begin(start, n), summit, trap.power * nu**2, 0.0, wrong
+    )
 
 
 def _shifted(function: Halves, by: float) -> Halves:
@@ -266,13 +262,13 @@ class Escape:
     exponent: Array  # 3 P nu/(4 C)
     nu_optimal: Array  # with the least mean as n -> infinity; NaN for a given place
     mean_optimal: Array
-    laws: tuple[tuple[EscapeLaw | None, ...], ...]  # [i][j], None where it does not escape
+    laws: tuple[tuple[theory.EscapeLaw | None, ...], ...]  # [i][j], None where it does not escape
     race: Race | None  # None if none of the means is a number above 0
     n: int | None
     competing: bool  # whether the law of the first escape is that of several entries
 
     @property
-    def escaping(self) -> list[EscapeLaw]:
+    def escaping(self) -> list[theory.EscapeLaw]:
         """Laws of the entries that escape."""
         return [law for row in self.laws for law in row if law]
 
@@ -340,7 +336,7 @@ class Escape:
 class Entry:
     """The escape of an entry of R whose source is of one kind."""
 
-    law: EscapeLaw | None  # None where it does not escape
+    law: theory.EscapeLaw | None  # None where it does not escape
     sign: int  # the sigma with which it does
     kramers: float
     exponent: float
@@ -401,7 +397,7 @@ def escape(
     sigma: Sequence[int],
     nu: float,
     n: int | None = None,
-    start: Begin = "zero",
+    start: theory.Begin = "zero",
     threshold: float = 0.8,
 ) -> Escape:
     """Escape times of the K x M overlaps of the Hebbian rule from near zero, for the M sources.
@@ -415,20 +411,20 @@ def escape(
     if n is not None and n < least:
         raise HdicaError(f"n: {n} is not allowed (at least K + M + 1 = {least})")
 
-    def entry(source: Source, trap: Trap) -> Entry:
+    def entry(source: Source, trap: theory.Trap) -> Entry:
         law = None
         if trap.sigma in sigma:
-            law = escape_law(
-                limit_range(trap, nu, start)
+            law = theory.escape_law(
+                theory.limit_range(trap, nu, start)
                 if n is None
                 else finite_range(phi, source, trap, nu, n, start, threshold)
             )
-        best = optimum(start) if trap.sigma and start in ("zero", "random") else None
+        best = theory.optimum(start) if trap.sigma and start in ("zero", "random") else None
         optima = (best.nu(trap), best.time(trap)) if best else (math.nan, math.nan)
         return Entry(law, trap.sigma, trap.kramers(nu), trap.exponent(nu), *optima)
 
     def entries(kinds: list[Source]) -> list[Entry]:
-        traps = [near_zero(phi, source) for source in kinds]
+        traps = [theory.near_zero(phi, source) for source in kinds]
         if not any(trap.sigma in sigma for trap in traps):
             raise HdicaError(
                 f"sigma: {list(sigma)} is not allowed (no entry escapes from R = 0: sigma must be "

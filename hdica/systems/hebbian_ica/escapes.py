@@ -17,38 +17,17 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.escape import Begin, Trap, near_zero, safe_exp
 from hdica.limits.passage.chain import FreeChain, PassageLaw, exact_passage
-from hdica.systems import method
+from hdica.systems import method, trials
 from hdica.systems.fields import averages, formula
+from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.escape_times import Escape, escape
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    in_unit,
-    own_rate,
-    plain_refusal,
-    signs,
-    sources,
-    start_overlap,
-    unit,
-)
+from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import Array, Output, PointResult
-from hdica.systems.trials import (
-    ERROR,
-    EXPONENT,
-    KRAMERS,
-    MEAN,
-    MEAN_OPTIMAL,
-    MEDIAN,
-    NU_OPTIMAL,
-    SD,
-    SURVIVAL,
-    UNIT,
-    at_ages,
-    exact_values,
-    over_age,
-)
 
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
+ENGINES = (*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME)
+ON_STREAMS = (*ENGINES, "hdica.finite.random")
 PAIR = ("projection", "source")
 POSITIONS = np.linspace(-8.0, 8.0, 321)
 """Values of r = sqrt(n) R at which the potential is given."""
@@ -58,28 +37,36 @@ _ANY = 10**6
 """A dimension at which to ask whether a system has escape times: any would do."""
 
 ESCAPES = (
-    replace(MEAN, long_name="mean time of the first escape of any entry"),
-    replace(MEAN, name="mean_last", long_name="mean time after which no further entry escapes"),
+    replace(trials.MEAN, long_name="mean time of the first escape of any entry"),
     replace(
-        MEAN,
+        trials.MEAN, name="mean_last", long_name="mean time after which no further entry escapes"
+    ),
+    replace(
+        trials.MEAN,
         name="pair_mean",
         dims=PAIR,
         long_name="mean escape time of one entry if it were alone",
     ),
-    replace(SD, name="pair_sd", dims=PAIR),
-    replace(MEDIAN, name="pair_median", dims=PAIR),
-    replace(KRAMERS, dims=PAIR, long_name="Kramers' formula for that mean, with (27) corrected"),
-    replace(EXPONENT, dims=PAIR),
-    replace(SURVIVAL, long_name="probability that no entry has escaped until age times the mean"),
+    replace(trials.SD, name="pair_sd", dims=PAIR),
+    replace(trials.MEDIAN, name="pair_median", dims=PAIR),
     replace(
-        SURVIVAL,
+        trials.KRAMERS, dims=PAIR, long_name="Kramers' formula for that mean, with (27) corrected"
+    ),
+    replace(trials.EXPONENT, dims=PAIR),
+    replace(
+        trials.SURVIVAL, long_name="probability that no entry has escaped until age times the mean"
+    ),
+    replace(
+        trials.SURVIVAL,
         name="survival_last",
         long_name="probability that one can still escape after age mean_last",
     ),
-    replace(ERROR, long_name="relative error of the mean times"),
+    replace(trials.ERROR, long_name="relative error of the mean times"),
 )
-BEST = tuple(replace(output, dims=PAIR) for output in (NU_OPTIMAL, MEAN_OPTIMAL))
-PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as printed", UNIT)
+BEST = tuple(replace(output, dims=PAIR) for output in (trials.NU_OPTIMAL, trials.MEAN_OPTIMAL))
+PRINTED = Output(
+    "printed", PAIR, "Kramers' formula with the exponent of (27) as printed", trials.UNIT
+)
 
 
 def trap_refusal(system: HebbianICA, n: bool) -> str:
@@ -87,20 +74,18 @@ def trap_refusal(system: HebbianICA, n: bool) -> str:
 
     With a dimension ``n`` any unit of the step size will do.
     """
-    why = plain_refusal(system, "the diffusion near R = 0")
-    if why:
-        return why
-    if not n and unit(system) != "nu":
-        return (
-            f"the diffusion near R = 0 needs nu as n -> infinity, and {unit(system)} is given "
+    why, unit = hebbian.plain_refusal(system, "the diffusion near R = 0"), hebbian.unit(system)
+    if not why and not n and unit != "nu":
+        why = (
+            f"the diffusion near R = 0 needs nu as n -> infinity, and {unit} is given "
             "(nu = n^2 eta stays finite there)"
         )
-    if own_rate(system).constant is None:
-        return (
-            f"{unit(system)} = {getattr(system, unit(system))!r} is not allowed for the diffusion "
-            "near R = 0 (a constant step size)"
+    if not why and hebbian.own_rate(system).constant is None:
+        why = (
+            f"{unit} = {getattr(system, unit)!r} is not allowed for the diffusion near R = 0 (a "
+            "constant step size)"
         )
-    return ""
+    return why
 
 
 def constant_nu(system: HebbianICA, n: int | None) -> float:
@@ -108,14 +93,14 @@ def constant_nu(system: HebbianICA, n: int | None) -> float:
     why = trap_refusal(system, n is not None)
     if why:
         raise HdicaError(why)
-    fixed = in_unit("nu", system, n).constant
+    fixed = hebbian.in_unit("nu", system, n).constant
     assert fixed is not None
     return fixed
 
 
 def beginning(system: HebbianICA, n: int | None) -> Begin:
     """The start in the terms of escape times: ``"zero"``, ``"random"`` or R of K = M = 1."""
-    r0 = start_overlap(system)
+    r0 = hebbian.start_overlap(system)
     if r0 is None:
         return "random"
     if not np.any(r0):
@@ -136,13 +121,13 @@ def beginning(system: HebbianICA, n: int | None) -> Begin:
 def traps(system: HebbianICA) -> list[Trap]:
     """P, kappa_4 and <phi'''(z)> of every source."""
     phi = formula(system, "nonlinearity")
-    return [near_zero(phi, source) for source in sources(system)]
+    return [near_zero(phi, source) for source in hebbian.sources(system)]
 
 
 def shared(system: HebbianICA) -> list[Source]:
     """Laws of the sources, equal ones as one object: their escape times are computed once."""
     by_spec: dict[bytes, Source] = {}
-    pairs = zip(system.sources, sources(system), strict=True)
+    pairs = zip(system.sources, hebbian.sources(system), strict=True)
     return [by_spec.setdefault(digest(spec), law) for spec, law in pairs]
 
 
@@ -151,7 +136,7 @@ def escapes_at_all(system: HebbianICA, n: int | None) -> None:
     constant_nu(system, n)
     beginning(system, n)
     allowed = [trap.sigma for trap in traps(system)]
-    if not set(allowed) & {int(sign) for sign in signs(system)}:
+    if not set(allowed) & {int(sign) for sign in hebbian.signs(system)}:
         raise HdicaError(
             f"sigma = {system.sigma} is not allowed for escape times (no entry escapes from "
             f"R = 0: the signs with which they do are {allowed})"
@@ -168,8 +153,8 @@ def escape_values(times: Escape, save: Save) -> dict[str, Array]:
         **pairs,
         "kramers": times.kramers,
         "exponent": times.exponent,
-        "survival": at_ages(times.survival, first),
-        "survival_last": at_ages(times.survival_last, last),
+        "survival": trials.at_ages(times.survival, first),
+        "survival_last": trials.at_ages(times.survival_last, last),
         "error": np.asarray(times.error),
         **{o.name: getattr(times, o.name) for o in BEST if o.name in save.extra},
     }
@@ -178,7 +163,7 @@ def escape_values(times: Escape, save: Save) -> dict[str, Array]:
 def _escape(system: HebbianICA, n: int | None, save: Save) -> PointResult:
     """Escape times of the system from its start."""
     nu, phi = constant_nu(system, n), formula(system, "nonlinearity")
-    sigma, start = [int(sign) for sign in signs(system)], beginning(system, n)
+    sigma, start = [int(sign) for sign in hebbian.signs(system)], beginning(system, n)
     times = escape(shared(system), phi, sigma, nu, n, start, system.threshold)
     values = escape_values(times, save)
     if n is None:
@@ -187,14 +172,6 @@ def _escape(system: HebbianICA, n: int | None, save: Save) -> PointResult:
     return PointResult(values)
 
 
-_ENGINES = (
-    *method.COMMON,
-    "hdica.finite.random",
-    method.AVERAGES,
-    method.NEAR_ZERO,
-    method.NUMERICS,
-    HOME,
-)
 ESCAPE = method.Limit[HebbianICA](
     name="escape",
     role=method.Role.ESCAPE,
@@ -203,11 +180,11 @@ ESCAPE = method.Limit[HebbianICA](
         text="laws of the first and the last escape as n → ∞ at fixed ν",
         accuracy="converged",
         equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
-        engines=_ENGINES,
+        engines=ON_STREAMS,
         # Points from before the law of the last escape lack one of the outputs.
-        version=f"{method.kernel_of(_ENGINES)}, law of the last",
+        version=f"{method.kernel_of(ON_STREAMS)}, law of the last",
     ),
-    outputs=method.Outputs((*ESCAPES, PRINTED), extras=BEST, coords=over_age),
+    outputs=method.Outputs((*ESCAPES, PRINTED), extras=BEST, coords=trials.over_age),
     cost=method.Cost(seconds=lambda system, n, last: 0.45),
     scope=method.Scope(
         refuses=method.refusal(lambda system: escapes_at_all(system, None)),
@@ -240,7 +217,7 @@ ESCAPE_DIFFUSION = replace(
 def _trapping(system: HebbianICA) -> PointResult:
     nu, columns = constant_nu(system, None), traps(system)
     noise = columns[0].power * nu**2
-    escaping = np.array([[trap.sigma * s > 0 for trap in columns] for s in signs(system)])
+    escaping = np.array([[trap.sigma * s > 0 for trap in columns] for s in hebbian.signs(system)])
     # With the other sign both terms of (26) confine.
     u = [
         [t.potential(nu, POSITIONS, way) for t, way in zip(columns, row, strict=True)]
@@ -261,7 +238,7 @@ TRAPPING = method.Limit[HebbianICA](
         text="the potential of √n R",
         accuracy="exact",
         equations=f"{PAPER}, (26) over the D of (25)",
-        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
+        engines=ENGINES,
     ),
     outputs=method.Outputs(
         (
@@ -283,7 +260,7 @@ TRAPPING = method.Limit[HebbianICA](
 _BOTH = ("mean", "mean_last", "pair_mean", "pair_sd", "survival", "survival_last", "error")
 OUTPUTS = (
     *(output for output in ESCAPES if output.name in _BOTH),
-    replace(SD, long_name="standard deviation of the time of the first escape"),
+    replace(trials.SD, long_name="standard deviation of the time of the first escape"),
 )
 """One entry is the first that escapes, and the last."""
 
@@ -309,8 +286,12 @@ def exact_law(system: HebbianICA, n: int) -> PassageLaw:
     check(system, n)
     if n < 3:
         raise HdicaError(f"n: {n} is not allowed (at least 3)")
-    phi, law, sigma = formula(system, "nonlinearity"), sources(system)[0], float(signs(system)[0])
-    eta = in_unit("eta", system, n).constant
+    phi, law, sigma = (
+        formula(system, "nonlinearity"),
+        hebbian.sources(system)[0],
+        float(hebbian.signs(system)[0]),
+    )
+    eta = hebbian.in_unit("eta", system, n).constant
     assert eta is not None
     chain = FreeChain(
         lambda y: sigma * phi.value(y),
@@ -326,7 +307,7 @@ def exact_law(system: HebbianICA, n: int) -> PassageLaw:
 
 
 def _exact(system: HebbianICA, n: int) -> PointResult:
-    values = exact_values(exact_law(system, n), n)
+    values = trials.exact_values(exact_law(system, n), n)
     values |= {"mean_last": values["mean"], "survival_last": values["survival"]}
     values |= {f"pair_{name}": values[name][None, None] for name in ("mean", "sd")}
     return PointResult(values)
@@ -342,14 +323,7 @@ ESCAPE_EXACT = replace(
         equations=(
             f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation"
         ),
-        engines=(
-            *method.COMMON,
-            method.AVERAGES,
-            method.NEAR_ZERO,
-            method.NUMERICS,
-            method.PASSAGES,
-            HOME,
-        ),
+        engines=(*ENGINES, method.PASSAGES),
     ),
     outputs=replace(ESCAPE.outputs, always=OUTPUTS, extras=()),
     cost=method.Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 40)),

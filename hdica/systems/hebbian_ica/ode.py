@@ -39,35 +39,23 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import gaussian_nodes
+from hdica.ingredients.quadrature import gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.expectations import averages
+from hdica.limits.averages import expectations
 from hdica.limits.numerics.series import scaled
 from hdica.limits.numerics.solvers import MOST, integrate
 from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap.drift import solve as solve_overlap
 from hdica.limits.overlap.nonlinear import projected_drift
 from hdica.process.progress import check_deadline
-from hdica.systems.hebbian_ica.averages import (
-    COARSE,
-    FINE,
-    MOST_PAIRS,
-    Array,
-    Numbers,
-    TooManyPoints,
-    gauss,
-    mean_function,
-    normal_panels,
-    normal_rule,
-    product,
-    source_rule,
-)
+from hdica.systems.hebbian_ica import averages
+from hdica.systems.hebbian_ica.averages import Array, Numbers
 from hdica.systems.hebbian_ica.fields import STILL, Motion
 
 Parts = Callable[[Numbers], tuple[Numbers, Numbers]]
 _TINY, _STEP = 1e-30, 1e-4
-_TOLERANCES, _ROUGHER = (FINE, 1e-9, 1e-7, 1e-5, 1e-4), 100.0
+_TOLERANCES, _ROUGHER = (averages.FINE, 1e-9, 1e-7, 1e-5, 1e-4), 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +95,10 @@ def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) 
     signs, laws = np.asarray(sigma, dtype=float), tuple(sources)
     exact, flow = phi.coefficients is not None, None
     if signs.size == len(laws) == 1:
-        flow = projected_drift(averages(phi, laws[0]), lambda: None)
+        flow = projected_drift(expectations.averages(phi, laws[0]), lambda: None)
         flow = replace(flow, learning=scaled(flow.learning, -float(signs[0])))
     if exact:
-        fine = rough = _parts(signs, mean_function(phi, laws))
+        fine = rough = _parts(signs, averages.mean_function(phi, laws))
     elif flow is not None:
         learning, loss = flow.learning, flow.loss
         fine = rough = lambda r: (learning(r), loss(r))
@@ -123,12 +111,14 @@ def _approximate(signs: Array, phi: Formula, laws: tuple[Source, ...]) -> tuple[
     """Both orders by two quadratures that share no node, as fine as the number of points allows."""
     for tolerance in _TOLERANCES:
         try:
-            fine = mean_function(phi, laws, tolerance)
+            fine = averages.mean_function(phi, laws, tolerance)
             break
-        except TooManyPoints:
+        except averages.TooManyPoints:
             if tolerance == _TOLERANCES[-1]:
                 raise
-    rough = mean_function(phi, laws, min(1e-3, max(COARSE, _ROUGHER * tolerance)), False)
+    rough = averages.mean_function(
+        phi, laws, min(1e-3, max(averages.COARSE, _ROUGHER * tolerance)), False
+    )
     return _parts(signs, fine), _parts(signs, rough)
 
 
@@ -328,14 +318,16 @@ def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
 
     Exact for polynomials. Jumps of phi do not belong to phi', as the rule takes it.
     """
-    tolerance, kinks, slope = FINE if fine else COARSE, phi.kinks, phi.derivative
+    tolerance, kinks, slope = averages.FINE if fine else averages.COARSE, phi.kinks, phi.derivative
     if phi.coefficients is not None:
         order = phi.coefficients.size
         rules, normal = [gauss(s.nodes, order) for s in sources], gaussian_nodes(order)
     else:
-        rules = [source_rule(phi, source, tolerance, fine) for source in sources]
-        normal = normal_rule(phi, tolerance, fine)
-    points, weights = product(rules, MOST_PAIRS, 120 if kinks else normal.points.size)
+        rules = [averages.source_rule(phi, source, tolerance, fine) for source in sources]
+        normal = averages.normal_rule(phi, tolerance, fine)
+    points, weights = averages.product(
+        rules, averages.MOST_PAIRS, 120 if kinks else normal.points.size
+    )
 
     def one(row: Array) -> float:
         if not np.any(row):
@@ -344,7 +336,7 @@ def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
         scale = math.sqrt(max(0.0, 1.0 - float(np.sum(row * row))))
         g, w = normal.points[None], normal.weights[None]
         if kinks:
-            g, w = normal_panels(kinks, inside, scale, 12 if fine else 9)
+            g, w = averages.normal_panels(kinks, inside, scale, 12 if fine else 9)
         y = inside[:, None] + scale * g
         value = y * phi.value(y) - slope.value(y)
         return float(np.sum(weights * np.sum(w * value, axis=1)))

@@ -23,22 +23,10 @@ from hdica.limits.averages.expectations import averages as averages_of
 from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems import method
 from hdica.systems.fields import averages, formula
-from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAIR, PAPER
+from hdica.systems.hebbian_ica import system as hebbian
+from hdica.systems.hebbian_ica.escapes import ENGINES, IGNORED, PAIR, PAPER
 from hdica.systems.hebbian_ica.ode import Field, eigenvalues, make_field
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    mu_of,
-    numbers_of_modes,
-    numbers_of_overlaps,
-    own_rate,
-    plain_refusal,
-    samples,
-    signs,
-    sources,
-    start_overlap,
-    turned,
-    unit,
-)
+from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import Array, Output, PointResult, padded
 from hdica.systems.projected.learning import odd
 
@@ -114,7 +102,7 @@ def eigensystem(asymptotic: Rates) -> Eigensystem:
     of that pair coincide: (34) has no complete set there.
     """
     xi, count = asymptotic.xi, asymptotic.xi.size
-    values = np.array([_eigenvalues(asymptotic, i) for i in range(asymptotic.shape[0])])
+    values = _eigenvalues(asymptotic)
     matrices = np.zeros((*asymptotic.shape, *asymptotic.shape))
     for i, j in np.ndindex(*asymptotic.shape):
         matrices[i, j, i, j] = 1.0
@@ -125,20 +113,14 @@ def eigensystem(asymptotic: Rates) -> Eigensystem:
     return Eigensystem(values, matrices)
 
 
-def _eigenvalues(asymptotic: Rates, i: int) -> Array:
-    """Those of projection i, one a source."""
-    xi, count = asymptotic.xi, asymptotic.xi.size
-    own = xi[i] if i < count else 0.0
-    values = np.zeros(asymptotic.shape[1])
-    for j in range(asymptotic.shape[1]):
-        if i == j:
-            values[j] = -2 * own
-        elif j >= count or i >= count:
-            # One of the two is zero.
-            values[j] = -(own + (xi[j] if j < count else 0.0) / 2)
-        else:
-            values[j] = -(own + xi[j]) / (2 if i < j else 1)
-    return values
+def _eigenvalues(asymptotic: Rates) -> Array:
+    i, j = np.indices(asymptotic.shape)
+    xi, count = np.zeros(max(asymptotic.shape)), asymptotic.xi.size
+    xi[:count] = asymptotic.xi
+    of_pairs = -(xi[i] + xi[j]) / np.where(i < j, 2, 1)
+    # Of a projection without a source, and of a source without a projection, one of the two is 0.
+    values = np.where((i < count) & (j < count), of_pairs, -(xi[i] + xi[j] / 2))
+    return np.where(i == j, -2 * xi[i], values)
 
 
 def critical_mu0(asymptotic: Rates) -> float:
@@ -148,9 +130,7 @@ def critical_mu0(asymptotic: Rates) -> float:
             f"xi = {asymptotic.xi.tolist()} is not allowed (all above zero: the optimal fixed "
             "point is unstable else, choose the other sign in sigma)"
         )
-    return -1.0 / float(
-        max(np.max(_eigenvalues(asymptotic, i)) for i in range(asymptotic.shape[0]))
-    )
+    return -1.0 / float(np.max(_eigenvalues(asymptotic)))
 
 
 def annealed_limit(asymptotic: Rates, mu0: float) -> Array:
@@ -202,15 +182,17 @@ _PROBES = np.array([0.0, 1.0, 10.0, 1e3, 1e5])
 
 def field_of(system: HebbianICA) -> Field:
     """Right-hand side of (17)."""
-    return make_field(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
+    return make_field(
+        hebbian.signs(system).tolist(), formula(system, "nonlinearity"), hebbian.sources(system)
+    )
 
 
 def limit_refusal(system: HebbianICA) -> str:
     """Empty if (17) is the limit of this system, else the sentence that says why not."""
-    if unit(system) != "mu":
+    if hebbian.unit(system) != "mu":
         return (
-            f"the limit on the scale t = k/n needs mu, and {unit(system)} is given (mu = n eta "
-            "stays finite there; with nu = n^2 eta, R stays of order n^-1/2: hdica.escape_time)"
+            f"the limit on the scale t = k/n needs mu, and {hebbian.unit(system)} is given (mu = n "
+            "eta stays finite there; with nu = n^2 eta, R stays of order n^-1/2: hdica.escape_time)"
         )
     if system.alpha >= 1:
         return f"alpha = {system.alpha:g} is not allowed for the limit (0 < alpha < 1)"
@@ -222,8 +204,10 @@ def steady_refusal(system: HebbianICA) -> str:
 
     A batch of m at mu moves m times as fast as single samples at mu/m, and so has their states.
     """
-    why = limit_refusal(system) or plain_refusal(system, "a list of fixed points", batches=True)
-    if not why and mu_of(system).constant is None:
+    why = limit_refusal(system) or hebbian.plain_refusal(
+        system, "a list of fixed points", batches=True
+    )
+    if not why and hebbian.mu_of(system).constant is None:
         return f"mu = {system.mu!r} is not allowed for fixed points (a constant step size)"
     return why
 
@@ -231,7 +215,7 @@ def steady_refusal(system: HebbianICA) -> str:
 def _fixed_points(system: HebbianICA) -> PointResult:
     from hdica.systems.hebbian_ica.certificate import states
 
-    field, mu, m = field_of(system), mu_of(system).constant, samples(system)
+    field, mu, m = field_of(system), hebbian.mu_of(system).constant, hebbian.samples(system)
     assert mu is not None
     # mu L + (mu^2/m) D = m {(mu/m) L + (mu/m)^2 D}.
     alone = mu / m
@@ -268,14 +252,7 @@ FIXED_POINTS = method.States[HebbianICA](
         "polynomial f and K·M ≤ 6, else as many as a search finds",
         accuracy="converged",
         equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
-        engines=(
-            *method.COMMON,
-            method.AVERAGES,
-            method.NEAR_ZERO,
-            method.NUMERICS,
-            method.OVERLAP,
-            HOME,
-        ),
+        engines=(*ENGINES, method.OVERLAP),
     ),
     outputs=method.Outputs(
         (
@@ -294,7 +271,7 @@ FIXED_POINTS = method.States[HebbianICA](
     cost=method.Cost(
         seconds=lambda system, n, last: _search_seconds(system),
         prepares=averages("drift", "noise"),
-        memory=numbers_of_overlaps,
+        memory=hebbian.numbers_of_overlaps,
     ),
     scope=method.Scope(refuses=steady_refusal, ignores=IGNORED | {"start", "alpha"}),
     run=lambda system, times, n, seed, save: _fixed_points(system),
@@ -304,8 +281,8 @@ FIXED_POINTS = method.States[HebbianICA](
 def _critical(system: HebbianICA) -> PointResult:
     """Folds of projection i and source i alone: at an optimal state of odd phi they decouple."""
     folds: list[tuple[float, float, float]] = []
-    for sign, source in zip(signs(system).tolist(), sources(system), strict=False):
-        of_source, error = folds_of(turned(system, sign), source)
+    for sign, source in zip(hebbian.signs(system).tolist(), hebbian.sources(system), strict=False):
+        of_source, error = folds_of(hebbian.turned(system, sign), source)
         folds += zip(of_source.tau.tolist(), of_source.q.tolist(), error.tolist(), strict=True)
     rows = np.array(sorted(set(folds), reverse=True)).reshape(-1, 3).T
     columns = dict(zip(("value", "R", "error"), rows, strict=True))
@@ -314,7 +291,7 @@ def _critical(system: HebbianICA) -> PointResult:
 
 
 def _critical_refusal(system: HebbianICA) -> str:
-    why = plain_refusal(system, "a critical value")
+    why = hebbian.plain_refusal(system, "a critical value")
     if why:
         return why
     if not odd(formula(system, "nonlinearity")):
@@ -333,14 +310,7 @@ CRITICAL = method.States[HebbianICA](
         text="the μ at which states end",
         accuracy="converged",
         equations=f"{PAPER}, fold of (17) for projection i and source i",
-        engines=(
-            *method.COMMON,
-            method.AVERAGES,
-            method.NEAR_ZERO,
-            method.NUMERICS,
-            method.OVERLAP,
-            HOME,
-        ),
+        engines=(*ENGINES, method.OVERLAP),
     ),
     outputs=method.Outputs(
         (
@@ -362,10 +332,10 @@ CRITICAL = method.States[HebbianICA](
 
 def annealing(system: HebbianICA) -> tuple[float, float] | None:
     """mu0 and t0 of a step size mu = mu0/(t + t0), or None if it is another function of t."""
-    if unit(system) != "mu":
+    if hebbian.unit(system) != "mu":
         return None
     with np.errstate(divide="ignore"):
-        inverse = 1 / own_rate(system).value(_PROBES)
+        inverse = 1 / hebbian.own_rate(system).value(_PROBES)
     if not np.all(np.isfinite(inverse)):
         return None
     slope = float((inverse[-1] - inverse[0]) / _PROBES[-1])
@@ -375,7 +345,9 @@ def annealing(system: HebbianICA) -> tuple[float, float] | None:
 
 def rates_of(system: HebbianICA) -> Rates:
     """What the asymptotic dynamics at R* = I needs."""
-    return rates(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
+    return rates(
+        hebbian.signs(system).tolist(), formula(system, "nonlinearity"), hebbian.sources(system)
+    )
 
 
 _unstable: method.Refuses[HebbianICA] = method.refusal(
@@ -386,10 +358,10 @@ _unstable: method.Refuses[HebbianICA] = method.refusal(
 
 def annealing_refusal(system: HebbianICA) -> str:
     """Empty if (19)-(20) apply to this system from its start, else why not."""
-    why = limit_refusal(system) or plain_refusal(system, "annealing")
+    why = limit_refusal(system) or hebbian.plain_refusal(system, "annealing")
     if why:
         return why
-    anneal, begin = annealing(system), start_overlap(system)
+    anneal, begin = annealing(system), hebbian.start_overlap(system)
     if anneal is None or not anneal[1] > 0:
         return f"mu = {system.mu!r} is not allowed for annealing (mu0/(t + t0) with t0 > 0)"
     if begin is None or float(np.abs(begin - np.eye(*system.shape)).max()) >= 1:
@@ -398,7 +370,7 @@ def annealing_refusal(system: HebbianICA) -> str:
 
 
 def _annealed(system: HebbianICA, times: Array) -> PointResult:
-    anneal, begin = annealing(system), start_overlap(system)
+    anneal, begin = annealing(system), hebbian.start_overlap(system)
     assert anneal is not None
     assert begin is not None
     best = np.eye(*system.shape)
@@ -413,12 +385,12 @@ ANNEALED = method.Limit[HebbianICA](
         text="learning curves for μ₀/(t + t₀), to first order",
         accuracy="approximate",
         equations=f"{PAPER}, (19)-(20), to first order in R - R*",
-        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
+        engines=ENGINES,
     ),
     outputs=method.Outputs(
         (Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),)
     ),
-    cost=method.Cost(seconds=lambda system, n, last: 5e-3, memory=numbers_of_modes),
+    cost=method.Cost(seconds=lambda system, n, last: 5e-3, memory=hebbian.numbers_of_modes),
     scope=method.Scope(refuses=annealing_refusal, ignores=IGNORED | {"alpha"}),
     run=lambda system, times, n, seed, save: _annealed(system, times),
 )
@@ -451,7 +423,7 @@ ASYMPTOTICS = method.Limit[HebbianICA](
         text="eigenvalues and eigenmatrices at the optimal state",
         accuracy="converged",
         equations=f"{PAPER}, (21), (35) and (36) with the rows i > M of K > M corrected",
-        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
+        engines=ENGINES,
     ),
     outputs=method.Outputs(
         (
@@ -468,9 +440,11 @@ ASYMPTOTICS = method.Limit[HebbianICA](
         ),
         extras=(EIGENMATRICES,),
     ),
-    cost=method.Cost(seconds=lambda system, n, last: 5e-3, memory=numbers_of_modes),
+    cost=method.Cost(seconds=lambda system, n, last: 5e-3, memory=hebbian.numbers_of_modes),
     scope=method.Scope(
-        refuses=lambda system: plain_refusal(system, "the optimal state") or _unstable(system),
+        refuses=lambda system: (
+            hebbian.plain_refusal(system, "the optimal state") or _unstable(system)
+        ),
         ignores=IGNORED | {"alpha", "start"},
     ),
     run=lambda system, times, n, seed, save: _asymptotics(system, save),

@@ -24,24 +24,9 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.escape import safe_exp, scaled
 from hdica.limits.numerics.densities import density, paths, survival
-from hdica.systems import method
-from hdica.systems.hebbian_ica.escapes import (
-    HOME,
-    IGNORED,
-    PAIR,
-    PAPER,
-    POSITIONS,
-    constant_nu,
-    trap_refusal,
-    traps,
-)
-from hdica.systems.hebbian_ica.rule import (
-    ChainState,
-    HebbianRule,
-    check_dimension,
-    draws,
-    unwatched,
-)
+from hdica.systems import method, trials
+from hdica.systems.hebbian_ica import escapes
+from hdica.systems.hebbian_ica import rule as rules
 from hdica.systems.hebbian_ica.system import (
     HebbianICA,
     numbers_of_overlaps,
@@ -51,24 +36,14 @@ from hdica.systems.hebbian_ica.system import (
     start_overlap,
 )
 from hdica.systems.method import Array, Output, PointResult
-from hdica.systems.trials import (
-    FIRST,
-    FIRST_SEEN,
-    LAST,
-    LAST_SEEN,
-    alone,
-    content_of,
-    races,
-    seeded,
-)
 
 
 class _Overlaps:
     """Chains of R and Q, each watched until the fewer of rows and columns have passed a level."""
 
-    def __init__(self, rule: HebbianRule, n: int, level: float) -> None:
+    def __init__(self, rule: rules.HebbianRule, n: int, level: float) -> None:
         self.rule, self.n, self.level, self.why = rule, n, level, not_finite
-        self.chains, self.watch = ChainState.idle([rule]), unwatched(rule.shape)
+        self.chains, self.watch = rules.ChainState.idle([rule]), rules.unwatched(rule.shape)
         self.generators = np.zeros(4 * LANES, dtype=np.uint64)
         # The kernel takes as many step sizes as sources, and reads the first.
         self.source, self.rates = np.zeros((2, RUN, rule.shape[1], LANES))
@@ -87,7 +62,7 @@ class _Overlaps:
         first[:, lane] = np.where(there, 0, -1)
         levels[:, lane] = np.where(there, np.inf, self.level)
         reached[:, lane] = r.ravel()
-        each, sizes = draws(self.rule, stream), self.rule.step_size(self.n)
+        each, sizes = rules.draws(self.rule, stream), self.rule.step_size(self.n)
         return lambda count: np.stack([one(count) for one in each], axis=1), sizes
 
     def idle(self, lane: int) -> None:
@@ -114,7 +89,7 @@ class _Overlaps:
 
 
 def passages(
-    rule: HebbianRule, n: int, streams: Sequence[Stream], threshold: float, most_steps: int
+    rule: rules.HebbianRule, n: int, streams: Sequence[Stream], threshold: float, most_steps: int
 ) -> list[Passage]:
     """First passages of chains, exact in law, eight at a time.
 
@@ -122,13 +97,13 @@ def passages(
     projections and sources has such an R_ij. A chain takes the path that ``run_chains`` gives it on
     the same stream, whatever runs beside it. It is given up after ``most_steps``.
     """
-    check_dimension(rule, n, "chain")
+    rules.check_dimension(rule, n, "chain")
     return race(_Overlaps(rule, n, threshold), streams, most_steps)
 
 
 PASSAGES = (
-    replace(FIRST, long_name="time of the first passage of any abs(R_ij), or of the end"),
-    *(FIRST_SEEN, LAST, LAST_SEEN),
+    replace(trials.FIRST, long_name="time of the first passage of any abs(R_ij), or of the end"),
+    *(trials.FIRST_SEEN, trials.LAST, trials.LAST_SEEN),
 )
 
 
@@ -136,14 +111,14 @@ def passages_in(power: int) -> method.RunAll:
     """First passages in n^power steps."""
 
     def of_rule(
-        system: HebbianICA, rule: HebbianRule, n: int, streams: Sequence[Stream], most: int
+        system: HebbianICA, rule: rules.HebbianRule, n: int, streams: Sequence[Stream], most: int
     ) -> list[Passage]:
         return passages(rule, n, streams, system.threshold, most)
 
-    return races(
+    return trials.races(
         "chain",
         lambda system, n: rule(system),
-        lambda system: content_of(system, IGNORED),
+        lambda system: trials.content_of(system, escapes.IGNORED),
         of_rule,
         power,
         last=True,
@@ -163,9 +138,9 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     dimension = n or 1
     steps = last * dimension
     # Skewed sources that the nonlinearity sees have no time of this kind: the end bounds them.
-    if not trap_refusal(system, n=True) and not method.refusal(traps)(system):
-        nu = constant_nu(system, dimension)
-        kramers = min(trap.log_kramers(nu) for trap in traps(system))
+    if not escapes.trap_refusal(system, n=True) and not method.refusal(escapes.traps)(system):
+        nu = escapes.constant_nu(system, dimension)
+        kramers = min(trap.log_kramers(nu) for trap in escapes.traps(system))
         steps = min(steps, 2 * safe_exp(kramers) * float(dimension) ** 3)
     return 5e-4 + steps * 1.5e-9 * entries(system)
 
@@ -176,9 +151,9 @@ ESCAPE_TIMES = method.Simulation[HebbianICA](
     about=method.About(
         text="when chains first find a source, and when min(K, M) are found",
         accuracy="exact in law",
-        equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
+        equations=f"{escapes.PAPER}, eq. (13), first passages of the chain that is exact in law",
         bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
+        engines=(*method.PROJECTED, *escapes.ENGINES),
     ),
     outputs=method.Outputs(PASSAGES),
     cost=method.Cost(
@@ -187,7 +162,7 @@ ESCAPE_TIMES = method.Simulation[HebbianICA](
         fused=True,
     ),
     scope=method.Scope(refuses=passage_refusal),
-    run=alone(_PASSAGES),
+    run=trials.alone(_PASSAGES),
     together=method.Together(_PASSAGES),
 )
 
@@ -200,7 +175,7 @@ _CUT = 6.0
 
 def _scales(system: HebbianICA, n: int) -> tuple[Array, float]:
     """G = sigma kappa_4 <phi'''>/(6 P nu) of every entry, below 0 if it confines, and P nu^2."""
-    nu, columns = constant_nu(system, n), traps(system)
+    nu, columns = escapes.constant_nu(system, n), escapes.traps(system)
     depth = [[sign * t.product / (6 * t.power * nu) for t in columns] for sign in signs(system)]
     return np.array(depth), columns[0].power * nu**2
 
@@ -235,7 +210,7 @@ def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
 
 
 _AT_N = method.Scope[HebbianICA](
-    refuses=lambda system: trap_refusal(system, n=True), ignores=frozenset({"alpha"})
+    refuses=lambda system: escapes.trap_refusal(system, n=True), ignores=frozenset({"alpha"})
 )
 DIFFUSION = method.Simulation[HebbianICA](
     name="diffusion",
@@ -243,18 +218,15 @@ DIFFUSION = method.Simulation[HebbianICA](
     about=method.About(
         text="paths of √n R by its stochastic differential equation",
         accuracy="approximate",
-        equations=f"{PAPER}, (24)-(25), explicit scheme of weak order 2",
-        engines=(
-            *(*method.COMMON, "hdica.finite.random"),
-            *(method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
-        ),
+        equations=f"{escapes.PAPER}, (24)-(25), explicit scheme of weak order 2",
+        engines=escapes.ON_STREAMS,
     ),
     outputs=method.Outputs(
-        (Output("R", ("time", *PAIR), "overlap R, at rest once it reaches the threshold"),)
+        (Output("R", ("time", *escapes.PAIR), "overlap R, at rest once it reaches the threshold"),)
     ),
     cost=method.Cost(seconds=_path_seconds),
     scope=_AT_N,
-    run=seeded("diffusion", _paths, _AT_N.ignores),
+    run=trials.seeded("diffusion", _paths, _AT_N.ignores),
 )
 
 
@@ -268,19 +240,20 @@ def _normal(r: Array) -> Array:
 def _density(system: HebbianICA, times: Array, n: int) -> PointResult:
     """Densities of r, one an entry; equal entries are computed once."""
     (g, rate), high, r0 = _scales(system, n), system.threshold * math.sqrt(n), start_overlap(system)
-    inside, later = np.abs(POSITIONS) < high, times > 0
+    inside, later = np.abs(escapes.POSITIONS) < high, times > 0
     clock = rate * times[later] / float(n) ** 2
-    heights = np.zeros((times.size, *g.shape, POSITIONS.size))
+    heights = np.zeros((times.size, *g.shape, escapes.POSITIONS.size))
     alive = np.ones((times.size, *g.shape))
     # A start at given places has no density at t = 0.
-    begun = np.exp(-(POSITIONS**2) / 2) / math.sqrt(2 * math.pi) * inside
+    begun = np.exp(-(escapes.POSITIONS**2) / 2) / math.sqrt(2 * math.pi) * inside
     heights[~later] = begun if r0 is None else math.nan
 
     @cache
     def solved(depth: float, start: float | None) -> tuple[Array, Array]:
         law = scaled(depth), high, _normal if start is None else start, clock
         scale = min(1 / math.sqrt(2 * abs(depth)), high)
-        return density(*law, POSITIONS[inside], scale=scale)[0], survival(*law, scale=scale)[0]
+        height = density(*law, escapes.POSITIONS[inside], scale=scale)[0]
+        return height, survival(*law, scale=scale)[0]
 
     for i, j in np.ndindex(*g.shape):
         start = None if r0 is None else abs(float(r0[i, j])) * math.sqrt(n)
@@ -295,21 +268,25 @@ FOKKER_PLANCK = method.Limit[HebbianICA](
     about=method.About(
         text="densities of √n R",
         accuracy="converged",
-        equations=f"{PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
-        engines=(*method.COMMON, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
+        equations=(
+            f"{escapes.PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold"
+        ),
+        engines=escapes.ENGINES,
     ),
     outputs=method.Outputs(
         (
             Output(
                 "density",
-                ("time", *PAIR, "r"),
+                ("time", *escapes.PAIR, "r"),
                 "density of r = sqrt(n) R, of either sign, below the threshold",
             ),
             Output(
-                "alive", ("time", *PAIR), "probability that abs(R) has not reached the threshold"
+                "alive",
+                ("time", *escapes.PAIR),
+                "probability that abs(R) has not reached the threshold",
             ),
         ),
-        coords=lambda times: {"time": times, "r": POSITIONS},
+        coords=lambda times: {"time": times, "r": escapes.POSITIONS},
     ),
     cost=method.Cost(seconds=lambda system, n, last: 0.3),
     scope=replace(_AT_N, n=method.Size.DIMENSION),

@@ -8,33 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.systems import system as records
 from hdica.systems.hebbian_ica import escapes, optimum, passage, skewed, trajectories
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    mu_of,
-    signs,
-    sources,
-    start_overlap,
-    turned,
-    turned_text,
-    unit,
-    unplain,
-)
-from hdica.systems.method import ZERO
+from hdica.systems.hebbian_ica import system as hebbian
+from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.method import ZERO, Array
 from hdica.systems.projected import learning
-from hdica.systems.system import (
-    Control,
-    Dimension,
-    Notes,
-    OrderParameter,
-    Symbol,
-    System,
-    in_words,
-    joined,
-    work,
-)
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _ESCAPE = (
     "ask how long noise takes to leave 0 (hdica.escape_time of hdica.HebbianICA: n^3 steps for "
@@ -48,12 +28,12 @@ _WEAKER = (
 
 def _rule(system: HebbianICA, i: int, tau: float | None, begin: float) -> learning.Rule:
     """Projection i with source i alone, in the terms of a rule with one overlap."""
-    sign = float(signs(system)[i])
-    text = turned_text(system, sign)
+    sign = float(hebbian.signs(system)[i])
+    text = hebbian.turned_text(system, sign)
     turn = 1 if text == system.nonlinearity else -1
     return learning.Rule(
-        f=turned(system, sign),
-        source=sources(system)[i],
+        f=hebbian.turned(system, sign),
+        source=hebbian.sources(system)[i],
         tau=tau,
         begin=begin,
         closed=True,
@@ -65,11 +45,12 @@ def _rule(system: HebbianICA, i: int, tau: float | None, begin: float) -> learni
 
 def rule_of(system: HebbianICA) -> learning.Rule | None:
     """The system as a rule with one overlap and a nonlinearity, or None if it is none."""
-    if system.shape != (1, 1) or unit(system) != "mu" or unplain(system):
+    if system.shape != (1, 1) or hebbian.unit(system) != "mu" or hebbian.unplain(system):
         return None
-    r0 = start_overlap(system)
+    r0 = hebbian.start_overlap(system)
     try:
-        return _rule(system, 0, mu_of(system).constant, 0.0 if r0 is None else float(r0[0, 0]))
+        begin = 0.0 if r0 is None else float(r0[0, 0])
+        return _rule(system, 0, hebbian.mu_of(system).constant, begin)
     except HdicaError:
         return None
 
@@ -103,53 +84,51 @@ def _transitions(
     system: HebbianICA, parameter: str, overlap: Array, ends: tuple[float, float] | None
 ) -> str:
     # One rule a pair of projection i and source i, which critical values take apart.
-    pairs = 0 if unplain(system) else min(system.shape)
+    pairs = 0 if hebbian.unplain(system) else min(system.shape)
     rules = [_rule(system, i, 1.0, 0.0) for i in range(pairs)]
     if overlap.size:
         alone = len(rules) == 1 and learning.other_side(rules[0], overlap)
         return learning.mirrored(rules[0]) if alone else ""
     why = dict.fromkeys(learning.unlearnable(rule) for rule in rules)
-    return joined(learning.searched(parameter, ends), *why)
+    return records.joined(learning.searched(parameter, ends), *why)
 
 
-NOTES = Notes(_limit, _states, _transitions, complete=lambda system: True)
+NOTES = records.Notes(_limit, _states, _transitions, complete=lambda system: True)
 
 
 __all__ = ["SYSTEM", "HebbianICA"]
 
-_ANNEALED = {"mu": "1/(t + 10)", "sigma": [-1], "start": {"overlap": 0.9}}
-
-SYSTEM = System(
+SYSTEM = records.System(
     parameters=HebbianICA,
     title="Hebbian ICA with several projections and sources",
     short="Hebbian ICA",
-    papers=(work("Rattray 2002"),),
+    papers=(records.work("Rattray 2002"),),
     order_parameters=(
-        OrderParameter(
+        records.OrderParameter(
             "R", "overlap R = W'A_s of projection and source", ("projection", "source"), even=True
         ),
-        OrderParameter("Q", "overlap Q = W'W of two projections", ("projection", "other")),
+        records.OrderParameter("Q", "overlap Q = W'W of two projections", ("projection", "other")),
     ),
-    controls=(Control("mu", step=True),),
+    controls=(records.Control("mu", step=True),),
     dimensions=(
-        Dimension("projection", "projection i, a column of W", entries=True),
-        Dimension("other", "another projection", entries=True),
-        Dimension("source", "source j", entries=True),
-        Dimension("row", "row i of an eigenmatrix: a projection", entries=True),
-        Dimension("column", "column j of an eigenmatrix: a source", entries=True),
-        Dimension("age", "time over the mean time of the first escape, or of the last"),
-        Dimension("r", "r = sqrt(n) R"),
+        records.Dimension("projection", "projection i, a column of W", entries=True),
+        records.Dimension("other", "another projection", entries=True),
+        records.Dimension("source", "source j", entries=True),
+        records.Dimension("row", "row i of an eigenmatrix: a projection", entries=True),
+        records.Dimension("column", "column j of an eigenmatrix: a source", entries=True),
+        records.Dimension("age", "time over the mean time of the first escape, or of the last"),
+        records.Dimension("r", "r = sqrt(n) R"),
     ),
     symbols={
-        "R": Symbol("<i>R</i>", "$R$", "R"),
-        "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
-        "R_ij": Symbol("<i>R<sub>ij</sub></i>", "$R_{ij}$", "R_ij"),
-        "R0": Symbol("<i>R</i><sub>0</sub>", "$R_0$", "R₀"),
-        "r": Symbol("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
-        "U": Symbol("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
-        "mu_c": Symbol("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
-        "mu0": Symbol("μ<sub>0</sub>", r"$\mu_0$", "μ₀"),
-        **in_words(
+        "R": records.Symbol("<i>R</i>", "$R$", "R"),
+        "Q": records.Symbol("<i>Q</i>", "$Q$", "Q"),
+        "R_ij": records.Symbol("<i>R<sub>ij</sub></i>", "$R_{ij}$", "R_ij"),
+        "R0": records.Symbol("<i>R</i><sub>0</sub>", "$R_0$", "R₀"),
+        "r": records.Symbol("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
+        "U": records.Symbol("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
+        "mu_c": records.Symbol("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
+        "mu0": records.Symbol("μ<sub>0</sub>", r"$\mu_0$", "μ₀"),
+        **records.in_words(
             first="time of the first passage",
             last="time of the last passage",
             ode="ODE",
@@ -194,6 +173,6 @@ SYSTEM = System(
             "sigma": [-1, 1],
             "start": {"overlap": [[0.6, 0.1], [0.0, 0.5]]},
         },
-        _ANNEALED,
+        {"mu": "1/(t + 10)", "sigma": [-1], "start": {"overlap": 0.9}},
     ),
 )

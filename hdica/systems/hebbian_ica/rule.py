@@ -19,12 +19,11 @@ from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Observation, Track, Values, contiguous, record
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.systems.hebbian_ica.fields import Motion
-
-Array = NDArray[np.float64]
 
 
 def triangular(t: Array) -> Array:
@@ -349,29 +348,19 @@ def run_chains(
     return record(advance, tracks, times, n)[: len(rules)]
 
 
-def _signs(rule: HebbianRule, times: Array) -> Array:
-    """Signs at times, shape (K, T); 0 for adaptive ones."""
-    if rule.sign_path is not None:
-        return rule.sign_path(times)
-    fixed = np.zeros(rule.projections) if rule.signs is None else rule.signs
-    return np.repeat(fixed[:, None], times.size, axis=1)
-
-
 def path(rule: HebbianRule, n: int) -> list[Schedule]:
-    """Step size, rho of the turn, and the sign of every projection, as functions of t = k/n."""
+    """Step size, rho of the turn, and the signs, 0 for adaptive ones, as functions of t = k/n."""
     turn = Schedule(np.ones_like, 1.0) if rule.motion is None else rule.motion.turn(n)
 
-    def sign(i: int) -> Schedule:
-        if rule.sign_path is None:
-            return Schedule(np.zeros_like, float(_signs(rule, np.zeros(1))[i, 0]))
-        return Schedule(lambda t: _signs(rule, t)[i], None)
+    def changing(sign_path: Callable[[Array], Array], i: int) -> Schedule:
+        return Schedule(lambda t: sign_path(t)[i], None)
 
-    return [rule.step_size(n), turn, *[sign(i) for i in range(rule.projections)]]
-
-
-def sample_draws(rule: HebbianRule, stream: Stream) -> list[Draw]:
-    """Sources of every sample of a batch, those of a law from one generator."""
-    return draws(rule, stream) * rule.batch
+    if rule.sign_path is not None:
+        signs = [changing(rule.sign_path, i) for i in range(rule.projections)]
+    else:
+        fixed = np.zeros(rule.projections) if rule.signs is None else rule.signs
+        signs = [Schedule(np.zeros_like, sign) for sign in fixed.tolist()]
+    return [rule.step_size(n), turn, *signs]
 
 
 def _wishart(size: int, dof: int, rng: np.random.Generator) -> list[Draw]:
@@ -387,7 +376,8 @@ def _wishart(size: int, dof: int, rng: np.random.Generator) -> list[Draw]:
 def chain_draws(rule: HebbianRule, n: int, stream: Stream) -> list[Draw]:
     """The numbers of a step of the chain, in the order of ``varied_chain_steps``."""
     (k, m), noise = rule.shape, stream("noise")
-    numbers = sample_draws(rule, stream) + [noise.standard_normal] * (rule.batch * k)
+    # Sources of every sample of a batch, those of a law from one generator.
+    numbers = draws(rule, stream) * rule.batch + [noise.standard_normal] * (rule.batch * k)
     numbers += _wishart(min(rule.batch, k), n - m - k, noise)
     if rule.motion is not None:
         turn = stream("motion")
@@ -419,7 +409,7 @@ def _recorded(
 
     values, diverged = record(advance, tracks, times, n, numbers=entries)[0]
     if rule.sign_path is not None:
-        values["sigma"] = _signs(rule, times).T.copy()
+        values["sigma"] = rule.sign_path(times).T.copy()
     return values, diverged
 
 
@@ -458,4 +448,6 @@ def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -
     def steps(numbers: Array, values: Array) -> int:
         return int(varied_vector_steps(arrays, n, numbers, values, law))
 
-    return _recorded(rule, times, n, sample_draws(rule, stream), seen, steps, n * k * rule.batch)
+    return _recorded(
+        rule, times, n, draws(rule, stream) * rule.batch, seen, steps, n * k * rule.batch
+    )

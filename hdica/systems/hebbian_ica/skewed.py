@@ -22,14 +22,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
+from hdica.limits import escape as theory
 from hdica.limits.averages.expectations import cumulants, mean_derivative, power_at
-from hdica.limits.escape import (
-    Optimum,
-    Range,
-    escape_law,
-    least_over_depth,
-    safe_exp,
-)
 from hdica.limits.numerics.first_passage import (
     Diffusion,
     PassageTime,
@@ -38,27 +32,11 @@ from hdica.limits.numerics.first_passage import (
 )
 from hdica.systems import method
 from hdica.systems.fields import formula
+from hdica.systems.hebbian_ica import escapes
+from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.escape_times import Entry, Escape, escape_of_entries
-from hdica.systems.hebbian_ica.escapes import (
-    BEST,
-    ESCAPE,
-    ESCAPES,
-    HOME,
-    PAIR,
-    PAPER,
-    escape_values,
-    shared,
-)
 from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, entries, passages_in
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    own_rate,
-    passage_refusal,
-    plain_refusal,
-    signs,
-    sources,
-    unit,
-)
+from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.trials import UNIT, alone
 
@@ -129,14 +107,14 @@ def _begin(start: str) -> Start:
     return _FLOOR if start == "zero" else lambda x: np.asarray(ndtr(x - _FLOOR))
 
 
-def skewed_range(skew: Skew, nu2: float, start: str) -> Range:
+def skewed_range(skew: Skew, nu2: float, start: str) -> theory.Range:
     """The escape to infinity of sqrt(n) R on its side; ``start`` is ``"zero"`` or ``"random"``."""
     h = skew.depth(nu2)
     # F(h) changes with h no faster than exp(1/(24 h^2)) does, and a power beside it.
     moved = (1 + 1 / (12 * h * h)) * (skew.power_error + skew.product_error)
     doubt = skew.power_error + moved
     summit, rate = _FLOOR + 1 / (2 * h), skew.power * nu2**2
-    return Range(scaled_skewed(h), math.inf, _begin(start), summit, rate, doubt)
+    return theory.Range(scaled_skewed(h), math.inf, _begin(start), summit, rate, doubt)
 
 
 def skewed_time(depth: float, start: str = "zero") -> PassageTime:
@@ -146,10 +124,10 @@ def skewed_time(depth: float, start: str = "zero") -> PassageTime:
 
 
 @lru_cache(maxsize=4)
-def skewed_optimum(start: str = "zero") -> Optimum:
+def skewed_optimum(start: str = "zero") -> theory.Optimum:
     """The h, and the h^2 F(h), at which it is least: below nu2* the escape is slower again."""
-    (minimum,) = least_over_depth(lambda h: skewed_time(h, start).log_mean, _OPTIMA, 32)
-    return Optimum(*minimum)
+    (minimum,) = theory.least_over_depth(lambda h: skewed_time(h, start).log_mean, _OPTIMA, 32)
+    return theory.Optimum(*minimum)
 
 
 def check_skewed(sources: Sequence[Source], phi: Formula, projections: int) -> None:
@@ -184,7 +162,8 @@ def skewed_escape(
         skew = skew_near_zero(phi, source)
         if not skew.product:
             return Entry(None, 1, math.inf, math.inf)
-        law, kramers = escape_law(skewed_range(skew, nu2, start)), safe_exp(skew.log_kramers(nu2))
+        law = theory.escape_law(skewed_range(skew, nu2, start))
+        kramers = theory.safe_exp(skew.log_kramers(nu2))
         # At the best nu2* h is that of the optimum, and the mean time F/(P nu2^2).
         least = 4 * skew.power / skew.product**2 * best.value
         return Entry(law, 1, kramers, skew.exponent(nu2), skew.depth(best.depth), least)
@@ -221,12 +200,10 @@ def _squared(outputs: Sequence[Output]) -> tuple[Output, ...]:
 
 def constant_nu2(system: HebbianICA) -> float:
     """Nu2 = n^(3/2) eta of a constant step size, of a system that it is given for."""
-    what, fixed = "the diffusion of skewed sources near R = 0", own_rate(system).constant
-    why = plain_refusal(system, what)
-    if not why and unit(system) != "nu2":
-        why = (
-            f"{what} needs nu2, and {unit(system)} is given (nu2 = n^(3/2) eta stays finite there)"
-        )
+    what, fixed = "the diffusion of skewed sources near R = 0", hebbian.own_rate(system).constant
+    why, unit = hebbian.plain_refusal(system, what), hebbian.unit(system)
+    if not why and unit != "nu2":
+        why = f"{what} needs nu2, and {unit} is given (nu2 = n^(3/2) eta stays finite there)"
     if not why and fixed is None:
         why = f"nu2 = {system.nu2!r} is not allowed for {what} (a constant step size)"
     if not why and system.start not in ("zero", "random"):
@@ -242,10 +219,10 @@ def constant_nu2(system: HebbianICA) -> float:
 def _escape(system: HebbianICA, save: Save) -> PointResult:
     """Escape times of the system from its start, in n^2 steps."""
     nu2, phi = constant_nu2(system), formula(system, "nonlinearity")
-    times = skewed_escape(shared(system), phi, system.projections, nu2, str(system.start))
-    skews = [skew_near_zero(phi, source) for source in sources(system)]
-    side = [[skew.side(float(sign)) for skew in skews] for sign in signs(system)]
-    return PointResult(escape_values(times, save) | {"side": np.array(side, dtype=float)})
+    times = skewed_escape(escapes.shared(system), phi, system.projections, nu2, str(system.start))
+    skews = [skew_near_zero(phi, source) for source in hebbian.sources(system)]
+    side = [[skew.side(float(sign)) for skew in skews] for sign in hebbian.signs(system)]
+    return PointResult(escapes.escape_values(times, save) | {"side": np.array(side, dtype=float)})
 
 
 def _escapes_at_all(system: HebbianICA) -> None:
@@ -253,11 +230,11 @@ def _escapes_at_all(system: HebbianICA) -> None:
 
     With another unit it says why the trap of n^3 steps has none, if it has none.
     """
-    why = ESCAPE.scope.refuses(system) if unit(system) != "nu2" else ""
+    why = escapes.ESCAPE.scope.refuses(system) if hebbian.unit(system) != "nu2" else ""
     if why:
         raise HdicaError(why)
     constant_nu2(system)
-    check_skewed(shared(system), formula(system, "nonlinearity"), system.projections)
+    check_skewed(escapes.shared(system), formula(system, "nonlinearity"), system.projections)
 
 
 SKEWED_ESCAPE = method.Limit[HebbianICA](
@@ -268,24 +245,20 @@ SKEWED_ESCAPE = method.Limit[HebbianICA](
         text="laws of escapes in n² steps as n → ∞ at fixed ν₂, for skewed sources",
         accuracy="converged",
         equations=(
-            f"{PAPER}, leading term of (22) with the noise of (25), first passages to infinity"
+            f"{escapes.PAPER}, leading term of (22) with the noise of (25), first passages to "
+            "infinity"
         ),
-        engines=(
-            *method.COMMON,
-            "hdica.finite.random",
-            method.AVERAGES,
-            method.NEAR_ZERO,
-            method.NUMERICS,
-            HOME,
-        ),
+        engines=escapes.ON_STREAMS,
     ),
     outputs=method.Outputs(
         (
-            *_squared(ESCAPES),
-            Output("side", PAIR, "sign of the R that an entry escapes to, 0 if it does not"),
+            *_squared(escapes.ESCAPES),
+            Output(
+                "side", escapes.PAIR, "sign of the R that an entry escapes to, 0 if it does not"
+            ),
         ),
-        extras=_squared(BEST),
-        coords=ESCAPE.outputs.coords,
+        extras=_squared(escapes.BEST),
+        coords=escapes.ESCAPE.outputs.coords,
     ),
     cost=method.Cost(seconds=lambda system, n, last: 0.5),
     scope=method.Scope(
@@ -305,7 +278,7 @@ SKEWED_ESCAPE_TIMES = replace(
         ESCAPE_TIMES.cost,
         seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * entries(system),
     ),
-    scope=method.Scope(refuses=passage_refusal),
+    scope=method.Scope(refuses=hebbian.passage_refusal),
     run=alone(_PASSAGES),
     together=method.Together(_PASSAGES),
 )

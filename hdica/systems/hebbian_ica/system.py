@@ -22,17 +22,7 @@ from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.double_average import features
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.escape import near_zero
-from hdica.systems.fields import (
-    CONSTANTS,
-    LAWS,
-    SCHEDULE,
-    FormulaText,
-    Rate,
-    SourceSpec,
-    check_real,
-    formula,
-    schedule,
-)
+from hdica.systems import fields
 from hdica.systems.hebbian_ica.fields import (
     SIGNS,
     Batch,
@@ -64,11 +54,11 @@ class HebbianICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    sources: list[SourceSpec] = Field(
-        ["uniform"], min_length=1, description=f"a list of laws, one a source: {LAWS}"
+    sources: list[fields.SourceSpec] = Field(
+        ["uniform"], min_length=1, description=f"a list of laws, one a source: {fields.LAWS}"
     )
     projections: int = Field(1, ge=1, description="number of projections K")
-    nonlinearity: FormulaText = Field("x**3", description="a formula in `x`")
+    nonlinearity: fields.FormulaText = Field("x**3", description="a formula in `x`")
     sigma: Sigma = Field(
         "stability",
         description=(
@@ -78,13 +68,15 @@ class HebbianICA(Parameters):
             "y f(y) − f′(y)); or `{steps: {times: [10], values: [[1], [-1]]}}`"
         ),
     )
-    mu: Rate = Field(
+    mu: fields.Rate = Field(
         None,
-        description=f"μ = nη, one of the four is required: {SCHEDULE}. The limit `ode` needs it",
+        description=(
+            f"μ = nη, one of the four is required: {fields.SCHEDULE}. The limit `ode` needs it"
+        ),
     )
-    eta: Rate = Field(None, description="the step size η, likewise")
-    nu: Rate = Field(None, description="ν = n²η, likewise: escape times as n → ∞ need it")
-    nu2: Rate = Field(
+    eta: fields.Rate = Field(None, description="the step size η, likewise")
+    nu: fields.Rate = Field(None, description="ν = n²η, likewise: escape times as n → ∞ need it")
+    nu2: fields.Rate = Field(
         None,
         description=(
             "ν₂ = n^(3/2) η, likewise: escape times of skewed sources in n² steps need it, with a "
@@ -121,7 +113,8 @@ class HebbianICA(Parameters):
     constants: dict[str, float] = Field(
         {},
         description=(
-            f"{CONSTANTS}; `{{mu: mu0/(t + 100)}}` with `mu0` in the grid sweeps an annealed rate"
+            f"{fields.CONSTANTS}; `{{mu: mu0/(t + 100)}}` with `mu0` in the grid sweeps an "
+            "annealed rate"
         ),
     )
 
@@ -152,8 +145,8 @@ class HebbianICA(Parameters):
     @model_validator(mode="after")
     def _consistent(self) -> HebbianICA:
         own_rate(self)
-        check_real(self, "nonlinearity")
-        if formula(self, "nonlinearity").is_zero:
+        fields.check_real(self, "nonlinearity")
+        if fields.formula(self, "nonlinearity").is_zero:
             text = "nonlinearity = 0 is not allowed (nothing would be learned)"
             raise HdicaError(text, ["nonlinearity"])
         with speaking_of("start"):
@@ -204,7 +197,7 @@ def unit(system: HebbianICA) -> str:
 
 def own_rate(system: HebbianICA) -> Schedule:
     """The step size in the unit in which it is given, as a function of t = k/n."""
-    return schedule(system, unit(system))
+    return fields.schedule(system, unit(system))
 
 
 def in_unit(name: str, system: HebbianICA, n: int | None = None) -> Schedule:
@@ -280,7 +273,7 @@ def _decided(system: HebbianICA, how: str, projection: int) -> float:
     if r0 is not None and np.any(r0[projection]):
         nearest = int(np.argmax(np.abs(r0[projection])))
     law = make_source(system.sources[nearest])
-    mean = average_of(formula(system, "nonlinearity"), law)
+    mean = average_of(fields.formula(system, "nonlinearity"), law)
     if not UNDECIDED < abs(mean) < np.inf:
         raise HdicaError(
             f"sigma = {how!r} is not allowed ({symbol} is {mean:.1e} for the source "
@@ -373,7 +366,7 @@ def rule(system: HebbianICA) -> HebbianRule:
     return HebbianRule(
         sources=sources(system),
         projections=system.projections,
-        nonlinearity=formula(system, "nonlinearity"),
+        nonlinearity=fields.formula(system, "nonlinearity"),
         signs=steps[1][0] if steps else None,
         step_size=cache(partial(in_unit, "eta", system)),
         alpha=system.alpha,

@@ -15,41 +15,13 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.process.machine import slowness
 from hdica.systems import method, trials
 from hdica.systems.fields import averages, formula
-from hdica.systems.hebbian_ica.escapes import HOME, IGNORED, PAPER
+from hdica.systems.hebbian_ica import ode, rule
+from hdica.systems.hebbian_ica import system as hebbian
+from hdica.systems.hebbian_ica.escapes import ENGINES, IGNORED, PAPER
 from hdica.systems.hebbian_ica.fields import STILL, make_motion
 from hdica.systems.hebbian_ica.fluctuations import check_noise, solve_bias, solve_fluctuations
-from hdica.systems.hebbian_ica.ode import (
-    Path,
-    Problem,
-    check_start,
-    gain,
-    solve,
-    solve_adaptive,
-    solve_steps,
-)
 from hdica.systems.hebbian_ica.optimum import field_of, limit_refusal
-from hdica.systems.hebbian_ica.rule import (
-    HebbianRule,
-    run_chains,
-    run_varied_chain,
-    run_varied_vector,
-    run_vector,
-)
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    mu_of,
-    numbers_of_modes,
-    numbers_of_overlaps,
-    plain_refusal,
-    rule,
-    sampled_refusal,
-    samples,
-    sign_steps,
-    signs,
-    sources,
-    start_overlap,
-    unplain,
-)
+from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import Array, Output, PointResult
 
 _R = ("time", "projection", "source")
@@ -65,27 +37,27 @@ def _with_signs(system: HebbianICA, values: Values) -> Values:
     arrays, diverged = values
     if "sigma" in arrays:
         return values
-    return arrays | {"sigma": np.tile(signs(system), (len(arrays["R"]), 1))}, diverged
+    return arrays | {"sigma": np.tile(hebbian.signs(system), (len(arrays["R"]), 1))}, diverged
 
 
 def _vector(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
-    problem = rule(system)
-    run = run_varied_vector if problem.varied else run_vector
+    problem = hebbian.rule(system)
+    run = rule.run_varied_vector if problem.varied else rule.run_vector
     return _with_signs(system, run(problem, times, n, stream))
 
 
 def _side_by_side(
     systems: Sequence[HebbianICA],
-    rules: Sequence[HebbianRule],
+    rules: Sequence[rule.HebbianRule],
     times: Array,
     n: int,
     streams: Sequence[Stream],
 ) -> list[Values]:
     if rules[0].alike is None:
         pairs = zip(rules, streams, strict=True)
-        results = [run_varied_chain(one, times, n, stream) for one, stream in pairs]
+        results = [rule.run_varied_chain(one, times, n, stream) for one, stream in pairs]
     else:
-        results = run_chains(rules, times, n, streams)
+        results = rule.run_chains(rules, times, n, streams)
     return [_with_signs(*pair) for pair in zip(systems, results, strict=True)]
 
 
@@ -93,7 +65,7 @@ def _chains(content: Callable[[HebbianICA], object]) -> method.RunAll:
     """Chains, eight in one call of the kernel, on the streams of a content."""
     return trials.in_lanes(
         "chain",
-        lambda system, n: rule(system),
+        lambda system, n: hebbian.rule(system),
         content,
         lambda system, one: one.alike,
         LANES,
@@ -101,25 +73,25 @@ def _chains(content: Callable[[HebbianICA], object]) -> method.RunAll:
     )
 
 
-def _path(system: HebbianICA, times: Array) -> Path:
+def _path(system: HebbianICA, times: Array) -> ode.Path:
     """The limit of the system from its start, which is R = 0 if it is random."""
-    if not unplain(system):
-        return solve(field_of(system), mu_of(system), _begin(system), times)
-    problem = Problem(
+    if not hebbian.unplain(system):
+        return ode.solve(field_of(system), hebbian.mu_of(system), _begin(system), times)
+    problem = ode.Problem(
         phi=formula(system, "nonlinearity"),
-        sources=sources(system),
-        schedule=mu_of(system),
+        sources=hebbian.sources(system),
+        schedule=hebbian.mu_of(system),
         start=_begin(system),
-        batch=samples(system),
+        batch=hebbian.samples(system),
         motion=make_motion(system.motion) or STILL,
     )
     if system.sigma == "adaptive":
-        return solve_adaptive(problem, times)[0]
-    return solve_steps(problem, *sign_steps(system), times)
+        return ode.solve_adaptive(problem, times)[0]
+    return ode.solve_steps(problem, *hebbian.sign_steps(system), times)
 
 
 def _begin(system: HebbianICA) -> Array:
-    begin = start_overlap(system)
+    begin = hebbian.start_overlap(system)
     return np.zeros(system.shape) if begin is None else begin
 
 
@@ -136,8 +108,8 @@ def _beyond(system: HebbianICA, times: Array, save: Save) -> dict[str, Array]:
     refused = _clt_refusal(system)
     if refused:
         raise HdicaError(refused)
-    r0, limit, values = _begin(system), (field_of(system), mu_of(system)), {}
-    random = start_overlap(system) is None
+    r0, limit, values = _begin(system), (field_of(system), hebbian.mu_of(system)), {}
+    random = hebbian.start_overlap(system) is None
     first = np.eye(r0.size).reshape(*r0.shape, *r0.shape) if random else None
     if save.bands:
         values["R_sd"] = solve_fluctuations(*limit, r0, times, first).spread
@@ -147,10 +119,10 @@ def _beyond(system: HebbianICA, times: Array, save: Save) -> dict[str, Array]:
 
 
 _of_noise: method.Refuses[HebbianICA] = method.refusal(
-    lambda system: check_start(
+    lambda system: ode.check_start(
         formula(system, "nonlinearity"),
         _begin(system),
-        gain(formula(system, "nonlinearity"), sources(system)),
+        ode.gain(formula(system, "nonlinearity"), hebbian.sources(system)),
     )
 )
 """Empty unless noise chooses adaptive signs at the start."""
@@ -163,7 +135,7 @@ def _seconds(
 
     def seconds(system: HebbianICA, n: int | None, last: float) -> float:
         each = each_step(*system.shape, n or 1)
-        if unplain(system) and system.batch != "full":
+        if hebbian.unplain(system) and system.batch != "full":
             each = varied(*system.shape, n or 1, int(system.batch))
         return 2e-4 + slowness() * last * (n or 1) * each
 
@@ -180,7 +152,7 @@ _VECTOR = method.Simulation[HebbianICA](
         accuracy="exact",
         equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
         bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
+        engines=(*method.PROJECTED, *ENGINES),
     ),
     outputs=method.Outputs(OVERLAPS),
     cost=method.Cost(
@@ -191,7 +163,7 @@ _VECTOR = method.Simulation[HebbianICA](
         memory=lambda system, n: 2 * system.projections * (n or 0),
         fused=True,
     ),
-    scope=method.Scope(refuses=sampled_refusal, ignores=IGNORED),
+    scope=method.Scope(refuses=hebbian.sampled_refusal, ignores=IGNORED),
     run=trials.seeded("vector", _vector, IGNORED),
 )
 VECTOR = replace(
@@ -208,7 +180,7 @@ _CHAIN = method.Simulation[HebbianICA](
         accuracy="exact in law",
         equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
         bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, method.AVERAGES, method.NEAR_ZERO, method.NUMERICS, HOME),
+        engines=(*method.PROJECTED, *ENGINES),
     ),
     outputs=method.Outputs(OVERLAPS),
     cost=method.Cost(
@@ -216,10 +188,10 @@ _CHAIN = method.Simulation[HebbianICA](
             lambda k, m, n: 2.7e-9 * (1 + k * (k + m)),
             lambda k, m, n, b: 1.5e-7 * (1 + k) + 3e-8 * b * (k + m),
         ),
-        memory=lambda system, n: LANES * numbers_of_overlaps(system),
+        memory=lambda system, n: LANES * hebbian.numbers_of_overlaps(system),
         fused=True,
     ),
-    scope=method.Scope(refuses=sampled_refusal, ignores=IGNORED),
+    scope=method.Scope(refuses=hebbian.sampled_refusal, ignores=IGNORED),
     run=trials.alone(_OWN),
     together=method.Together(_OWN),
 )
@@ -236,14 +208,7 @@ ODE = method.Limit[HebbianICA](
         text="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
         accuracy="converged",
         equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
-        engines=(
-            *method.COMMON,
-            method.AVERAGES,
-            method.NEAR_ZERO,
-            method.NUMERICS,
-            method.OVERLAP,
-            HOME,
-        ),
+        engines=(*ENGINES, method.OVERLAP),
     ),
     outputs=method.Outputs(
         (
@@ -255,7 +220,9 @@ ODE = method.Limit[HebbianICA](
         bias=(BIAS,),
     ),
     cost=method.Cost(
-        seconds=lambda system, n, last: 2e-2, prepares=averages("drift"), memory=numbers_of_overlaps
+        seconds=lambda system, n, last: 2e-2,
+        prepares=averages("drift"),
+        memory=hebbian.numbers_of_overlaps,
     ),
     scope=method.Scope(
         refuses=lambda system: (
@@ -269,12 +236,12 @@ ODE = method.Limit[HebbianICA](
 
 
 def _clt_refusal(system: HebbianICA) -> str:
-    plain = plain_refusal(system, "a central limit theorem")
+    plain = hebbian.plain_refusal(system, "a central limit theorem")
     return limit_refusal(system) or plain or _without_noise(system)
 
 
 _without_noise: method.Refuses[HebbianICA] = method.refusal(
-    lambda system: check_noise(formula(system, "nonlinearity"), sources(system))
+    lambda system: check_noise(formula(system, "nonlinearity"), hebbian.sources(system))
 )
 """Empty if the fluctuations are finite and can be computed, else why not."""
 
@@ -294,7 +261,7 @@ CLT = replace(
     cost=replace(
         ODE.cost,
         seconds=lambda system, n, last: 0.15 * float(np.prod(system.shape)) ** 2.5,
-        memory=numbers_of_modes,
+        memory=hebbian.numbers_of_modes,
     ),
     scope=replace(ODE.scope, refuses=_clt_refusal),
     run=lambda system, times, n, seed, save: _ode(system, times, replace(NOTHING, bands=True)),

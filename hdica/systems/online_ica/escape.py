@@ -16,40 +16,16 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.escape import (
-    Begin,
-    EscapeLaw,
-    Trap,
-    escape_law,
-    limit_range,
-    near_zero,
-    optimum,
-    safe_exp,
-)
+from hdica.limits import escape as theory
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
-from hdica.limits.passage.chain import NormalisedChain, PassageLaw, diffusion_range, exact_passage
+from hdica.limits.passage.chain import NormalisedChain, diffusion_range, exact_passage
 from hdica.limits.passage.wkb import Action, action, check_tails
-from hdica.systems import method
+from hdica.systems import method, trials
 from hdica.systems.fields import at_dimension, averages, prior, schedule, source, start
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.online_ica.system import OnlineICA, learned, passage_refusal, step_unit
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.trials import (
-    AGES,
-    ERROR,
-    EXPONENT,
-    KRAMERS,
-    MEAN,
-    MEAN_OPTIMAL,
-    MEDIAN,
-    NU_OPTIMAL,
-    SD,
-    SURVIVAL,
-    at_ages,
-    exact_values,
-    over_age,
-)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,7 +59,7 @@ def rate(system: OnlineICA, n: int | None) -> float:
     return steps.constant
 
 
-def _begin(system: OnlineICA, n: int | None) -> Begin:
+def _begin(system: OnlineICA, n: int | None) -> theory.Begin:
     """The start in the terms of escape times."""
     q0, by_overlap = start(system).overlap(prior(system)), "overlap" in system.start
     exact = by_overlap and bool(system.start.get("exact", False))
@@ -93,9 +69,9 @@ def _begin(system: OnlineICA, n: int | None) -> Begin:
     raise HdicaError(f"start = {system.start!r} is not allowed for escape times ({allowed})")
 
 
-def _trap(system: OnlineICA) -> Trap:
+def _trap(system: OnlineICA) -> theory.Trap:
     """P, kappa4 and <f'''(z)>, of an f with which R = 0 can be left."""
-    trap = near_zero(learned(system), source(system))
+    trap = theory.near_zero(learned(system), source(system))
     if trap.sigma >= 0:
         raise HdicaError(
             f"nonlinearity = {system.nonlinearity!r} is not allowed for escape times with the "
@@ -140,15 +116,15 @@ def chain_at(system: OnlineICA, n: int) -> NormalisedChain:
     return NormalisedChain(f, source(system), tau, n, system.threshold, _even(system))
 
 
-def _law_values(trap: Trap, law: EscapeLaw, nu: float) -> dict[str, Array]:
+def _law_values(trap: theory.Trap, law: theory.EscapeLaw, nu: float) -> dict[str, Array]:
     """What the escape law of a diffusion gives."""
     values: dict[str, Array | float] = {
         "mean": law.mean,
         "sd": law.sd,
         "median": law.median,
-        "kramers": safe_exp(trap.log_kramers(nu)),
+        "kramers": theory.safe_exp(trap.log_kramers(nu)),
         "exponent": trap.exponent(nu),
-        "survival": at_ages(law.survival, law.mean),
+        "survival": trials.at_ages(law.survival, law.mean),
         "error": law.mean_error,
     }
     return {name: np.asarray(value, dtype=float) for name, value in values.items()}
@@ -156,21 +132,22 @@ def _law_values(trap: Trap, law: EscapeLaw, nu: float) -> dict[str, Array]:
 
 def _limit(system: OnlineICA, save: Save) -> PointResult:
     nu, trap, begin = rate(system, None), _trap(system), _begin(system, None)
-    values, best = _law_values(trap, escape_law(limit_range(trap, nu, begin)), nu), optimum(begin)
+    law, best = theory.escape_law(theory.limit_range(trap, nu, begin)), theory.optimum(begin)
     least = {"nu_optimal": best.nu(trap), "mean_optimal": best.time(trap)}
-    return PointResult(values | {k: np.asarray(v) for k, v in least.items() if k in save.extra})
+    extras = {k: np.asarray(v) for k, v in least.items() if k in save.extra}
+    return PointResult(_law_values(trap, law, nu) | extras)
 
 
 def _diffusion(system: OnlineICA, n: int) -> PointResult:
     chain = chain_at(system, n)
-    law = escape_law(diffusion_range(chain, _begin(system, n)))
+    law = theory.escape_law(diffusion_range(chain, _begin(system, n)))
     return PointResult(_law_values(_trap(system), law, n * chain.tau))
 
 
-def exact_law(system: OnlineICA, n: int) -> PassageLaw:
-    """The law of the number of steps of the chain at n."""
+def _exact(system: OnlineICA, n: int) -> PointResult:
     check(system, n)
-    return exact_passage(chain_at(system, n), _begin(system, n))
+    law = exact_passage(chain_at(system, n), _begin(system, n))
+    return PointResult(trials.exact_values(law, n))
 
 
 _EXPONENT = (
@@ -210,9 +187,9 @@ def _wkb(system: OnlineICA, n: int) -> PointResult:
             f"threshold = {system.threshold} is not allowed for escapes by WKB (beyond the "
             f"unstable overlap {escape.unstable:.4g}, from which on the way is short)"
         )
-    mean = np.asarray(safe_exp(escape.log_steps(n)) / float(n) ** 3)
+    mean = np.asarray(theory.safe_exp(escape.log_steps(n)) / float(n) ** 3)
     # From a deep trap it escapes at a constant rate.
-    values = {"mean": mean, "sd": mean, "survival": np.exp(-AGES)}
+    values = {"mean": mean, "sd": mean, "survival": np.exp(-trials.AGES)}
     return PointResult({**values, "error": np.asarray(escape.error(n))})
 
 
@@ -261,7 +238,7 @@ def _arrival(system: OnlineICA, n: int) -> PointResult:
         "sd": 0.0,
         # A limit is not random: all of it arrives at its one time. Its hazard is finite, so that
         # between ages it can be drawn.
-        "survival": np.where(AGES <= 1, 1.0, np.finfo(float).tiny),
+        "survival": np.where(trials.AGES <= 1, 1.0, np.finfo(float).tiny),
         "error": error / time if 0 < time < math.inf else 0.0,
     }
     return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
@@ -270,7 +247,7 @@ def _arrival(system: OnlineICA, n: int) -> PointResult:
 _AT_N = method.Scope[OnlineICA](
     refuses=method.refusal(lambda system: check(system, LEAST)), n=method.Size.DIMENSION
 )
-_LAW = (MEAN, SD, SURVIVAL, ERROR)
+_LAW = (trials.MEAN, trials.SD, trials.SURVIVAL, trials.ERROR)
 ESCAPE = method.Limit[OnlineICA](
     name="escape",
     role=method.Role.ESCAPE,
@@ -282,9 +259,17 @@ ESCAPE = method.Limit[OnlineICA](
         engines=_ENGINES,
     ),
     outputs=method.Outputs(
-        (MEAN, SD, MEDIAN, KRAMERS, EXPONENT, SURVIVAL, ERROR),
-        extras=(NU_OPTIMAL, MEAN_OPTIMAL),
-        coords=over_age,
+        (
+            trials.MEAN,
+            trials.SD,
+            trials.MEDIAN,
+            trials.KRAMERS,
+            trials.EXPONENT,
+            trials.SURVIVAL,
+            trials.ERROR,
+        ),
+        extras=(trials.NU_OPTIMAL, trials.MEAN_OPTIMAL),
+        coords=trials.over_age,
     ),
     cost=method.Cost(seconds=lambda system, n, last: 0.3),
     scope=method.Scope(
@@ -306,9 +291,7 @@ ESCAPE_EXACT = replace(
     outputs=replace(ESCAPE.outputs, always=_LAW, extras=()),
     cost=method.Cost(seconds=lambda system, n, last: max(2.5, (n or 1) / 70)),
     scope=_AT_N,
-    run=lambda system, times, n, seed, save: PointResult(
-        exact_values(exact_law(system, n or 0), n or 0)
-    ),
+    run=lambda system, times, n, seed, save: _exact(system, n or 0),
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
@@ -338,7 +321,7 @@ ESCAPE_WKB = method.Limit[OnlineICA](
         equations=f"{_WKB}: n C exp(n S) steps, the leading order in 1/n",
         engines=(*_ENGINES, method.PASSAGES),
     ),
-    outputs=method.Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    outputs=method.Outputs(_LAW, coords=trials.over_age),
     cost=method.Cost(seconds=lambda system, n, last: 1.0),
     scope=_AT_N,
     run=lambda system, times, n, seed, save: _wkb(system, n or 0),
@@ -371,7 +354,7 @@ ESCAPE_ODE = method.Limit[OnlineICA](
         ),
         engines=_ENGINES,
     ),
-    outputs=method.Outputs((MEAN, SD, SURVIVAL, ERROR), coords=over_age),
+    outputs=method.Outputs(_LAW, coords=trials.over_age),
     cost=method.Cost(seconds=lambda system, n, last: 0.1, prepares=averages("drift")),
     scope=_AT_N,
     run=lambda system, times, n, seed, save: _arrival(system, n or 0),

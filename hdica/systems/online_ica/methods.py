@@ -20,19 +20,7 @@ from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.limits.overlap.nonlinear import closed_overlap, closed_refusal, folds_of
 from hdica.process.machine import slowness
-from hdica.systems import method
-from hdica.systems.fields import (
-    at_dimension,
-    averages,
-    constant_tau,
-    formula,
-    motion,
-    prior,
-    resting_refusal,
-    schedule,
-    source,
-    start,
-)
+from hdica.systems import fields, method
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.online_ica import escape
 from hdica.systems.online_ica.system import (
@@ -79,7 +67,7 @@ def _passages(power: int, falling: bool) -> method.RunAll:
 
     return races(
         "chain",
-        lambda system, n: rule(at_dimension(system, n)).chain,
+        lambda system, n: rule(fields.at_dimension(system, n)).chain,
         lambda system: content_of(system, IGNORED),
         of_rule,
         power,
@@ -131,17 +119,18 @@ WORST = 1e-8
 def refuses(system: OnlineICA) -> str:
     """Empty if there is a closed form for this system, else the sentence that says why not."""
     why = limit_refusal(system) or closed_refusal(learned(system))
-    why = why or resting_refusal(system, "the closed form")
-    if why or schedule(system).constant is not None:
+    why = why or fields.resting_refusal(system, "the closed form")
+    if why or fields.schedule(system).constant is not None:
         return why
     return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"
 
 
 def _closed(system: OnlineICA, times: Array) -> PointResult:
-    tau, begin = schedule(system).constant, start(system).overlap(prior(system))
+    tau = fields.schedule(system).constant
+    begin = fields.start(system).overlap(fields.prior(system))
     if tau is None:
         raise HdicaError(refuses(system))
-    path = closed_overlap(learned(system), source(system), tau, begin, system.batch)
+    path = closed_overlap(learned(system), fields.source(system), tau, begin, system.batch)
     with np.errstate(all="ignore"):
         q = path.at(times)
         overlap = math.copysign(1.0, begin) * np.sqrt(q)
@@ -151,7 +140,7 @@ def _closed(system: OnlineICA, times: Array) -> PointResult:
             f"tau = {system.tau!r} is not allowed for the closed form (two steady states all but "
             "coincide there, and their partial fractions cancel; use method 'ode')"
         )
-    beta = formula(system, "regularizer").slope_if_linear or 0.0
+    beta = fields.formula(system, "regularizer").slope_if_linear or 0.0
     return PointResult({"Q": overlap, "R": np.full(times.size, beta), "Q_error": error})
 
 
@@ -179,19 +168,19 @@ _STEADY = f"{_PAPER}, steady states of (6) (roots of the drift below (11) for li
 
 def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
     """Folds in tau where phi is linear."""
-    if formula(system, "regularizer").slope_if_linear is None:
+    if fields.formula(system, "regularizer").slope_if_linear is None:
         return None
-    if motion(system).moves:
-        return tracked_transitions(drift(system), motion(system).rate)
-    folds, error = folds_of(learned(system), source(system))
+    if fields.motion(system).moves:
+        return tracked_transitions(drift(system), fields.motion(system).rate)
+    folds, error = folds_of(learned(system), fields.source(system))
     # Lambda/m turns T(Q) = -D1/D2 into m T(Q).
     folds, error = replace(folds, tau=system.batch * folds.tau), system.batch * error
     return {"value": folds.tau, "Q": folds.q, "kind": np.zeros(folds.q.size), "error": error}
 
 
 def _drift(system: OnlineICA) -> PointResult:
-    tau, overlap = constant_tau(system), np.sqrt(_FLOW)
-    moved = drift(system).at(overlap, tau) - motion(system).rate * overlap
+    tau, overlap = fields.constant_tau(system), np.sqrt(_FLOW)
+    moved = drift(system).at(overlap, tau) - fields.motion(system).rate * overlap
     return PointResult({"drift": 2 * overlap * moved / tau})
 
 
@@ -208,7 +197,7 @@ DRIFT = method.Limit[OnlineICA](
         (Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
         coords=lambda times: {"q": _FLOW},
     ),
-    cost=method.Cost(seconds=lambda system, n, last: 2e-4, prepares=averages("drift")),
+    cost=method.Cost(seconds=lambda system, n, last: 2e-4, prepares=fields.averages("drift")),
     scope=method.Scope(
         refuses=lambda one: limit_refusal(one) or steady_refusal(without_limit, one),
         ignores=frozenset({"start", "prior"}),

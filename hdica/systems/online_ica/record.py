@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import formula, motion, prior, schedule, source, start
-from hdica.systems.method import ZERO
+from hdica.systems.method import ZERO, Array
 from hdica.systems.online_ica.methods import METHODS
 from hdica.systems.online_ica.system import OnlineICA, chosen, learned, learned_text, mean_field
 from hdica.systems.projected import family, learning
 from hdica.systems.projected.stream import SAMPLES_TO_TRY, data_notes
 from hdica.systems.system import Dimension, Notes, Symbol, System, in_words, joined, work
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _STAYS = (
     "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "

@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
-from hdica.ingredients.plain import is_number
+from hdica.ingredients.plain import Array, is_number
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.inputs.samples import with_array_held
@@ -26,52 +24,13 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.moving import Moving, moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
-from hdica.systems.fields import (
-    ALIASES,
-    BATCHES,
-    CONSTANTS,
-    DATA,
-    LAWS,
-    MOTIONS,
-    MOVING,
-    PRIORS,
-    SCHEDULE,
-    STARTS,
-    BatchSize,
-    DataSpec,
-    FormulaText,
-    MaybeStepSize,
-    MotionSpec,
-    PriorSpec,
-    Rate,
-    SourceSpec,
-    StartSpec,
-    check_real,
-    check_vectors,
-    closed_refusal,
-    formula,
-    length_refusal,
-    motion,
-    prior,
-    resting_refusal,
-    schedule,
-    source,
-    start,
-)
+from hdica.systems import fields
 from hdica.systems.parameters import Parameters
-from hdica.systems.projected.density_values import noise_of
+from hdica.systems.projected import pushed
 from hdica.systems.projected.family import ProjectedRule, chain_refusal, own_dims
 from hdica.systems.projected.learning import learned_sign, negated
-from hdica.systems.projected.pushed import (
-    pushed_beyond,
-    pushed_field,
-    pushed_products,
-    pushed_rule,
-    pushed_second,
-)
 from hdica.systems.projected.stream import check_data, columns_of
 
-Array = NDArray[np.float64]
 UNITS = ("tau", "nu")
 IGNORED = frozenset({"threshold"})
 """Fields that matter to escape times alone."""
@@ -92,25 +51,25 @@ class OnlineICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: MaybeStepSize = Field(
-        None, description=f"the step size τ: τ or ν is required: {SCHEDULE}. Limits need τ"
+    tau: fields.MaybeStepSize = Field(
+        None, description=f"the step size τ: τ or ν is required: {fields.SCHEDULE}. Limits need τ"
     )
-    source: SourceSpec = Field("uniform", description=LAWS)
-    nonlinearity: FormulaText = Field(
+    source: fields.SourceSpec = Field("uniform", description=fields.LAWS)
+    nonlinearity: fields.FormulaText = Field(
         "x**3",
         description=(
             "f, a formula in `x`: `tanh(x)`, `x**3 - 3*x`; `x**3` learns sub-Gaussian sources "
             "(fourth moment below 3), `-x**3` super-Gaussian ones"
         ),
     )
-    regularizer: FormulaText = Field(
+    regularizer: fields.FormulaText = Field(
         "0", description="φ of each entry, a formula in `x` and constants: `beta*sign(x)`"
     )
-    prior: PriorSpec = Field("dense", description=PRIORS)
-    start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
-    motion: MotionSpec = Field(None, description=MOTIONS)
-    constants: dict[str, float] = Field({}, description=CONSTANTS)
-    batch: BatchSize = Field(1, description=BATCHES)
+    prior: fields.PriorSpec = Field("dense", description=fields.PRIORS)
+    start: fields.StartSpec = Field({"overlap": 0.5}, description=fields.STARTS)
+    motion: fields.MotionSpec = Field(None, description=fields.MOTIONS)
+    constants: dict[str, float] = Field({}, description=fields.CONSTANTS)
+    batch: fields.BatchSize = Field(1, description=fields.BATCHES)
     sign: Literal["given", "auto"] = Field(
         "given",
         description=(
@@ -118,8 +77,8 @@ class OnlineICA(Parameters):
             "the start (of two, that with the larger critical step size): see `chosen` of results"
         ),
     )
-    data: DataSpec = Field(None, description=DATA)
-    nu: Rate = Field(
+    data: fields.DataSpec = Field(None, description=fields.DATA)
+    nu: fields.Rate = Field(
         None,
         description="ν = nτ, likewise: the scale on which noise leads away from Q = 0, in n³ steps",
     )
@@ -127,7 +86,7 @@ class OnlineICA(Parameters):
         0.8, description="size of Q at which the feature counts as found, for escape times alone"
     )
 
-    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**ALIASES, **MOVING}
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**fields.ALIASES, **fields.MOVING}
     formulas: ClassVar[Mapping[str, str]] = {
         "tau": "t",
         "nu": "t",
@@ -150,13 +109,13 @@ class OnlineICA(Parameters):
 
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
-        schedule(self, step_unit(self))
-        check_vectors(self)
+        fields.schedule(self, step_unit(self))
+        fields.check_vectors(self)
         check_data(self)
-        motion(self)
+        fields.motion(self)
         for name in ("nonlinearity", "regularizer"):
-            check_real(self, name)
-        if formula(self, "nonlinearity").is_zero:
+            fields.check_real(self, name)
+        if fields.formula(self, "nonlinearity").is_zero:
             text = "nonlinearity = 0 is not allowed (nothing would be learned)"
             raise HdicaError(text, ["nonlinearity"])
         learned_text(self)
@@ -164,15 +123,15 @@ class OnlineICA(Parameters):
 
     def schedules(self) -> tuple[Schedule, ...]:
         """The step size."""
-        return (schedule(self, step_unit(self)),)
+        return (fields.schedule(self, step_unit(self)),)
 
     def refuses_n(self, n: int) -> str:
         """Empty if there is a feature and a first estimate in n dimensions."""
-        return length_refusal(self, n)
+        return fields.length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries, the columns."""
-        return own_dims(prior(self).group_values.tolist()) | columns_of(self)
+        return own_dims(fields.prior(self).group_values.tolist()) | columns_of(self)
 
 
 def learned_text(system: OnlineICA) -> str:
@@ -180,9 +139,9 @@ def learned_text(system: OnlineICA) -> str:
     text = system.nonlinearity
     if system.sign == "given":
         return text
-    begin = start(system).overlap(prior(system))
+    begin = fields.start(system).overlap(fields.prior(system))
     try:
-        sign = learned_sign(formula(system, "nonlinearity"), source(system), begin)
+        sign = learned_sign(fields.formula(system, "nonlinearity"), fields.source(system), begin)
     except HdicaError as exc:
         named = ["sign", "nonlinearity", "source"]
         raise HdicaError(f"sign = 'auto' is not allowed ({exc})", named) from None
@@ -191,7 +150,7 @@ def learned_text(system: OnlineICA) -> str:
 
 def sided_refusal(system: OnlineICA) -> str:
     """Empty unless the sign of f goes with the side of the start, for what knows no start."""
-    if system.sign == "given" or formula(system, "nonlinearity").is_odd:
+    if system.sign == "given" or fields.formula(system, "nonlinearity").is_odd:
         return ""
     return (
         f"sign = 'auto' is not allowed for steady states with nonlinearity = "
@@ -203,7 +162,7 @@ def sided_refusal(system: OnlineICA) -> str:
 def learned(system: OnlineICA) -> Formula:
     """F of the rule: the nonlinearity with its sign."""
     if system.sign == "given":
-        return formula(system, "nonlinearity")
+        return fields.formula(system, "nonlinearity")
     return parse_formula(learned_text(system), "x", system.constants)
 
 
@@ -211,12 +170,13 @@ def chosen(system: OnlineICA) -> str:
     """Which sign was chosen, empty where it was given."""
     if system.sign == "given":
         return ""
-    return f"nonlinearity = {learned_text(system)!r} (sign = 'auto', for {source(system).label})"
+    law = fields.source(system)
+    return f"nonlinearity = {learned_text(system)!r} (sign = 'auto', for {law.label})"
 
 
 def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
-    return pushed_rule(system, learned(system))
+    return pushed.pushed_rule(system, learned(system))
 
 
 def step_unit(system: OnlineICA) -> str:
@@ -235,7 +195,7 @@ def step_unit(system: OnlineICA) -> str:
 
 def limit_refusal(system: OnlineICA) -> str:
     """Empty if the overlap alone closes the limit, else the sentence that says why not."""
-    return closed_refusal(system) or without_limit(system)
+    return fields.closed_refusal(system) or without_limit(system)
 
 
 @lru_cache(maxsize=256)
@@ -258,7 +218,7 @@ def without_limit(system: OnlineICA) -> str:
             "nu is not allowed for limits in t = k/n (give tau: at a fixed nu = n tau the step "
             "size vanishes as n -> infinity, and nothing happens before t is of order n^2)"
         )
-    return infinite_averages(learned(system), source(system))
+    return infinite_averages(learned(system), fields.source(system))
 
 
 def drift(system: OnlineICA) -> Drift:
@@ -271,12 +231,12 @@ def drift(system: OnlineICA) -> Drift:
     refusal = limit_refusal(system)
     if refusal:
         raise HdicaError(refusal)
-    return drift_of(learned(system), source(system)).of_batch(system.batch)
+    return drift_of(learned(system), fields.source(system)).of_batch(system.batch)
 
 
 def moving(system: OnlineICA) -> Moving | None:
     """The limit of Q where xi moves; None where it does not."""
-    if not motion(system).moves:
+    if not fields.motion(system).moves:
         return None
     return moving_of(mean_field(system), drift(system))
 
@@ -286,22 +246,17 @@ def mean_field(system: OnlineICA) -> MeanField:
 
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
     """
-    return pushed_field(system, averages(learned(system), source(system)))
-
-
-def noise(system: OnlineICA) -> Callable[[Array, Array], Array]:
-    """The noise of a sample that all entries share, by Q and the step size."""
-    return noise_of(pushed_products(system, learned(system)), system.batch)
+    return pushed.pushed_field(system, averages(learned(system), fields.source(system)))
 
 
 def beyond(system: OnlineICA) -> Rule:
     """What bands and bias take of the rule (1)-(2)."""
-    return pushed_beyond(system, learned(system))
+    return pushed.pushed_beyond(system, learned(system))
 
 
 def second(system: OnlineICA) -> Callable[[Array, float], Array]:
     """D1(Q, tau) of phi = 0 or beta x: what n leaves of the drift (:mod:`.second_order`)."""
-    return pushed_second(system, learned(system), drift(system))
+    return pushed.pushed_second(system, learned(system), drift(system))
 
 
 def passage_refusal(system: OnlineICA) -> str:
@@ -311,9 +266,9 @@ def passage_refusal(system: OnlineICA) -> str:
             f"batch = {system.batch} is not allowed for first passages (1: a batch follows method "
             "'chain')"
         )
-    if chain_refusal(formula(system, "regularizer")):
+    if chain_refusal(fields.formula(system, "regularizer")):
         return (
             "first passages are those of the overlap alone, which is a chain only for the "
             f"regularizers 0 and beta*x, not for {system.regularizer!r} (use method 'vector')"
         )
-    return resting_refusal(system, "first passages")
+    return fields.resting_refusal(system, "first passages")

@@ -20,18 +20,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.fastica.iteration import best, components, fastica
 from hdica.finite.fastica.whitening import Blocks, Whitened, sample_moments, whitened
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.plain import Array
 from hdica.inputs.images import Picture, kept_blocks, patch_blocks
 from hdica.process.machine import one_thread
 from hdica.systems.patch_ica.system import PatchICA, contrast, count, rank
 
-Array = NDArray[np.float64]
 IN_MEMORY = 2 * 10**8  # numbers of training patches, n D, of which more are streamed from disk
 
 

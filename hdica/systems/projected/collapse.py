@@ -13,31 +13,10 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits import collapse as laws
-from hdica.limits.collapse import (
-    Second,
-    fall_time,
-    fold_of,
-    pitchfork_of,
-    separatrix_of,
-    steady_square,
-    success_odds,
-)
+from hdica.limits import collapse
 from hdica.limits.overlap.drift import Drift
-from hdica.systems import method
-from hdica.systems.fields import (
-    F,
-    Projected,
-    at_dimension,
-    averages,
-    averages_close,
-    closed_refusal,
-    constant_tau,
-    optional,
-    prior,
-    resting_refusal,
-    start,
-)
+from hdica.systems import fields, method
+from hdica.systems.fields import F
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.projected.simulation import OWN
 
@@ -73,10 +52,10 @@ _CHECKED = 1e-9
 """Relative tolerance of averages that no method reports by itself."""
 
 
-def _without_start(system: Projected) -> str:
+def _without_start(system: fields.Projected) -> str:
     """Empty unless the start is one whose overlap has no law, or Q < 0."""
-    begin = start(system)
-    if begin.length is None and begin.overlap(prior(system)) >= 0:
+    begin = fields.start(system)
+    if begin.length is None and begin.overlap(fields.prior(system)) >= 0:
         return ""
     return (
         f"start = {system.start!r} is not allowed for the odds of a start (one with a law given "
@@ -87,12 +66,12 @@ def _without_start(system: Projected) -> str:
 def _refuses(more: method.Refuses[F], last: method.Refuses[F] = method.always) -> method.Refuses[F]:
     def refuses(own: F) -> str:
         # Each is asked at an n, where a step size in units of 1/n is one like others.
-        system = at_dimension(own, _SOME)
+        system = fields.at_dimension(own, _SOME)
         return (
-            closed_refusal(system)
-            or resting_refusal(system, "transitions of the overlap at n")
+            fields.closed_refusal(system)
+            or fields.resting_refusal(system, "transitions of the overlap at n")
             or more(system)
-            or method.refusal(constant_tau)(system)
+            or method.refusal(fields.constant_tau)(system)
             or last(system)
         )
 
@@ -114,7 +93,7 @@ def _method(
 
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         assert n is not None
-        pairs = zip(outputs, at_n(at_dimension(system, n), n), strict=True)
+        pairs = zip(outputs, at_n(fields.at_dimension(system, n), n), strict=True)
         return PointResult({output.name: np.asarray(value, dtype=float) for output, value in pairs})
 
     reached = (method.NUMERICS, method.OVERLAP, method.AVERAGES, method.COLLAPSE)
@@ -130,7 +109,7 @@ def _method(
         outputs=method.Outputs(outputs),
         cost=method.Cost(
             seconds=lambda system, n, last: seconds(system),
-            prepares=averages("drift", "noise", "second"),
+            prepares=fields.averages("drift", "noise", "second"),
         ),
         scope=method.Scope(refuses=refuses, ignores=ignores, n=method.Size.DIMENSION),
         run=run,
@@ -139,7 +118,7 @@ def _method(
 
 def success_method(
     drift_of: Callable[[F], Drift],
-    second_of: Callable[[F], Second],
+    second_of: Callable[[F], collapse.Second],
     equations: str,
     uses: tuple[str, ...] = (),
     without_limit: method.Refuses[F] = method.always,
@@ -152,16 +131,16 @@ def success_method(
     """
 
     def at_n(system: F, n: int) -> tuple[float, ...]:
-        tau, law, begin = constant_tau(system), prior(system), start(system)
+        tau, law, begin = fields.constant_tau(system), fields.prior(system), fields.start(system)
         drift, second = drift_of(system), second_of(system)
-        edge = separatrix_of(drift, second, tau)
+        edge = collapse.separatrix_of(drift, second, tau)
         if edge is None:
             return (-np.inf, 0.0, 0.0, 1.0, 0.0)
         spread, q = begin.spread(law), begin.overlap(law)
         scaled = (q - edge.q) / edge.width(n, spread)
         moved = q + begin.bias(law) / n
-        odds, error = success_odds(drift, second, tau, n, edge, (moved, spread / n))
-        return (scaled, laws.separatrix(scaled), odds, edge.at(n), error + _CHECKED)
+        odds, error = collapse.success_odds(drift, second, tau, n, edge, (moved, spread / n))
+        return (scaled, collapse.separatrix(scaled), odds, edge.at(n), error + _CHECKED)
 
     return _method(
         name="success_diffusion",
@@ -170,7 +149,7 @@ def success_method(
         outputs=_ODDS,
         at_n=at_n,
         refuses=_refuses(without_limit, _without_start),
-        seconds=lambda system: 0.0046 if averages_close(system) else 0.05,
+        seconds=lambda system: 0.0046 if fields.averages_close(system) else 0.05,
         ignores=ignores,
         equations=f"{equations}; odds of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and Phi((2 lambda "
         "n/V)^(1/2) (Q0 - Q_u))",
@@ -179,7 +158,7 @@ def success_method(
 
 def steady_method(
     drift_of: Callable[[F], Drift],
-    second_of: Callable[[F], Second],
+    second_of: Callable[[F], collapse.Second],
     equations: str,
     uses: tuple[str, ...] = (),
     without_limit: method.Refuses[F] = method.always,
@@ -187,10 +166,11 @@ def steady_method(
     """Method ``steady_diffusion``: the steady size of an overlap that is about to form."""
 
     def at_n(system: F, n: int) -> tuple[float, ...]:
-        tau, drift = constant_tau(system), drift_of(system)
-        form = pitchfork_of(drift, tau)
-        scaled, (square, error) = form.scaled(n), steady_square(drift, second_of(system), tau, n)
-        return (scaled, form.unit(n), laws.pitchfork(scaled), square, error + _CHECKED * square)
+        tau, drift = fields.constant_tau(system), drift_of(system)
+        form = collapse.pitchfork_of(drift, tau)
+        scaled = form.scaled(n)
+        square, error = collapse.steady_square(drift, second_of(system), tau, n)
+        return (scaled, form.unit(n), collapse.pitchfork(scaled), square, error + _CHECKED * square)
 
     return _method(
         name="steady_diffusion",
@@ -199,7 +179,7 @@ def steady_method(
         outputs=_STEADY,
         at_n=at_n,
         refuses=_refuses(without_limit),
-        seconds=lambda system: 0.01 if averages_close(system) else 0.02,
+        seconds=lambda system: 0.01 if fields.averages_close(system) else 0.02,
         ignores=frozenset({"start"}),
         equations=f"{equations}; steady law of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and that of "
         "mu Q - B Q^3 alone",
@@ -208,7 +188,7 @@ def steady_method(
 
 def fall_method(
     drift_of: Callable[[F], Drift],
-    second_of: Callable[[F], Second],
+    second_of: Callable[[F], collapse.Second],
     equations: str,
     uses: tuple[str, ...] = (),
     without_limit: method.Refuses[F] = method.always,
@@ -219,24 +199,24 @@ def fall_method(
     """
 
     def from_exact(system: F) -> str:
-        begin = start(system)
-        if begin.exact and begin.overlap(prior(system)) > optional(system, "threshold"):
+        begin, threshold = fields.start(system), fields.optional(system, "threshold")
+        if begin.exact and begin.overlap(fields.prior(system)) > threshold:
             return ""
         return (
             f"start = {system.start!r} is not allowed for falls by the diffusion ({{'overlap': Q0, "
-            f"'exact': True}} with Q0 above the threshold {optional(system, 'threshold'):g})"
+            f"'exact': True}} with Q0 above the threshold {threshold:g})"
         )
 
     def at_n(system: F, n: int) -> tuple[float, ...]:
-        tau, begin = constant_tau(system), start(system).overlap(prior(system))
-        drift, second = drift_of(system), second_of(system)
-        fold = fold_of(drift, tau)
+        tau, begin = fields.constant_tau(system), fields.start(system).overlap(fields.prior(system))
+        drift, threshold = drift_of(system), fields.optional(system, "threshold")
+        fold = collapse.fold_of(drift, tau)
         scaled = fold.scaled(tau, n)
-        fall = fall_time(drift, second, tau, n, begin, optional(system, "threshold"))
+        fall = collapse.fall_time(drift, second_of(system), tau, n, begin, threshold)
         if not fall.error < 1:
             raise HdicaError("the mean time of the fall does not settle as panels are halved")
         moments = fall.mean, fall.sd, fold.tau, fall.error + _CHECKED
-        return (scaled, fold.unit(n), laws.fold(scaled), *moments)
+        return (scaled, fold.unit(n), collapse.fold(scaled), *moments)
 
     return _method(
         name="fall_diffusion",

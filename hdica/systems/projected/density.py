@@ -17,26 +17,11 @@ from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve
 from hdica.limits.mean_field.density.state import start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.limits.mean_field.normal import solve as solve_normal
-from hdica.systems import method
-from hdica.systems.fields import (
-    F,
-    Projected,
-    averages,
-    prior,
-    resting_refusal,
-    signal_varies,
-    start,
-)
+from hdica.systems import fields, method
+from hdica.systems.fields import F
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import Array, Output, PointResult, band_of, bias_of
-from hdica.systems.projected.density_values import (
-    band_values,
-    bias_values,
-    is_convex,
-    laws,
-    potentials,
-    saved_values,
-)
+from hdica.systems.projected import density_values
 from hdica.systems.projected.simulation import KEEPS, TRAJECTORY, reached
 
 FieldOf = Callable[[F], MeanField]
@@ -68,7 +53,7 @@ PATH = (
 
 def path_of(
     field: MeanField,
-    system: Projected,
+    system: fields.Projected,
     times: Array,
     save: Save = NOTHING,
     tolerance: float = EXACT,
@@ -88,7 +73,7 @@ def path_of(
     )
 
 
-def means_of(system: Projected, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
+def means_of(system: fields.Projected, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
     """The functionals that ``save`` asks for, by name."""
     return {
         name: parse_functional(text, system.constants).value
@@ -143,7 +128,7 @@ def pde_values(
     plain = replace(save, snapshots=())
     used = save if save.x or save.thresholds else plain
     control = solved(wrong_by(field, CONTROL), system, times, used, COARSE)
-    wrong = laws(field, control, used)
+    wrong = density_values.laws(field, control, used)
     q_off, r_off = carried(field, path, control, times)
     off = {}
     if field.prior.finer is not None:
@@ -161,20 +146,20 @@ def pde_values(
         "pull": path.pull,
         "convex": _convexity(field, path, times),
         "residual": np.maximum(path.mass_error, path.moment_error) + 0.0 * path.q,
-        **saved_values(field, path, save),
+        **density_values.saved_values(field, path, save),
         **{f"{k}_error": e + off.get(k, 0.0) for k, e in path.functional_errors.items()},
         **{
             f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr", *save.functionals) if k in wrong
         },
     }
     if save.snapshots and save.x:
-        values["potential"] = potentials(field, path, save, times)
+        values["potential"] = density_values.potentials(field, path, save, times)
     if beyond is not None and (save.bands or save.bias):
         rule, means = beyond(system), means_of(system, save)
         if save.bands:
-            values |= band_values(field, rule.noise, means, times, save, values)
+            values |= density_values.band_values(field, rule.noise, means, times, save, values)
         if save.bias:
-            values |= bias_values(field, rule, means, times, save)
+            values |= density_values.bias_values(field, rule, means, times, save)
     return PointResult(values, path.stopped)
 
 
@@ -254,7 +239,7 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
     out = np.full(times.size, np.nan)
     for k in np.flatnonzero(np.isfinite(path.curvature)):
         tau = float(field.schedule.value(np.array(times[k])))
-        out[k] = is_convex(field, tau, float(path.curvature[k]))
+        out[k] = density_values.is_convex(field, tau, float(path.curvature[k]))
     return out
 
 
@@ -301,10 +286,12 @@ def pde(
             keeps=KEEPS | {"potential", "controls"} | more,
         ),
         cost=method.Cost(
-            seconds=lambda system, n, last: 0.06 + 0.001 * last, prepares=averages("drift")
+            seconds=lambda system, n, last: 0.06 + 0.001 * last, prepares=fields.averages("drift")
         ),
         scope=method.Scope(
-            refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one))
+            refuses=lambda one: (
+                without_limit(one) or start_refusal(fields.start(one), fields.prior(one))
+            )
         ),
         run=lambda system, times, n, seed, save: pde_values(
             field_of(system), system, times, save, beyond=beyond
@@ -317,7 +304,7 @@ def pde(
 
 
 def _path_of(
-    field: MeanField, system: Projected, times: Array, save: Save, tolerance: float
+    field: MeanField, system: fields.Projected, times: Array, save: Save, tolerance: float
 ) -> DensityPath:
     """The solved limit; its cost leaves no use for a larger tolerance than its own."""
     return solve_normal(field, times, snapshots=save.snapshots, functionals=means_of(system, save))
@@ -345,11 +332,13 @@ def ornstein_uhlenbeck(
         ),
         outputs=method.Outputs(PATH, keeps=KEEPS | {"potential", "controls"}),
         cost=method.Cost(
-            seconds=lambda system, n, last: 0.01 * last if signal_varies(system) else 0.02,
-            prepares=averages("drift"),
+            seconds=lambda system, n, last: 0.01 * last if fields.signal_varies(system) else 0.02,
+            prepares=fields.averages("drift"),
         ),
         scope=method.Scope(
-            refuses=lambda system: refuses(system) or resting_refusal(system, "a normal density")
+            refuses=lambda system: (
+                refuses(system) or fields.resting_refusal(system, "a normal density")
+            )
         ),
         run=lambda system, times, n, seed, save: pde_values(
             field_of(system), system, times, save, solved=_path_of

@@ -16,18 +16,9 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import ORDER, panel_nodes, resolving_edges
 from hdica.ingredients.save import Save
 from hdica.limits.averages.expectations import ProductsAt
+from hdica.limits.bands import sweep
 from hdica.limits.bands.bias import Rule, biases
 from hdica.limits.bands.solve import common_noise, spreads
-from hdica.limits.bands.sweep import (
-    Function,
-    Noise,
-    Target,
-    histogram,
-    means,
-    overlap,
-    penalty,
-    support,
-)
 from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
@@ -164,7 +155,7 @@ MOST_LAWS = 24
 """Times likewise at which whole densities have theirs: each has about 100 bins and edges."""
 
 
-def noise_of(products: ProductsAt, batch: int = 1) -> Noise:
+def noise_of(products: ProductsAt, batch: int = 1) -> sweep.Noise:
     """The noise that all entries share, of a rule by the averages of its push."""
     return lambda q, tau: common_noise(products(q), q, tau, batch)
 
@@ -233,25 +224,29 @@ def between(at: Array, solved: Array, columns: Array) -> Array:
 
 
 def _targets(
-    field: MeanField, functions: list[Function], times: Array, save: Save
-) -> list[tuple[str, Target]]:
+    field: MeanField, functions: list[sweep.Function], times: Array, save: Save
+) -> list[tuple[str, sweep.Target]]:
     """What is solved for and of what kind it is, by increasing time."""
     prior = field.prior
-    targets = [("means", means(float(t), functions)) for t in times]
+    targets = [("means", sweep.means(float(t), functions)) for t in times]
     if save.thresholds:
-        targets += [("support", support(float(t), prior, save.thresholds)) for t in save.snapshots]
+        targets += [
+            ("support", sweep.support(float(t), prior, save.thresholds)) for t in save.snapshots
+        ]
     if save.x:
         bins, edges = chosen_bins(save)
         low, high = save.edges[:-1][bins], save.edges[1:][bins]
         for t in chosen_laws(save):
-            targets.append(("histogram", histogram(float(t), prior, low, high, save.edges[edges])))
+            targets.append(
+                ("histogram", sweep.histogram(float(t), prior, low, high, save.edges[edges]))
+            )
     return sorted(targets, key=lambda pair: pair[1].time)
 
 
 def band_values(
     field: MeanField,
-    noise: Noise,
-    functionals: dict[str, Function],
+    noise: sweep.Noise,
+    functionals: dict[str, sweep.Function],
     times: Array,
     save: Save,
     values: dict[str, Array],
@@ -262,7 +257,7 @@ def band_values(
     snapshots has it there, whole densities likewise.
     """
     chosen = chosen_times(times)
-    functions = [overlap, penalty(field.phi), *functionals.values()]
+    functions = [sweep.overlap, sweep.penalty(field.phi), *functionals.values()]
     targets = _targets(field, functions, chosen, save)
     parts: dict[str, list[Array]] = {"means": [], "support": [], "histogram": []}
     solved = spreads(field, noise, [target for _, target in targets])
@@ -303,20 +298,20 @@ BIAS_TIMES = 12
 
 
 def bias_values(
-    field: MeanField, rule: Rule, functionals: dict[str, Function], times: Array, save: Save
+    field: MeanField, rule: Rule, functionals: dict[str, sweep.Function], times: Array, save: Save
 ) -> dict[str, Array]:
     """``<name>_bias`` of the means and rates that a point of method ``pde`` keeps.
 
     A bin of the density is the mean of a functional, such as ``where((x > 0) & (x < 1), 1, 0)``.
     """
     chosen = chosen_times(times, BIAS_TIMES)
-    functions = [overlap, penalty(field.phi), *functionals.values()]
-    rows = [biases(field, rule, means(float(t), functions))[0] for t in chosen]
+    functions = [sweep.overlap, sweep.penalty(field.phi), *functionals.values()]
+    rows = [biases(field, rule, sweep.means(float(t), functions))[0] for t in chosen]
     columns = between(times, chosen, np.array(rows))
     names = ("Q", "R", *functionals)
     values = {f"{name}_bias": column for name, column in zip(names, columns.T, strict=True)}
     if save.snapshots and save.thresholds:
-        targets = [support(float(t), field.prior, save.thresholds) for t in save.snapshots]
+        targets = [sweep.support(float(t), field.prior, save.thresholds) for t in save.snapshots]
         rates = np.array([biases(field, rule, one)[0] for one in targets])
         rates = rates.reshape(-1, 3, len(save.thresholds))
         values |= {f"{name}_bias": rates[:, i] for i, name in enumerate(RATES)}

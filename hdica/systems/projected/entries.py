@@ -16,18 +16,8 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.state import start_refusal
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems import method
-from hdica.systems.fields import (
-    F,
-    Projected,
-    averages,
-    formula,
-    prior,
-    resting_refusal,
-    signal_varies,
-    start,
-    vector_refusal,
-)
+from hdica.systems import fields, method
+from hdica.systems.fields import F
 from hdica.systems.method import Array, Output
 from hdica.systems.projected.density import ENGINES, FieldOf
 from hdica.systems.projected.density_values import RATES
@@ -109,11 +99,11 @@ def walked(coefficients: Coefficients, times: Array, stream: Stream, save: Save)
 
 def _refusal(without_limit: method.Refuses[F], system: F) -> str:
     """Empty if entries can move with Q and R of the limit, else the sentence that says why not."""
-    why = without_limit(system) or vector_refusal(system)
-    why = why or resting_refusal(system, "method 'entries'")
-    if why or formula(system, "regularizer").slope_if_linear is not None:
+    why = without_limit(system) or fields.vector_refusal(system)
+    why = why or fields.resting_refusal(system, "method 'entries'")
+    if why or fields.formula(system, "regularizer").slope_if_linear is not None:
         return why
-    return start_refusal(start(system), prior(system))
+    return start_refusal(fields.start(system), fields.prior(system))
 
 
 def entries(
@@ -163,7 +153,7 @@ def entries(
         ),
         cost=method.Cost(
             seconds=lambda system, n, last: 0.02 + (2e-6 + 1.5e-9 * (n or 1)) * last * (n or 1),
-            prepares=averages("drift"),
+            prepares=fields.averages("drift"),
             memory=lambda system, n: 2 * (n or 0),
         ),
         scope=method.Scope(refuses=lambda one: _refusal(without_limit, one)),
@@ -202,9 +192,10 @@ def _keeper(
     return see
 
 
-def _particle_seconds(system: Projected, n: int | None, last: float) -> float:
+def _particle_seconds(system: fields.Projected, n: int | None, last: float) -> float:
     """Steps of all particles, and what a step takes however few there are."""
-    busy = signal_varies(system) or formula(system, "regularizer").slope_if_linear is None
+    curved = fields.formula(system, "regularizer").slope_if_linear is None
+    busy = curved or fields.signal_varies(system)
     step, each = (0.012, 1.5e-6) if busy else (0.001, 2e-7)
     return 1e-3 + last * (step + each * (n or 1))
 
@@ -242,11 +233,12 @@ def particles(
         outputs=method.Outputs(TRAJECTORY, keeps=KEEPS),
         cost=method.Cost(
             seconds=_particle_seconds,
-            prepares=averages("drift"),
+            prepares=fields.averages("drift"),
             memory=lambda system, n: 2 * (n or 0),
         ),
         scope=method.Scope(
-            refuses=lambda one: without_limit(one) or vector_refusal(one), n=method.Size.PARTICLES
+            refuses=lambda one: without_limit(one) or fields.vector_refusal(one),
+            n=method.Size.PARTICLES,
         ),
         run=seeded("particles", runner),
     )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite import record as finite
@@ -20,6 +19,7 @@ from hdica.finite.projected.vector import GivenRule, VectorRule
 from hdica.finite.record import Values, contiguous
 from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.sources import Source
@@ -72,9 +72,6 @@ SYMBOLS = {
         best_step="best step size",
     ),
 }
-
-
-Array = NDArray[np.float64]
 
 
 def acting(phi: Formula) -> tuple[int, tuple[float, float, float]]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
@@ -25,9 +24,8 @@ from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import FixedPoints, find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import Projected, optional
-from hdica.systems.method import ZERO
+from hdica.systems.method import ZERO, Array
 
-Array = NDArray[np.float64]
 _OVERLAPS = np.delete(np.linspace(-1.0, 1.0, 4001), 2000)
 BEGIN = "start with an overlap, such as start={'overlap': 0.5}"
 

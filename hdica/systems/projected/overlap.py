@@ -13,20 +13,8 @@ from hdica.limits.mean_field.moving import Moving, moved_drift
 from hdica.limits.mean_field.moving import solve as moved
 from hdica.limits.overlap.drift import Drift, bias, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points, holds_from
-from hdica.systems import method
-from hdica.systems.fields import (
-    F,
-    Projected,
-    averages,
-    constant_tau,
-    formula,
-    motion,
-    optional,
-    prior,
-    schedule,
-    signal_varies,
-    start,
-)
+from hdica.systems import fields, method
+from hdica.systems.fields import F
 from hdica.systems.method import Array, Output, PointResult, band_of, bias_of
 from hdica.systems.projected.simulation import TRAJECTORY, reached
 
@@ -77,20 +65,20 @@ def ode(
                 "bias = True is not allowed where the feature moves or the signal varies (the term "
                 "of order 1/n is known for a feature that stays and a constant signal)"
             )
-        law, begin = prior(system), start(system)
+        law, begin = fields.prior(system), fields.start(system)
         at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
-        return bias(drift_of(system), second(system), schedule(system), at_start, times)
+        return bias(drift_of(system), second(system), fields.schedule(system), at_start, times)
 
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        law, begin, changes = prior(system), start(system), moving(system)
+        law, begin, changes = fields.prior(system), fields.start(system), moving(system)
         if changes is None:
             drift, at_start = drift_of(system), (begin.overlap(law), begin.spread(law))
-            path = solve(drift, schedule(system), *at_start, times)
-            least = holds_from(drift, schedule(system), at_start, times)
+            path = solve(drift, fields.schedule(system), *at_start, times)
+            least = holds_from(drift, fields.schedule(system), at_start, times)
         else:
             path, least = moved(changes, times), np.full(times.size, np.nan)
         exact = closed(system, times) if changes is None else None
-        beta = formula(system, "regularizer").slope_if_linear or 0.0
+        beta = fields.formula(system, "regularizer").slope_if_linear or 0.0
         values = {
             "Q": path.q if exact is None else exact,
             "R": np.full(times.size, beta),
@@ -122,28 +110,28 @@ def ode(
             bands=(band_of(TRAJECTORY[1]),),
             bias=() if second is None else (bias_of(TRAJECTORY[0]),),
         ),
-        cost=method.Cost(seconds=_seconds, prepares=averages("drift", "noise")),
+        cost=method.Cost(seconds=_seconds, prepares=fields.averages("drift", "noise")),
         scope=method.Scope(refuses=lambda system: refuses(system) or _unknown_moments(system)),
         run=run,
         closed=True,
     )
 
 
-def _seconds(system: Projected, n: int | None, last: float) -> float:
-    if signal_varies(system):
+def _seconds(system: fields.Projected, n: int | None, last: float) -> float:
+    if fields.signal_varies(system):
         return 0.05 + 0.012 * last
-    moves = schedule(system).constant is None or motion(system).moves
+    moves = fields.schedule(system).constant is None or fields.motion(system).moves
     return (0.02 + 2e-4 * last) * (2 if moves else 1)
 
 
-def _unknown_moments(system: Projected) -> str:
+def _unknown_moments(system: fields.Projected) -> str:
     """Empty unless the feature moves from a first estimate that has no law given the feature."""
-    if start(system).length is None or not motion(system).moves:
+    if fields.start(system).length is None or not fields.motion(system).moves:
         return ""
     return (
-        f"motion = {optional(system, 'motion')!r} is not allowed with start = a vector for method "
-        "'ode' (a start with a law given the feature, such as {'overlap': 0.5}; method 'vector' "
-        "takes any)"
+        f"motion = {fields.optional(system, 'motion')!r} is not allowed with start = a vector for "
+        "method 'ode' (a start with a law given the feature, such as {'overlap': 0.5}; method "
+        "'vector' takes any)"
     )
 
 
@@ -153,11 +141,11 @@ def closed_states(
     """Columns of all steady states from the roots of the drift; None where phi is not linear."""
 
     def states(system: F) -> dict[str, Array] | None:
-        beta = formula(system, "regularizer").slope_if_linear
+        beta = fields.formula(system, "regularizer").slope_if_linear
         if beta is None:
             return None
-        tau, field = constant_tau(system), field_of(system)
-        delta = motion(system).rate
+        tau, field = fields.constant_tau(system), field_of(system)
+        delta = fields.motion(system).rate
         points = find_fixed_points(moved_drift(drift_of(system), delta, tau), tau)
         return {
             "Q": points.q,

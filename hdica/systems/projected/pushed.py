@@ -13,18 +13,8 @@ from hdica.limits.mean_field.family import MeanField, field_of
 from hdica.limits.mean_field.moving import moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import pushed_averages, pushed_drift
-from hdica.systems.fields import (
-    G,
-    Pushed,
-    batch,
-    closed_refusal,
-    formula,
-    motion,
-    prior,
-    schedule,
-    source,
-    start,
-)
+from hdica.systems import fields
+from hdica.systems.fields import G
 from hdica.systems.method import AVERAGES, OVERLAP, Method, Refuses, home_of, refusal
 from hdica.systems.projected.density import pde
 from hdica.systems.projected.density_values import noise_of, second_of
@@ -36,45 +26,44 @@ from hdica.systems.projected.simulation import chain, vector
 PushOf = Callable[[G], Push]
 
 
-def pushed_rule(system: Pushed, push: Push | Formula) -> ProjectedRule:
+def pushed_rule(system: fields.Pushed, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
-    phi = formula(system, "regularizer")
-    laws = source(system), prior(system), start(system), schedule(system)
-    return ProjectedRule(*laws, push, phi, batch(system), motion(system))
+    phi = fields.formula(system, "regularizer")
+    laws = fields.source(system), fields.prior(system), fields.start(system)
+    batch, moved = fields.batch(system), fields.motion(system)
+    return ProjectedRule(*laws, fields.schedule(system), push, phi, batch, moved)
 
 
-def pushed_products(system: Pushed, push: Push | Formula) -> ProductsAt:
+def pushed_products(system: fields.Pushed, push: Push | Formula) -> ProductsAt:
     """Averages of products of the push of a system, solved when the first is needed."""
-    return lambda q: products_of(push, source(system))(q)
+    return lambda q: products_of(push, fields.source(system))(q)
 
 
-def pushed_second(system: Pushed, push: Push | Formula, drift: Drift) -> Second:
+def pushed_second(system: fields.Pushed, push: Push | Formula, drift: Drift) -> Second:
     """D1 of a system with the fields of the family: what n leaves of its drift."""
-    beta = formula(system, "regularizer").slope_if_linear or 0.0
-    return second_of(pushed_products(system, push), batch(system), drift, beta)
+    beta = fields.formula(system, "regularizer").slope_if_linear or 0.0
+    return second_of(pushed_products(system, push), fields.batch(system), drift, beta)
 
 
-def pushed_beyond(system: Pushed, push: Push | Formula) -> Rule:
+def pushed_beyond(system: fields.Pushed, push: Push | Formula) -> Rule:
     """What bands and bias take of such a rule: phi acts on the estimate before the sample does."""
-    products, m = pushed_products(system, push), batch(system)
+    products, m = pushed_products(system, push), fields.batch(system)
     return Rule(products, noise_of(products, m), moved=False, batch=m)
 
 
-def pushed_field(system: Pushed, means: Averages) -> MeanField:
+def pushed_field(system: fields.Pushed, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
-    phi = formula(system, "regularizer")
-    means = means.of_batch(batch(system))
-    field, moved = (
-        field_of(means, prior(system), start(system), schedule(system), phi),
-        motion(system),
-    )
+    phi = fields.formula(system, "regularizer")
+    means = means.of_batch(fields.batch(system))
+    laws, moved = (fields.prior(system), fields.start(system)), fields.motion(system)
+    field = field_of(means, *laws, fields.schedule(system), phi)
     return replace(field, motion=moved) if moved.moves else field
 
 
-def chained_refusal(system: Pushed) -> str:
+def chained_refusal(system: fields.Pushed) -> str:
     """Empty if the overlap alone is a chain, else why not."""
-    still = chain_refusal(formula(system, "regularizer"))
-    return still or moving_chain_refusal(motion(system))
+    still = chain_refusal(fields.formula(system, "regularizer"))
+    return still or moving_chain_refusal(fields.motion(system))
 
 
 def pushed_methods(push_of: PushOf[G], rule: str, paper: str) -> tuple[Method, ...]:
@@ -86,10 +75,10 @@ def pushed_methods(push_of: PushOf[G], rule: str, paper: str) -> tuple[Method, .
     """
 
     def field(system: G) -> MeanField:
-        return pushed_field(system, pushed_averages(push_of(system), source(system)))
+        return pushed_field(system, pushed_averages(push_of(system), fields.source(system)))
 
     def drift(system: G) -> Drift:
-        return pushed_drift(push_of(system), source(system)).of_batch(batch(system))
+        return pushed_drift(push_of(system), fields.source(system)).of_batch(fields.batch(system))
 
     def beyond(system: G) -> Rule:
         return pushed_beyond(system, push_of(system))
@@ -98,7 +87,7 @@ def pushed_methods(push_of: PushOf[G], rule: str, paper: str) -> tuple[Method, .
         return pushed_second(system, push_of(system), drift(system))
 
     without_limit: Refuses[G] = refusal(
-        lambda system: pushed_averages(push_of(system), source(system))
+        lambda system: pushed_averages(push_of(system), fields.source(system))
     )
     text, home = f"{paper}: {rule}", home_of(push_of)
     means = (AVERAGES, OVERLAP, home)
@@ -112,11 +101,11 @@ def pushed_methods(push_of: PushOf[G], rule: str, paper: str) -> tuple[Method, .
         ),
         ode(
             drift,
-            lambda system: closed_refusal(system) or without_limit(system),
+            lambda system: fields.closed_refusal(system) or without_limit(system),
             f"{text}, its overlap as n -> infinity",
             uses=means,
             moving=lambda system: (
-                moving_of(field(system), drift(system)) if motion(system).moves else None
+                moving_of(field(system), drift(system)) if fields.motion(system).moves else None
             ),
             second=second,
         ),

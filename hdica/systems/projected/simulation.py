@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hdica.finite.projected.chain import ChainRule, run_together
 from hdica.finite.projected.vector import VectorRule, run_shared
 from hdica.finite.random import LANES
@@ -15,23 +12,11 @@ from hdica.finite.random.streams import Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
-from hdica.systems import method
+from hdica.systems import method, trials
 from hdica.systems.fields import F, Projected, at_dimension, batch, formula
-from hdica.systems.method import Output, PointResult
+from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.projected.family import named
-from hdica.systems.trials import (
-    SHARED,
-    alone,
-    content_of,
-    each,
-    in_groups,
-    in_lanes,
-    saved_for,
-    seeded,
-    with_shared_noise,
-)
 
-Array = NDArray[np.float64]
 Content = Callable[[F], object]
 
 TRAJECTORY = (
@@ -61,21 +46,21 @@ def _shared_vector(rule_of: Callable[[F], VectorRule]) -> method.RunAll[F]:
     """Points that share noise: one seed's, with one feature, in one call of the kernel."""
 
     def together(
-        trials: Sequence[method.Trial], times: Array, n: int | None, save: Save
+        points: Sequence[method.Trial], times: Array, n: int | None, save: Save
     ) -> list[PointResult]:
         assert n is not None
-        rules = each(lambda system: rule_of(at_dimension(system, n)), trials)
-        streams = streams_of(SHARED, "vector", n)
-        keys = [(seed, _alike(s, r)) for (s, seed), r in zip(trials, rules, strict=True)]
+        rules = trials.each(lambda system: rule_of(at_dimension(system, n)), points)
+        streams = streams_of(trials.SHARED, "vector", n)
+        keys = [(seed, _alike(s, r)) for (s, seed), r in zip(points, rules, strict=True)]
 
         def compute(group: list[int]) -> list[Values]:
-            stream = streams(trials[group[0]][1] or 0)
-            saves = [saved_for(save, trials[k][0]) for k in group]
+            stream = streams(points[group[0]][1] or 0)
+            saves = [trials.saved_for(save, points[k][0]) for k in group]
             runs = run_shared([rules[k] for k in group], times, n, stream, saves)
             return [named(values) for values in runs]
 
         room = max([n, *(2 * rule.batch for rule in rules)])
-        return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // room)), compute)
+        return trials.in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // room)), compute)
 
     return together
 
@@ -146,14 +131,14 @@ def vector(
             fused=True,
         ),
         scope=method.Scope(ignores=ignores),
-        run=seeded("vector", run, ignores),
+        run=trials.seeded("vector", run, ignores),
     )
-    return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
+    return replace(own, shared=trials.with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
 def _chains(rule_of: Callable[[F], ChainRule], content: Content[F]) -> method.RunAll[F]:
     """Chains, eight in one call of the kernel."""
-    return in_lanes(
+    return trials.in_lanes(
         "chain",
         lambda system, n: rule_of(at_dimension(system, n)),
         content,
@@ -177,7 +162,7 @@ def chain(
     ``rule_of`` is the rule as the kernel of chains takes it, ``refuses`` empty where the reduction
     is exact; ``equations`` and ``ignores`` as for :func:`vector`.
     """
-    together = _chains(rule_of, lambda system: content_of(system, ignores))
+    together = _chains(rule_of, lambda system: trials.content_of(system, ignores))
     own = method.Simulation[F](
         name="chain",
         role=method.Role.SIMULATION,
@@ -197,8 +182,8 @@ def chain(
             fused=True,
         ),
         scope=method.Scope(refuses=refuses, ignores=ignores),
-        run=alone(together),
+        run=trials.alone(together),
         together=method.Together(together, lanes=LANES),
     )
-    shared = _chains(rule_of, lambda system: SHARED)
-    return replace(own, shared=with_shared_noise(own, shared, 1.0))
+    shared = _chains(rule_of, lambda system: trials.SHARED)
+    return replace(own, shared=trials.with_shared_noise(own, shared, 1.0))

@@ -11,19 +11,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems import method
-from hdica.systems.fields import (
-    F,
-    Projected,
-    averages,
-    averages_close,
-    constant_tau,
-    formula,
-    motion,
-    optional,
-    prior,
-    with_parameter,
-)
+from hdica.systems import fields, method
+from hdica.systems.fields import F
 from hdica.systems.method import (
     STATE_KINDS,
     TRANSITION_KINDS,
@@ -55,7 +44,7 @@ def family(field_of: FieldOf[Any], system: Any, parameter: str) -> Callable[[flo
     refused = staying(system)
     if refused:
         raise HdicaError(refused, ["motion"])
-    return lambda value: field_of(with_parameter(system, parameter, value))
+    return lambda value: field_of(fields.with_parameter(system, parameter, value))
 
 
 def find_transitions(
@@ -68,7 +57,7 @@ def find_transitions(
     """
     from hdica.limits.mean_field.transitions.continuation import transitions
 
-    with_parameter(system, parameter, ends[1])
+    fields.with_parameter(system, parameter, ends[1])
     result = transitions(family(field_of, system, parameter), *ends)
     kind = np.where(result.kind == "pitchfork", "transcritical", result.kind)
     return replace(result, kind=kind)
@@ -76,30 +65,34 @@ def find_transitions(
 
 def steady_refusal(without_limit: method.Refuses[F], system: F) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
-    return without_limit(system) or method.refusal(constant_tau)(system) or moving_refusal(system)
-
-
-def staying(system: Projected) -> str:
-    """Empty if the feature stays, else that its steady states are not continued."""
-    if not motion(system).moves:
-        return ""
     return (
-        f"motion = {optional(system, 'motion')!r} is not allowed for branches and transitions in "
-        "this parameter (a feature that stays; hdica.best_step has the step sizes and drifts that "
-        "can be tracked)"
+        without_limit(system)
+        or method.refusal(fields.constant_tau)(system)
+        or moving_refusal(system)
     )
 
 
-def moving_refusal(system: Projected) -> str:
+def staying(system: fields.Projected) -> str:
+    """Empty if the feature stays, else that its steady states are not continued."""
+    if not fields.motion(system).moves:
+        return ""
+    return (
+        f"motion = {fields.optional(system, 'motion')!r} is not allowed for branches and "
+        "transitions in this parameter (a feature that stays; hdica.best_step has the step sizes "
+        "and drifts that can be tracked)"
+    )
+
+
+def moving_refusal(system: fields.Projected) -> str:
     """Empty if steady states are known where the feature moves, else why not.
 
     A feature that stays has all of them. One that moves has those at phi = 0 or beta x, roots of
     the drift less delta Q, where E[xi] = 0 and no jumps come.
     """
-    moved, law = motion(system), prior(system)
+    moved, law = fields.motion(system), fields.prior(system)
     if not moved.moves:
         return ""
-    lead = f"motion = {optional(system, 'motion')!r} is not allowed for fixed points"
+    lead = f"motion = {fields.optional(system, 'motion')!r} is not allowed for fixed points"
     if moved.jumps:
         return f"{lead} (a feature never rests)"
     if not _is_linear(system):
@@ -140,15 +133,15 @@ def _columns(states: SteadyStates | Branch) -> dict[str, Array]:
     }
 
 
-def _search_seconds(system: Projected, n: int | None, last: float) -> float:
+def _search_seconds(system: fields.Projected, n: int | None, last: float) -> float:
     if not _is_linear(system):
         return 0.05
-    return 4e-3 if averages_close(system) else 0.02
+    return 4e-3 if fields.averages_close(system) else 0.02
 
 
-def _is_linear(system: Projected) -> bool:
+def _is_linear(system: fields.Projected) -> bool:
     """Whether the overlap alone closes the limit, so that its states are roots of one function."""
-    return formula(system, "regularizer").slope_if_linear is not None
+    return fields.formula(system, "regularizer").slope_if_linear is not None
 
 
 def fixed_points(
@@ -192,7 +185,7 @@ def fixed_points(
             keeps=frozenset({"steady densities"}),
             coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
         ),
-        cost=method.Cost(seconds=_search_seconds, prepares=averages("drift")),
+        cost=method.Cost(seconds=_search_seconds, prepares=fields.averages("drift")),
         scope=method.Scope(
             refuses=lambda system: steady_refusal(without_limit, system),
             ignores=frozenset({"start"}),
@@ -252,7 +245,7 @@ def critical(
         ),
         cost=method.Cost(
             seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
-            prepares=averages("drift"),
+            prepares=fields.averages("drift"),
         ),
         scope=method.Scope(
             refuses=lambda system: _varied_refusal(without_limit, system, parameter),
@@ -266,7 +259,7 @@ def critical(
 def _varied_refusal(without_limit: method.Refuses[F], system: F, parameter: str) -> str:
     """The refusal of the system with a plain number for the parameter that varies."""
     try:
-        return steady_refusal(without_limit, with_parameter(system, parameter, 1.0))
+        return steady_refusal(without_limit, fields.with_parameter(system, parameter, 1.0))
     except HdicaError as exc:
         return str(exc)
 
@@ -310,7 +303,7 @@ def branch_points(
             ),
             coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
         ),
-        cost=method.Cost(seconds=lambda system, n, last: 5.0, prepares=averages("drift")),
+        cost=method.Cost(seconds=lambda system, n, last: 5.0, prepares=fields.averages("drift")),
         scope=method.Scope(
             refuses=lambda system: (
                 _varied_refusal(without_limit, system, parameter) or staying(system)

@@ -22,15 +22,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.solvers import integrate
 
-Array = NDArray[np.float64]
 FINE, COARSE = 1e-12, 1e-10
 """Tolerances of the integration, and of the run that tells its error."""
 CONTROL = 1.02

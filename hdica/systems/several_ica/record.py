@@ -15,29 +15,12 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems import method, trials
+from hdica.systems import system as records
 from hdica.systems.fields import formula, schedule
 from hdica.systems.method import ZERO, Array, Output, PointResult, padded
+from hdica.systems.several_ica import system as several
 from hdica.systems.several_ica.limit import averages_of, limit_path, steady_states
-from hdica.systems.several_ica.system import (
-    SeveralICA,
-    laws,
-    limit_refusal,
-    rule,
-    run_chains,
-    run_vector,
-    start_overlap,
-    steady_refusal,
-)
-from hdica.systems.system import (
-    Control,
-    Dimension,
-    Notes,
-    OrderParameter,
-    Symbol,
-    System,
-    in_words,
-    work,
-)
+from hdica.systems.several_ica.system import SeveralICA
 
 _PAPER = "Wang and Lu 2017, eq. (2) with phi = 0 and several features"
 _DIMS = ("time", "source")
@@ -45,18 +28,18 @@ Q = Output("Q", _DIMS, "overlap Q = xi.x/n with the feature of a source")
 
 
 def _vector(system: SeveralICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
-    return run_vector(rule(system), times, n, stream)
+    return several.run_vector(several.rule(system), times, n, stream)
 
 
 def _chains(content: Callable[[SeveralICA], object]) -> method.RunAll:
     """Chains, eight in one call of the kernel, on the streams of a content."""
     return trials.in_lanes(
         "chain",
-        lambda system, n: rule(system),
+        lambda system, n: several.rule(system),
         content,
         lambda system, one: one.alike,
         LANES,
-        lambda systems, rules, times, n, streams: run_chains(rules, times, n, streams),
+        lambda systems, rules, times, n, streams: several.run_chains(rules, times, n, streams),
     )
 
 
@@ -117,8 +100,8 @@ CHAIN = replace(
 
 
 def _ode(system: SeveralICA, times: Array) -> PointResult:
-    averages = averages_of(formula(system, "nonlinearity"), laws(system))
-    path = limit_path(averages, schedule(system), start_overlap(system), times)
+    averages = averages_of(formula(system, "nonlinearity"), several.laws(system))
+    path = limit_path(averages, schedule(system), several.start_overlap(system), times)
     return PointResult({"Q": path.q, "Q_error": path.error, "Q_control": path.control})
 
 
@@ -142,7 +125,7 @@ ODE = method.Limit[SeveralICA](
         )
     ),
     cost=method.Cost(seconds=lambda system, n, last: 2e-2 * (1 + len(system.sources))),
-    scope=method.Scope(refuses=limit_refusal),
+    scope=method.Scope(refuses=several.limit_refusal),
     run=lambda system, times, n, seed, save: _ode(system, times),
     closed=True,
 )
@@ -154,7 +137,7 @@ _AT = ("fixed_point",)
 def _fixed_points(system: SeveralICA) -> PointResult:
     tau = schedule(system).constant
     assert tau is not None
-    result = steady_states(formula(system, "nonlinearity"), laws(system), tau)
+    result = steady_states(formula(system, "nonlinearity"), several.laws(system), tau)
     columns = {
         "eigenvalue": result.eigenvalue,
         "stable": (result.eigenvalue < 0).astype(float),
@@ -192,7 +175,7 @@ FIXED_POINTS = method.States[SeveralICA](
     cost=method.Cost(
         seconds=lambda system, n, last: 0.5 * len(system.sources) ** 2 * 2 ** len(system.sources)
     ),
-    scope=method.Scope(refuses=steady_refusal, ignores=frozenset({"start"})),
+    scope=method.Scope(refuses=several.steady_refusal, ignores=frozenset({"start"})),
     run=lambda system, times, n, seed, save: _fixed_points(system),
 )
 
@@ -214,25 +197,25 @@ def _stays(
     )
 
 
-SYSTEM = System(
+SYSTEM = records.System(
     parameters=SeveralICA,
     title="Online ICA with several features",
     short="online ICA with several features",
-    papers=(work("Wang and Lu 2017"),),
+    papers=(records.work("Wang and Lu 2017"),),
     order_parameters=(
-        OrderParameter(
+        records.OrderParameter(
             "Q", "overlap Q = xi.x/n with the feature of a source", ("source",), even=True
         ),
     ),
-    controls=(Control("tau", 1e-4, 10.0, step=True),),
-    dimensions=(Dimension("source", "source j, and its feature", entries=True, first=1),),
+    controls=(records.Control("tau", 1e-4, 10.0, step=True),),
+    dimensions=(records.Dimension("source", "source j, and its feature", entries=True, first=1),),
     symbols={
-        "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
-        "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
-        **in_words(ode="ODE"),
+        "Q": records.Symbol("<i>Q</i>", "$Q$", "Q"),
+        "tau_c": records.Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+        **records.in_words(ode="ODE"),
     },
     methods=METHODS,
-    notes=Notes(_stays),
+    notes=records.Notes(_stays),
     horizon=40.0,
     examples=(
         {"tau": 0.05, "sources": ["uniform", "rademacher"], "start": {"Q1": 0.5, "Q2": 0.4}},

@@ -23,21 +23,11 @@ from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Observation, Track, Values, contiguous, orthonormal, record
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import is_number
+from hdica.ingredients.plain import Array, is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
-from hdica.systems.fields import (
-    CONSTANTS,
-    LAWS,
-    SCHEDULE,
-    FormulaText,
-    SourceSpec,
-    StepSize,
-    check_real,
-    formula,
-    schedule,
-)
+from hdica.systems import fields
 from hdica.systems.parameters import Parameters
 
 
@@ -155,7 +145,6 @@ def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> Values:
     return record(advance, [track(rule, stream, overlaps)], times, n, 1, m, n * m)[0]
 
 
-Array = NDArray[np.float64]
 STARTS = (
     "{overlap: [Q1, ..., QM]} or {Q1: ..., QM: ...}, a finite number for each of the "
     "M sources, with a sum of squares of at most 1"
@@ -197,11 +186,13 @@ class SeveralICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: StepSize = Field(description=SCHEDULE)
-    sources: list[SourceSpec] = Field(
-        ["uniform", "uniform"], min_length=1, description=f"a list of laws, one a feature: {LAWS}"
+    tau: fields.StepSize = Field(description=fields.SCHEDULE)
+    sources: list[fields.SourceSpec] = Field(
+        ["uniform", "uniform"],
+        min_length=1,
+        description=f"a list of laws, one a feature: {fields.LAWS}",
     )
-    nonlinearity: FormulaText = Field(
+    nonlinearity: fields.FormulaText = Field(
         "x**3",
         description=(
             "f, a formula in `x`: `tanh(x)`; the limit takes polynomials. `x**3` learns "
@@ -216,7 +207,7 @@ class SeveralICA(Parameters):
             "the same as `Q1: 0.5` and `Q2: 0.3`, which a grid can sweep"
         ),
     )
-    constants: dict[str, float] = Field({}, description=CONSTANTS)
+    constants: dict[str, float] = Field({}, description=fields.CONSTANTS)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {
         f"Q{j}": ("start", f"Q{j}") for j in range(1, NAMED + 1)
@@ -226,9 +217,9 @@ class SeveralICA(Parameters):
 
     @model_validator(mode="after")
     def _consistent(self) -> SeveralICA:
-        schedule(self)
-        check_real(self, "nonlinearity")
-        if formula(self, "nonlinearity").is_zero:
+        fields.schedule(self)
+        fields.check_real(self, "nonlinearity")
+        if fields.formula(self, "nonlinearity").is_zero:
             text = "nonlinearity = 0 is not allowed (nothing would be learned)"
             raise HdicaError(text, ["nonlinearity"])
         overlap, many = start_overlap(self), len(self.sources)
@@ -248,7 +239,7 @@ class SeveralICA(Parameters):
 
     def schedules(self) -> tuple[Schedule, ...]:
         """The step size."""
-        return (schedule(self),)
+        return (fields.schedule(self),)
 
     def refuses_n(self, n: int) -> str:
         """Empty if M features and an estimate with a rest fit in n dimensions."""
@@ -273,15 +264,15 @@ def rule(system: SeveralICA) -> Rule:
     """The update as the kernels take it."""
     return Rule(
         sources=laws(system),
-        nonlinearity=formula(system, "nonlinearity"),
-        schedule=schedule(system),
+        nonlinearity=fields.formula(system, "nonlinearity"),
+        schedule=fields.schedule(system),
         start=start_overlap(system),
     )
 
 
 def limit_refusal(system: SeveralICA) -> str:
     """Empty if the averages of the limit are moments of the sources, else why they are not."""
-    f = formula(system, "nonlinearity").coefficients
+    f = fields.formula(system, "nonlinearity").coefficients
     if f is None:
         return (
             f"the limit of several features needs a polynomial nonlinearity, not "
@@ -304,7 +295,7 @@ FEATURES = 6
 
 def steady_refusal(system: SeveralICA) -> str:
     """Empty if the fixed points are looked for, else why not."""
-    if schedule(system).constant is None:
+    if fields.schedule(system).constant is None:
         return f"tau = {system.tau!r} is not allowed for fixed points (a constant step size)"
     if len(system.sources) > FEATURES:
         return (

@@ -17,17 +17,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import RUN, Stream
 from hdica.finite.record import steps_of
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 from hdica.systems.sparse_pca.rule import PCARule
 
-Array = NDArray[np.float64]
 # Samples are added to the covariance in blocks of this many, aligned to the absolute sample, so
 # that a trajectory does not depend on the times at which it is recorded. It divides RUN.
 BLOCK = 256

@@ -20,6 +20,7 @@ from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, staying
 from hdica.systems.projected.stream import SAMPLES_TO_TRY, data_notes, refusing_data, streams
+from hdica.systems.sparse_pca import system as pca
 from hdica.systems.sparse_pca.baselines import (
     penalty_of,
     run_penalised,
@@ -27,18 +28,7 @@ from hdica.systems.sparse_pca.baselines import (
     sample_pca_overlap,
 )
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
-from hdica.systems.sparse_pca.system import (
-    SparsePCA,
-    beyond,
-    constant_omega,
-    drift,
-    mean_field,
-    moving,
-    oja_overlap,
-    rule,
-    second,
-    signal,
-)
+from hdica.systems.sparse_pca.system import SparsePCA
 from hdica.systems.system import Control, Notes, Symbol, System, in_words, work
 from hdica.systems.trials import seeded
 
@@ -48,15 +38,15 @@ _STEADY = f"{_PAPER}, eq. (16)-(20)"
 
 def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     """Q of Oja's method in closed form, for a constant step size."""
-    tau, omega = schedule(system).constant, signal(system).constant
+    tau, omega = schedule(system).constant, pca.signal(system).constant
     if tau is None or omega is None:
         return None
     # An update of a batch is as m updates of single samples of step size tau/m.
     m, begin = system.batch, start(system).overlap(prior(system))
-    return oja_overlap(begin, tau / m, omega, m * times)
+    return pca.oja_overlap(begin, tau / m, omega, m * times)
 
 
-_VARIES: method.Refuses[SparsePCA] = method.refusal(constant_omega)
+_VARIES: method.Refuses[SparsePCA] = method.refusal(pca.constant_omega)
 """Why what needs a constant signal does not exist; empty if it does."""
 
 
@@ -85,7 +75,7 @@ SAMPLE_PCA = method.Simulation[SparsePCA](
     scope=method.Scope(refuses=_baseline_refusal, ignores=_BATCH),
     run=seeded(
         "sample_pca",
-        lambda system, times, n, stream, save: run_sample_pca(rule(system), times, n, stream),
+        lambda system, times, n, stream, save: run_sample_pca(pca.rule(system), times, n, stream),
         without=_BATCH,
     ),
 )
@@ -102,11 +92,13 @@ SAMPLE_PCA_LIMIT = method.Limit[SparsePCA](
     cost=method.Cost(seconds=lambda system, n, last: 1e-5),
     scope=method.Scope(refuses=_baseline_refusal, ignores=_BATCH | {"prior"}),
     run=lambda system, times, n, seed, save: PointResult(
-        {"Q": np.asarray(sample_pca_overlap(constant_omega(system), system.batch * times))}
+        {"Q": np.asarray(sample_pca_overlap(pca.constant_omega(system), system.batch * times))}
     ),
 )
 _OFFLINE = frozenset({"start", "variant"})
-_unpenalised: method.Refuses[SparsePCA] = method.refusal(lambda system: penalty_of(rule(system)))
+_unpenalised: method.Refuses[SparsePCA] = method.refusal(
+    lambda system: penalty_of(pca.rule(system))
+)
 """Empty if the regularizer is a penalty, else why not."""
 PENALISED_PCA = method.Simulation[SparsePCA](
     name="penalised_pca",
@@ -138,51 +130,57 @@ PENALISED_PCA = method.Simulation[SparsePCA](
     ),
     run=seeded(
         "penalised_pca",
-        lambda system, times, n, stream, save: run_penalised(rule(system), times, n, stream),
+        lambda system, times, n, stream, save: run_penalised(pca.rule(system), times, n, stream),
         without=_OFFLINE,
     ),
 )
 METHODS = (
     *refusing_data(
         (
-            vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
+            vector(lambda system: pca.rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
             chain(
-                lambda system: rule(system).chain,
-                lambda system: oja_chain_refusal(rule(system)),
+                lambda system: pca.rule(system).chain,
+                lambda system: oja_chain_refusal(pca.rule(system)),
                 f"{_PAPER}, eq. (1), (5) with phi = 0",
             ),
             ode(
-                drift,
+                pca.drift,
                 closed_refusal,
                 f"{_PAPER}, closed form (14); for a varying step size its equation, "
                 "Dormand-Prince 8(5,3), tolerance 1e-12",
                 _closed_path,
-                moving=moving,
-                second=second,
+                moving=pca.moving,
+                second=pca.second,
             ),
-            pde(mean_field, f"{_PAPER}, eq. (8)-(13)", beyond=beyond),
+            pde(pca.mean_field, f"{_PAPER}, eq. (8)-(13)", beyond=pca.beyond),
             ornstein_uhlenbeck(
-                mean_field,
+                pca.mean_field,
                 closed_refusal,
                 f"{_PAPER}, eq. (8)-(14) for phi = 0",
                 (method.AVERAGES,),
             ),
-            particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
-            entries(mean_field, f"{_PAPER}, the process behind eq. (11), its entries uncoupled"),
-            fixed_points(
-                mean_field, _STEADY, closed_states(drift, mean_field), _VARIES, (method.OVERLAP,)
+            particles(pca.mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
+            entries(
+                pca.mean_field, f"{_PAPER}, the process behind eq. (11), its entries uncoupled"
             ),
-            branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega", _VARIES),
+            fixed_points(
+                pca.mean_field,
+                _STEADY,
+                closed_states(pca.drift, pca.mean_field),
+                _VARIES,
+                (method.OVERLAP,),
+            ),
+            branch_points(pca.mean_field, OMEGA, f"{_STEADY}, continued in omega", _VARIES),
             critical(
-                mean_field,
+                pca.mean_field,
                 OMEGA,
                 f"{_STEADY}, continued in omega",
                 without_limit=lambda system: _VARIES(system) or staying(system),
             ),
-            best_step_method(drift, _STEADY, (method.OVERLAP,), _VARIES),
+            best_step_method(pca.drift, _STEADY, (method.OVERLAP,), _VARIES),
             steady_method(
-                drift,
-                second,
+                pca.drift,
+                pca.second,
                 f"{_PAPER}, drift of (14) and its central limit theorem",
                 without_limit=_VARIES,
             ),
@@ -191,7 +189,7 @@ METHODS = (
             PENALISED_PCA,
         )
     ),
-    *streams(rule, f"{_PAPER}, eq. (5), (6)", frozenset({"omega"})),
+    *streams(pca.rule, f"{_PAPER}, eq. (5), (6)", frozenset({"omega"})),
 )
 Mask = NDArray[np.bool_]
 
@@ -205,7 +203,7 @@ _STAYS = (
 
 def _least(system: SparsePCA) -> tuple[float, float, float] | None:
     """Step size, omega, and that up to which Oja's method learns nothing; None of what varies."""
-    tau, omega = schedule(system).constant, signal(system).constant
+    tau, omega = schedule(system).constant, pca.signal(system).constant
     if tau is None or omega is None or closed_refusal(system):
         return None
     return tau, omega, tau / (2 * int(system.batch))
@@ -213,7 +211,7 @@ def _least(system: SparsePCA) -> tuple[float, float, float] | None:
 
 def _weak(system: SparsePCA) -> str:
     """That the signal is too weak for Oja's method; empty if it is not."""
-    if signal(system).constant == 0:
+    if pca.signal(system).constant == 0:
         return "omega = 0 leaves nothing to learn: take omega > 0"
     oja, m = _least(system), system.batch
     if motion(system).moves or oja is None or oja[1] > oja[2]:
@@ -251,7 +249,7 @@ def _transitions(
 ) -> str:
     if overlap.size:
         return ""
-    if signal(system).constant == 0 and parameter == "tau":
+    if pca.signal(system).constant == 0 and parameter == "tau":
         return _weak(system)
     return searched(parameter, ends)
 
@@ -291,7 +289,7 @@ SYSTEM = System(
         "omega_c": Symbol("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
     },
     methods=METHODS,
-    mean_field=mean_field,
+    mean_field=pca.mean_field,
     functions={"best_step": "hdica.systems.projected.best_step"},
     notes=NOTES,
     examples=(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
@@ -15,12 +14,11 @@ from hdica.finite.projected.vector import VANISHED, GivenRule, VectorRule
 from hdica.finite.random.streams import normal_numbers
 from hdica.finite.record import not_finite
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
 from hdica.systems.projected.family import chain_refusal, moving_chain_refusal
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

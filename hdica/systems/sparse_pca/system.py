@@ -11,11 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import is_number
+from hdica.ingredients.plain import Array, is_number
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import ProductsAt, normal_products
@@ -25,41 +24,13 @@ from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.mean_field.moving import Moving
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
-from hdica.systems.fields import (
-    ALIASES,
-    BATCHES,
-    CONSTANTS,
-    DATA,
-    MOTIONS,
-    MOVING,
-    PRIORS,
-    SCHEDULE,
-    STARTS,
-    BatchSize,
-    DataSpec,
-    FormulaText,
-    MotionSpec,
-    PriorSpec,
-    StartSpec,
-    StepSize,
-    check_real,
-    check_vectors,
-    closed_refusal,
-    formula,
-    length_refusal,
-    made_in_time,
-    motion,
-    prior,
-    schedule,
-    start,
-)
+from hdica.systems import fields
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.density_values import noise_of, second_of
 from hdica.systems.projected.family import own_dims
 from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
-Array = NDArray[np.float64]
 SIGNAL = "signal-to-noise ratio >= 0 until the last time, a formula in `t`, or steps as `tau`"
 
 
@@ -90,18 +61,18 @@ class SparsePCA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: StepSize = Field(description=SCHEDULE)
+    tau: fields.StepSize = Field(description=fields.SCHEDULE)
     omega: Signal = Field(1.0, description=SIGNAL)
-    regularizer: FormulaText = Field(
+    regularizer: fields.FormulaText = Field(
         "0",
         description=(
             "a formula in `x`, not multiplied by tau: `beta*sign(x)` is OIST, `beta*sign(x) "
             "+ gamma*x` the elastic net, `0` Oja's method"
         ),
     )
-    prior: PriorSpec = Field("dense", description=PRIORS)
-    start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
-    motion: MotionSpec = Field(None, description=MOTIONS)
+    prior: fields.PriorSpec = Field("dense", description=fields.PRIORS)
+    start: fields.StartSpec = Field({"overlap": 0.5}, description=fields.STARTS)
+    motion: fields.MotionSpec = Field(None, description=fields.MOTIONS)
     variant: Literal["linearised", "proximal"] = Field(
         "linearised",
         description=(
@@ -109,11 +80,11 @@ class SparsePCA(Parameters):
             "with the same limit, for φ = beta*sign(x) + gamma*x"
         ),
     )
-    constants: dict[str, float] = Field({}, description=CONSTANTS)
-    batch: BatchSize = Field(1, description=BATCHES)
-    data: DataSpec = Field(None, description=DATA)
+    constants: dict[str, float] = Field({}, description=fields.CONSTANTS)
+    batch: fields.BatchSize = Field(1, description=fields.BATCHES)
+    data: fields.DataSpec = Field(None, description=fields.DATA)
 
-    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**ALIASES, **MOVING}
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**fields.ALIASES, **fields.MOVING}
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "omega": "t", "regularizer": "x"}
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
@@ -124,12 +95,12 @@ class SparsePCA(Parameters):
 
     @model_validator(mode="after")
     def _formulas(self) -> SparsePCA:
-        schedule(self)
-        check_vectors(self)
+        fields.schedule(self)
+        fields.check_vectors(self)
         check_data(self)
-        motion(self)
+        fields.motion(self)
         signal(self)
-        check_real(self, "regularizer")
+        fields.check_real(self, "regularizer")
         refusal = proximal_refusal(rule(self)) if self.variant == "proximal" else ""
         if refusal:
             raise HdicaError(refusal, ["variant", "regularizer"])
@@ -137,34 +108,34 @@ class SparsePCA(Parameters):
 
     def schedules(self) -> tuple[Schedule, ...]:
         """The step size and the strength of the signal."""
-        return (schedule(self), signal(self))
+        return (fields.schedule(self), signal(self))
 
     def refuses_n(self, n: int) -> str:
         """Empty if there is a feature and a first estimate in n dimensions."""
-        return length_refusal(self, n)
+        return fields.length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries, the columns."""
-        return own_dims(prior(self).group_values.tolist()) | columns_of(self)
+        return own_dims(fields.prior(self).group_values.tolist()) | columns_of(self)
 
 
 def rule(system: SparsePCA) -> PCARule:
     """The update (5), as the finite-n kernels take it."""
     return PCARule(
         omega=signal(system),
-        prior=prior(system),
-        start=start(system),
-        schedule=schedule(system),
-        regularizer=formula(system, "regularizer"),
+        prior=fields.prior(system),
+        start=fields.start(system),
+        schedule=fields.schedule(system),
+        regularizer=fields.formula(system, "regularizer"),
         variant=system.variant,
         batch=system.batch,
-        motion=motion(system),
+        motion=fields.motion(system),
     )
 
 
 def signal(system: SparsePCA) -> Schedule:
     """Signal-to-noise ratio as a function of t."""
-    return made_in_time(system, "omega", make_signal)
+    return fields.made_in_time(system, "omega", make_signal)
 
 
 def constant_omega(system: SparsePCA) -> float:
@@ -187,16 +158,16 @@ def mean_field(system: SparsePCA) -> MeanField:
     # 1 + omega Q^2 in Chebyshev polynomials, Q^2 being (T_0 + T_2)/2.
     spread = np.array([1 + omega / 2, 0.0, omega / 2])
     return MeanField(
-        prior=prior(system),
-        start=start(system),
-        schedule=schedule(system),
-        phi=formula(system, "regularizer"),
+        prior=fields.prior(system),
+        start=fields.start(system),
+        schedule=fields.schedule(system),
+        phi=fields.formula(system, "regularizer"),
         pull=Scaled(lambda q, tau: tau * omega * q, Chebyshev([0.0, omega]), 1),
         diffusion=Scaled(
             lambda q, tau: tau**2 * (1 + omega * q**2) / 2 / m, Chebyshev(spread / 2 / m), 2
         ),
         strength=lambda tau: 1.0,
-        motion=motion(system),
+        motion=fields.motion(system),
     )
 
 
@@ -222,7 +193,7 @@ def noise(system: SparsePCA) -> Callable[[Array, Array], Array]:
 
     Where omega varies that is the time 1 + t.
     """
-    tau, omega, m = schedule(system), signal(system), system.batch
+    tau, omega, m = fields.schedule(system), signal(system), system.batch
     if omega.constant is not None:
         return noise_of(products(1 + omega.constant), m)
 
@@ -236,7 +207,7 @@ def noise(system: SparsePCA) -> Callable[[Array, Array], Array]:
 
 def _varying_field(system: SparsePCA) -> MeanField:
     """The same where omega varies: the time is in place of the step size."""
-    tau, omega, m = schedule(system), signal(system), system.batch
+    tau, omega, m = fields.schedule(system), signal(system), system.batch
 
     def pull(q: float, clock: float) -> float:
         t = np.array(clock - 1.0)
@@ -247,14 +218,14 @@ def _varying_field(system: SparsePCA) -> MeanField:
         return float(tau.value(t)) ** 2 * (1 + float(omega.value(t)) * q**2) / 2 / m
 
     return MeanField(
-        prior=prior(system),
-        start=start(system),
+        prior=fields.prior(system),
+        start=fields.start(system),
         schedule=clock_of(tau, omega),
-        phi=formula(system, "regularizer"),
+        phi=fields.formula(system, "regularizer"),
         pull=pull,
         diffusion=diffusion,
         strength=lambda clock: 1.0,
-        motion=motion(system),
+        motion=fields.motion(system),
         follows=(tau, Schedule(lambda t: 1 + omega.value(t), None, omega.breaks)),
     )
 
@@ -264,7 +235,7 @@ def step_noise(system: SparsePCA) -> Callable[[float, float], float]:
 
     The formula of :func:`drift`, with V_k/m^(k - 1) for a batch.
     """
-    sizes, signals, m = schedule(system), signal(system), system.batch
+    sizes, signals, m = fields.schedule(system), signal(system), system.batch
 
     def noise(q: float, clock: float) -> float:
         t = np.array(clock - 1.0)
@@ -279,7 +250,7 @@ def step_noise(system: SparsePCA) -> Callable[[float, float], float]:
 
 def moving(system: SparsePCA) -> Moving | None:
     """The limit of Q where omega varies or xi moves; None where neither does."""
-    still = not motion(system).moves
+    still = not fields.motion(system).moves
     if still and signal(system).constant is not None:
         return None
     # A field whose step size is the time, whatever varies: the noise is a function of it.
@@ -293,7 +264,7 @@ def drift(system: SparsePCA) -> Drift:
     c = Q omega (1 - Q^2) and W = (1 - Q^2)(1 + omega - omega Q^2),
     tau^2 (s W + c^2) - 2 Q tau^3 s c + Q^2 tau^4 s^2/2. A linear phi is inert.
     """
-    refusal = closed_refusal(system)
+    refusal = fields.closed_refusal(system)
     if refusal:
         raise HdicaError(refusal)
     omega, q = constant_omega(system), Polynomial([0.0, 1.0])

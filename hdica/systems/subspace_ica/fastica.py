@@ -15,43 +15,13 @@ from hdica.ingredients.contrasts import Contrast
 from hdica.ingredients.save import Save
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-from hdica.systems.method import (
-    FINITE,
-    About,
-    Array,
-    Cost,
-    Output,
-    Outputs,
-    PointResult,
-    Role,
-    Scope,
-    Simulation,
-    Size,
-    refusal,
-)
+from hdica.systems import method
+from hdica.systems.method import FINITE, Array, Output, PointResult
+from hdica.systems.subspace_ica import samples
+from hdica.systems.subspace_ica import system as model
 from hdica.systems.subspace_ica.rotated import DENSE, rotated
-from hdica.systems.subspace_ica.samples import (
-    ROWS,
-    Frame,
-    Prepared,
-    Take,
-    ambient,
-    known,
-    principal,
-)
-from hdica.systems.subspace_ica.system import (
-    HOME,
-    OF_GRADIENTS,
-    PAPER,
-    SubspaceICA,
-    contrast,
-    first_overlap,
-    kind_of_space,
-    name_of_samples,
-    needed_samples,
-    only,
-    size_of_space,
-)
+from hdica.systems.subspace_ica.samples import ROWS, Frame, Prepared, Take
+from hdica.systems.subspace_ica.system import HOME, OF_GRADIENTS, PAPER, SubspaceICA
 from hdica.systems.trials import content_of
 
 
@@ -119,7 +89,7 @@ MOST_NUMBERS = 2**31  # numbers of whitened samples: they are in memory
 
 def _check_samples(system: SubspaceICA, principal: bool = False) -> None:
     """Refuse another algorithm, no samples, and more of them than memory holds."""
-    only(system, "FastICA", "fastica")
+    model.only(system, "FastICA", "fastica")
     check_size(system)
     if not principal:
         check_dimension(system)
@@ -127,22 +97,22 @@ def _check_samples(system: SubspaceICA, principal: bool = False) -> None:
 
 def check_size(system: SubspaceICA) -> None:
     """Refuse infinitely many whitened samples, or more than memory holds."""
-    count, d = needed_samples(system), size_of_space(system)
+    count, d = model.needed_samples(system), model.size_of_space(system)
     if count * d > MOST_NUMBERS:
         raise HdicaError(
             f"samples = {count} is not allowed in {d} whitened dimensions (at most "
             f"{MOST_NUMBERS // d}: they are in memory)",
-            [name_of_samples(system), "space"],
+            [model.name_of_samples(system), "space"],
         )
 
 
 def check_dimension(system: SubspaceICA) -> None:
     """Refuse a covariance that is too large to be computed."""
-    if kind_of_space(system) != "known" and system.dimension > LARGEST:
+    if model.kind_of_space(system) != "known" and system.dimension > LARGEST:
         instead = "; scores without samples have no such bound"
         raise HdicaError(
             f"dimension = {system.dimension} is not allowed for the covariance of samples (at "
-            f"most {LARGEST}{instead if kind_of_space(system) == 'principal' else ''})",
+            f"most {LARGEST}{instead if model.kind_of_space(system) == 'principal' else ''})",
             ["dimension"],
         )
 
@@ -150,42 +120,41 @@ def check_dimension(system: SubspaceICA) -> None:
 def _check_principal(system: SubspaceICA) -> None:
     """Refuse any other space, and fewer samples than the rotated ones need."""
     _check_samples(system, principal=True)
-    if kind_of_space(system) != "principal":
+    if model.kind_of_space(system) != "principal":
         raise HdicaError(
             f"space = {system.space!r} is not allowed for scores without samples (allowed: "
             "'principal' or {principal: d})",
             ["space"],
         )
-    count = needed_samples(system)
+    count = model.needed_samples(system)
     if count < system.rank + 2:
         raise HdicaError(
             f"samples = {count} is not allowed for scores without samples (at least rank + 2 = "
             f"{system.rank + 2})",
-            [name_of_samples(system), "rank"],
+            [model.name_of_samples(system), "rank"],
         )
 
 
 def check_any(system: SubspaceICA) -> None:
     """Refuse what no FastICA takes: scores without samples have no largest dimension."""
-    alone = kind_of_space(system) == "principal" and system.dimension > LARGEST
+    alone = model.kind_of_space(system) == "principal" and system.dimension > LARGEST
     (_check_principal if alone else _check_samples)(system)
 
 
 def of_samples(system: SubspaceICA, stream: Stream) -> Prepared:
     """Whitened samples, from n samples in D dimensions."""
-    spiked, count, sample = system.spiked, needed_samples(system), system.whitening == "sample"
-    kind = kind_of_space(system)
+    spiked, count, kind = system.spiked, model.needed_samples(system), model.kind_of_space(system)
+    sample = system.whitening == "sample"
     if kind == "principal":
-        return principal(spiked, size_of_space(system), count, stream, sample=sample)
-    return (known if kind == "known" else ambient)(spiked, count, stream, sample=sample)
+        return samples.principal(spiked, model.size_of_space(system), count, stream, sample=sample)
+    make = samples.known if kind == "known" else samples.ambient
+    return make(spiked, count, stream, sample=sample)
 
 
 def without_samples(system: SubspaceICA, stream: Stream) -> Prepared:
     """Whitened scores on principal components, of the same law, without the samples."""
-    sample = system.whitening == "sample"
-    return rotated(
-        system.spiked, size_of_space(system), needed_samples(system), stream, sample=sample
-    )
+    d, count = model.size_of_space(system), model.needed_samples(system)
+    return rotated(system.spiked, d, count, stream, sample=system.whitening == "sample")
 
 
 def _estimated(
@@ -199,8 +168,8 @@ def _estimated(
         stream = streams_of(content_of(system, OF_GRADIENTS), name)(seed or 0)
         with one_thread():
             prepared = prepare(system, stream)
-            frame, law = prepared.frame, contrast(system)
-            w = starts(frame, system.restarts, first_overlap(system), stream)
+            frame, law = prepared.frame, model.contrast(system)
+            w = starts(frame, system.restarts, model.first_overlap(system), stream)
             tolerance, most = system.tolerance, system.iterations
             if system.batch == "fresh":
                 fit = with_new_samples(prepared, w, law, tolerance, most, stream)
@@ -229,7 +198,7 @@ def _estimated(
 
 def iteration_seconds(system: SubspaceICA) -> float:
     """Cost model of FastICA on whitened samples: some fifteen iterations from every start."""
-    count, d = needed_samples(system), size_of_space(system)
+    count, d = model.needed_samples(system), model.size_of_space(system)
     each = count * (5e-9 + 8e-10 * d) * system.restarts
     if system.batch == "fresh":
         return system.iterations * (each + 3e-8 * count * d)
@@ -238,32 +207,32 @@ def iteration_seconds(system: SubspaceICA) -> float:
 
 def drawing_seconds(system: SubspaceICA) -> float:
     """Cost model of samples, their covariance and its eigenvectors."""
-    count, size = needed_samples(system), float(system.dimension)
-    if kind_of_space(system) == "known":
+    count, size = model.needed_samples(system), float(system.dimension)
+    if model.kind_of_space(system) == "known":
         return 3e-8 * count * system.rank
     return count * size * (1.5e-8 + 6e-11 * size) + 2e-9 * size**3 / 4
 
 
 def rotated_seconds(system: SubspaceICA) -> float:
     """Cost model of scores without samples."""
-    count, d = needed_samples(system), size_of_space(system) + system.rank
+    count, d = model.needed_samples(system), model.size_of_space(system) + system.rank
     rest = min(count, system.dimension)
     if rest + system.rank <= DENSE:
         return 1e-3 + 5e-8 * count * d + 8e-10 * float(rest) ** 3
     return 1e-3 + 5e-8 * count * d + rest * d * 2e-9 * (50 + 5 * rest ** (1 / 3))
 
 
-FASTICA = Simulation[SubspaceICA](
+FASTICA = method.Simulation[SubspaceICA](
     name="fastica",
-    role=Role.SIMULATION,
+    role=method.Role.SIMULATION,
     rank=1,
-    about=About(
+    about=method.About(
         text="FastICA on n samples of the model, centred, projected and whitened; the best start",
         accuracy="exact",
         equations=f"{PAPER}, (2) on samples of (3), best of several starts",
         engines=AT_FINITE,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("overlap", (), "overlap of the whitened estimate with the whitened v"),
             Output(
@@ -285,32 +254,34 @@ FASTICA = Simulation[SubspaceICA](
             ),
         ),
     ),
-    cost=Cost(
+    cost=method.Cost(
         seconds=lambda system, n, last: 1e-3 + drawing_seconds(system) + iteration_seconds(system),
         # Whitened samples, once more in the kernels' order, and what whitening all D makes.
         memory=lambda system, n: (
-            2 * needed_samples(system) * size_of_space(system)
+            2 * model.needed_samples(system) * model.size_of_space(system)
             + 3 * system.dimension**2 * (system.space == "ambient" and system.whitening == "sample")
         ),
     ),
-    scope=Scope(refuses=refusal(_check_samples), ignores=OF_GRADIENTS, n=Size.NONE),
+    scope=method.Scope(
+        refuses=method.refusal(_check_samples), ignores=OF_GRADIENTS, n=method.Size.NONE
+    ),
     run=_estimated("fastica", of_samples),
 )
 SCORES = replace(
     FASTICA,
     name="fastica_scores",
     rank=2,
-    about=About(
+    about=method.About(
         text="the same on whitened scores drawn without the n D samples: n, D to 10⁶ in seconds",
         accuracy="exact in law",
         equations=f"{PAPER}, (2) on principal components of (3), of which the law is drawn",
         engines=AT_FINITE,
     ),
-    cost=Cost(
+    cost=method.Cost(
         seconds=lambda system, n, last: rotated_seconds(system) + iteration_seconds(system),
-        memory=lambda system, n: 2 * needed_samples(system) * size_of_space(system),
+        memory=lambda system, n: 2 * model.needed_samples(system) * model.size_of_space(system),
     ),
-    scope=replace(FASTICA.scope, refuses=refusal(_check_principal)),
+    scope=replace(FASTICA.scope, refuses=method.refusal(_check_principal)),
     run=_estimated("fastica_scores", without_samples),
 )
 METHODS = (FASTICA, SCORES)

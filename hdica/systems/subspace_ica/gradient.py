@@ -21,32 +21,12 @@ from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 from hdica.systems.arguments import MOST_WHOLE
 from hdica.systems.method import AVERAGES, About, Array, Cost, Output, Outputs, PointResult, refusal
-from hdica.systems.subspace_ica.fastica import (
-    AT_FINITE,
-    FASTICA,
-    check_any,
-    check_dimension,
-    check_size,
-    drawing_seconds,
-    of_samples,
-    rotated_seconds,
-    starts,
-    without_samples,
-)
+from hdica.systems.subspace_ica import fastica
+from hdica.systems.subspace_ica import system as model
+from hdica.systems.subspace_ica.fastica import AT_FINITE, FASTICA
 from hdica.systems.subspace_ica.loss import direction_of
 from hdica.systems.subspace_ica.samples import Frame, Take
-from hdica.systems.subspace_ica.system import (
-    OF_FASTICA,
-    PAPER,
-    SubspaceICA,
-    contrast,
-    first_overlap,
-    kind_of_space,
-    latent,
-    only,
-    samples_of,
-    size_of_space,
-)
+from hdica.systems.subspace_ica.system import OF_FASTICA, PAPER, SubspaceICA
 from hdica.systems.trials import content_of
 
 _AT = ("time",)
@@ -136,27 +116,27 @@ def sign_of(system: SubspaceICA) -> int:
     if system.direction != "auto":
         return 1 if system.direction == "ascent" else -1
     with speaking_of("direction", "contrast", "latent"):
-        return direction_of(contrast(system), latent(system))
+        return direction_of(model.contrast(system), model.latent(system))
 
 
 def _check_limits(system: SubspaceICA) -> None:
     """Refuse more whitened samples, or dimensions of a covariance, than can be computed."""
-    if samples_of(system) is not None:
-        check_size(system)
-        if kind_of_space(system) == "ambient":
-            check_dimension(system)
+    if model.samples_of(system) is not None:
+        fastica.check_size(system)
+        if model.kind_of_space(system) == "ambient":
+            fastica.check_dimension(system)
 
 
 def _check_sgd(system: SubspaceICA) -> None:
-    only(system, "projected gradient steps", "sgd")
+    model.only(system, "projected gradient steps", "sgd")
     _check_limits(system)
-    if samples_of(system) is None and kind_of_space(system) == "ambient":
+    if model.samples_of(system) is None and model.kind_of_space(system) == "ambient":
         raise HdicaError(
             "space = 'ambient' is not allowed with infinitely many samples (allowed: 'principal' "
             "or 'known', which are the same then)",
             ["space", "samples_per_dimension", "samples"],
         )
-    if samples_of(system) is None and size_of_space(system) != system.rank:
+    if model.samples_of(system) is None and model.size_of_space(system) != system.rank:
         raise HdicaError(
             f"space = {system.space!r} is not allowed with infinitely many samples (as many "
             f"dimensions as spikes: {system.rank})",
@@ -168,12 +148,12 @@ def _check_sgd(system: SubspaceICA) -> None:
 def _check_flow(system: SubspaceICA) -> None:
     # A refusal of all simulations shows the sentence of the last one: let it say what is amiss.
     if system.algorithm == "fastica":
-        check_any(system)
+        fastica.check_any(system)
     elif system.algorithm == "sgd":
         _check_sgd(system)
-    only(system, "a gradient flow", "flow")
+    model.only(system, "a gradient flow", "flow")
     _check_limits(system)
-    check_size(system)
+    fastica.check_size(system)
     sign_of(system)
 
 
@@ -183,17 +163,17 @@ def _begun(system: SubspaceICA, name: str, seed: int | None) -> tuple[Frame, Tak
     On principal components of many samples the scores are drawn without these.
     """
     stream = streams_of(content_of(system, OF_FASTICA), name)(seed or 0)
-    count, principal = samples_of(system), kind_of_space(system) == "principal"
+    count, principal = model.samples_of(system), model.kind_of_space(system) == "principal"
     if count is None:
         spiked = system.spiked
         frame = Frame(spiked, np.eye(spiked.rank), 1 / np.sqrt(1 + spiked.beta), sample=False)
         y, take = np.empty((0, spiked.rank)), spiked.whitened(stream)
     else:
         exact = principal and count >= system.rank + 2
-        prepared = (without_samples if exact else of_samples)(system, stream)
+        prepared = (fastica.without_samples if exact else fastica.of_samples)(system, stream)
         frame, y = prepared.frame, prepared.y
         take = cyclic(y)
-    return frame, take, starts(frame, 1, first_overlap(system), stream)[0], y
+    return frame, take, fastica.starts(frame, 1, model.first_overlap(system), stream)[0], y
 
 
 def _result(frame: Frame, path: Array, why: str, save: Save) -> PointResult:
@@ -215,7 +195,7 @@ def _sgd(
         frame, take, w, y = _begun(system, SGD.name, seed)
         batch = len(y) if system.batch == "all" else int(system.batch)
         rate = eta * sign_of(system)
-        path, why = descend(take, w, contrast(system), rate, batch, times, eta)
+        path, why = descend(take, w, model.contrast(system), rate, batch, times, eta)
     return _result(frame, path, why, save)
 
 
@@ -224,27 +204,27 @@ def _flow(
 ) -> PointResult:
     with one_thread():
         frame, _, w, y = _begun(system, FLOW.name, seed)
-        path = flow(y, w, contrast(system), sign_of(system), times)
+        path = flow(y, w, model.contrast(system), sign_of(system), times)
     return _result(frame, path, "", save)
 
 
 def _sample_seconds(system: SubspaceICA) -> float:
-    if samples_of(system) is None:
+    if model.samples_of(system) is None:
         return 0.0
-    exact = kind_of_space(system) == "principal"
-    return rotated_seconds(system) if exact else drawing_seconds(system)
+    exact = model.kind_of_space(system) == "principal"
+    return fastica.rotated_seconds(system) if exact else fastica.drawing_seconds(system)
 
 
 def _sgd_seconds(system: SubspaceICA, n: int | None, last: float) -> float:
-    count, d = samples_of(system) or 0, size_of_space(system)
+    count, d = model.samples_of(system) or 0, model.size_of_space(system)
     batch = count if system.batch == "all" else float(system.batch)
-    fresh = 3e-8 * d if samples_of(system) is None else 0.0
+    fresh = 3e-8 * d if model.samples_of(system) is None else 0.0
     steps = last / (system.eta or 1.0)
     return 1e-3 + _sample_seconds(system) + steps * batch * (1.2e-8 + 2e-9 * d + fresh)
 
 
 def _flow_seconds(system: SubspaceICA, n: int | None, last: float) -> float:
-    count, d = samples_of(system) or 0, size_of_space(system)
+    count, d = model.samples_of(system) or 0, model.size_of_space(system)
     return 1e-2 + _sample_seconds(system) + (300 + 5 * last) * count * (1e-8 + 1.5e-9 * d)
 
 
@@ -264,7 +244,7 @@ SGD = replace(
     ),
     cost=Cost(
         seconds=_sgd_seconds,
-        memory=lambda system, n: (samples_of(system) or 0) * size_of_space(system),
+        memory=lambda system, n: (model.samples_of(system) or 0) * model.size_of_space(system),
     ),
     scope=replace(FASTICA.scope, refuses=refusal(_check_sgd), ignores=OF_FASTICA),
     run=_sgd,

@@ -9,49 +9,13 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.method import (
-    AVERAGES,
-    COMMON,
-    About,
-    Array,
-    Cost,
-    Limit,
-    Output,
-    Outputs,
-    PointResult,
-    Role,
-    Scope,
-    refusal,
-)
-from hdica.systems.subspace_ica import prediction
-from hdica.systems.subspace_ica.loss import (
-    Flow,
-    Loss,
-    bound,
-    bound_time,
-    direction_of,
-    information_exponent,
-    leading_time,
-    series,
-    too_heavy,
-)
+from hdica.systems import method
+from hdica.systems.method import AVERAGES, COMMON, Array, Output, PointResult
+from hdica.systems.subspace_ica import loss, prediction
+from hdica.systems.subspace_ica import system as model
+from hdica.systems.subspace_ica.loss import Flow, Loss
 from hdica.systems.subspace_ica.prediction import Reduction, level, mean_square, variance
-from hdica.systems.subspace_ica.system import (
-    HOME,
-    OF_FASTICA,
-    OF_GRADIENTS,
-    PAPER,
-    SubspaceICA,
-    contrast,
-    first_overlap,
-    kind_of_space,
-    latent,
-    only,
-    samples_of,
-    size_of_space,
-    strengths,
-    weights,
-)
+from hdica.systems.subspace_ica.system import HOME, OF_FASTICA, OF_GRADIENTS, PAPER, SubspaceICA
 
 AT_LIMIT = (*COMMON, AVERAGES, HOME)
 _AT, _EACH = ("time",), ("component",)
@@ -63,17 +27,17 @@ def _prediction(
     system: SubspaceICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     """The final overlaps; in all D dimensions those of infinitely many samples alone."""
-    reduced, count = reduction(system), samples_of(system)
-    many, size = math.inf if count is None else float(count), size_of_space(system)
-    law, inside = (contrast(system), latent(system)), system.whitening == "sample"
+    reduced, count = reduction(system), model.samples_of(system)
+    many, size = math.inf if count is None else float(count), model.size_of_space(system)
+    law, inside = (model.contrast(system), model.latent(system)), system.whitening == "sample"
     values: dict[str, float | Array] = {"gamma": reduced.gamma}
-    if kind_of_space(system) == "principal":
+    if model.kind_of_space(system) == "principal":
         ends = prediction.principal(*law, reduced, many, size, inside)
         values |= {"gamma_c": reduced.gamma_c, "pca_overlap": reduced.length}
     else:
         ends = prediction.known_space(*law, system.gamma, many, size, inside)
         values |= {"gamma_c": reduced.gamma, "pca_overlap": 1.0}
-    seen = count is None or kind_of_space(system) != "ambient"
+    seen = count is None or model.kind_of_space(system) != "ambient"
     values |= {
         "predicted_overlap": ends.overlap if seen else math.nan,
         "predicted_correlation": ends.correlation if seen else math.nan,
@@ -87,11 +51,11 @@ def _prediction(
 
 
 def _predictable(system: SubspaceICA) -> None:
-    only(system, "this limit", "fastica")
+    model.only(system, "this limit", "fastica")
     check_ties(system)
     check_seen(system, 2)
     # New samples are not white in coordinates that others have whitened, and V is another one.
-    estimated = system.whitening == "sample" and samples_of(system) is not None
+    estimated = system.whitening == "sample" and model.samples_of(system) is not None
     if system.batch == "fresh" and estimated:
         raise HdicaError(
             "batch = 'fresh' is not allowed for this limit with whitening = 'sample' (allowed: "
@@ -100,11 +64,11 @@ def _predictable(system: SubspaceICA) -> None:
         )
 
 
-PREDICTION = Limit[SubspaceICA](
+PREDICTION = method.Limit[SubspaceICA](
     name="prediction",
-    role=Role.LIMIT,
+    role=method.Role.LIMIT,
     rank=1,
-    about=About(
+    about=method.About(
         text="overlaps at which FastICA ends if it finds the feature, as D → ∞ at fixed n/D: "
         "thresholds of the principal components, and the asymptotic variance",
         accuracy="approximate",
@@ -112,7 +76,7 @@ PREDICTION = Limit[SubspaceICA](
         "(Baik, Ben Arous and Peche 2005; Paul 2007)",
         engines=AT_LIMIT,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output(
                 "predicted_overlap",
@@ -135,19 +99,21 @@ PREDICTION = Limit[SubspaceICA](
             Output("phi", _EACH, "overlap of a spike with its principal component"),
         ),
     ),
-    cost=Cost(seconds=lambda system, n, last: 3e-3 + 1e-6 * system.rank),
-    scope=Scope(refuses=refusal(_predictable), ignores=OF_FASTICA | OF_GRADIENTS | {"start"}),
+    cost=method.Cost(seconds=lambda system, n, last: 3e-3 + 1e-6 * system.rank),
+    scope=method.Scope(
+        refuses=method.refusal(_predictable), ignores=OF_FASTICA | OF_GRADIENTS | {"start"}
+    ),
     run=_prediction,
 )
 
 
-_OTHER = replace(PREDICTION, role=Role.OTHER, rank=None)
+_OTHER = replace(PREDICTION, role=method.Role.OTHER, rank=None)
 
 
 def _flow(system: SubspaceICA) -> Flow:
     """The flow of a system up (1) or down (-1) its population loss."""
-    ratio, law = signal(system), (contrast(system), latent(system))
-    sign = {"ascent": 1, "descent": -1}.get(system.direction) or direction_of(*law, ratio)
+    ratio, law = signal(system), (model.contrast(system), model.latent(system))
+    sign = {"ascent": 1, "descent": -1}.get(system.direction) or loss.direction_of(*law, ratio)
     return Flow(Loss(*law, ratio), sign)
 
 
@@ -162,7 +128,7 @@ def _path(system: SubspaceICA, times: Array, *_: object) -> PointResult:
             "overlap": overlap,
             "overlap_error": error,
             "overlap_control": moves.path(start, WRONG * times)[0],
-            "lower_bound": bound(least, start, times),
+            "lower_bound": loss.bound(least, start, times),
         }
     )
 
@@ -171,7 +137,7 @@ def _flows(system: SubspaceICA) -> None:
     # A refusal of all limits shows the sentence of this last one: let it say what is amiss.
     if system.algorithm == "fastica":
         _predictable(system)
-    only(system, "this limit", "sgd", "flow")
+    model.only(system, "this limit", "sgd", "flow")
     overlap_at_start(system)
     check_seen(system)
     _flow(system)
@@ -189,7 +155,7 @@ FLOW = replace(
             f"{PAPER}, Theorem 4: da/dt = L'(a)(1 - a^2), with the sign that finds the feature"
         ),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("overlap", _AT, "overlap with the feature of the reduced model"),
             Output("overlap_error", _AT, "error of the overlap, from the solver and the slope"),
@@ -199,8 +165,10 @@ FLOW = replace(
             ),
         )
     ),
-    cost=Cost(seconds=lambda system, n, last: 0.5),
-    scope=Scope(refuses=refusal(_flows), ignores=frozenset({"eta", "batch", "whitening"})),
+    cost=method.Cost(seconds=lambda system, n, last: 0.5),
+    scope=method.Scope(
+        refuses=method.refusal(_flows), ignores=frozenset({"eta", "batch", "whitening"})
+    ),
     run=_path,
     closed=True,
 )
@@ -209,11 +177,11 @@ FLOW = replace(
 def _times(system: SubspaceICA, *_: object) -> PointResult:
     moves, start = _flow(system), overlap_at_start(system)
     ends = np.array(LEVELS) / 100
-    values = {"time_order": leading_time(moves.loss, start)}
+    values = {"time_order": loss.leading_time(moves.loss, start)}
     for percent, end, took, error in zip(LEVELS, ends, *moves.times(start, ends), strict=True):
         least = moves.least_slope(start, max(start, float(end)))
         values[f"time_{percent}"], values[f"time_{percent}_error"] = took, error
-        values[f"bound_{percent}"] = float(bound_time(least, start, end))
+        values[f"bound_{percent}"] = float(loss.bound_time(least, start, end))
     return PointResult({name: np.asarray(value) for name, value in values.items()})
 
 
@@ -241,13 +209,13 @@ def _outputs(k: int) -> tuple[Output, ...]:
 TIMES = replace(
     FLOW,
     name="recovery_time",
-    role=Role.OTHER,
+    role=method.Role.OTHER,
     rank=None,
     about=replace(
         FLOW.about,
         text="times of the gradient flow to overlaps 0.5, 0.9 and 0.99, and those of the bound",
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             *(output for k in LEVELS for output in _outputs(k)),
             Output(
@@ -255,15 +223,15 @@ TIMES = replace(
             ),
         )
     ),
-    scope=replace(FLOW.scope, refuses=refusal(_timed)),
+    scope=replace(FLOW.scope, refuses=method.refusal(_timed)),
     run=_times,
     closed=False,
 )
 
 
 def _level(system: SubspaceICA, *_: object) -> PointResult:
-    law, gamma = (contrast(system), latent(system)), signal(system)
-    size, count = size_of_space(system), samples_of(system)
+    law, gamma = (model.contrast(system), model.latent(system)), signal(system)
+    size, count = model.size_of_space(system), model.samples_of(system)
     batch, eta = _steps(system)
     values = {"noise": level(*law, gamma, size, eta, batch), "sampling": 0.0}
     if count is not None:
@@ -277,7 +245,7 @@ def _level(system: SubspaceICA, *_: object) -> PointResult:
 
 def _steps(system: SubspaceICA) -> tuple[int, float]:
     """B and eta of stochastic steps."""
-    only(system, "this limit", "sgd")
+    model.only(system, "this limit", "sgd")
     if not isinstance(system.batch, int) or system.eta is None:
         raise HdicaError(
             f"batch = {system.batch!r} is not allowed for the level of stochastic steps (a number "
@@ -301,7 +269,7 @@ SGD_LEVEL = replace(
         text="mean of 1 − a² at which mini-batch steps of a constant size end",
         equations=f"{PAPER}, (B.5): (d - 1) eta E g^2/(2 B abs(L'(1)))",
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output(
                 "noise", (), "mean of 1 - a^2 from the noise of the batches, to first order in eta"
@@ -311,8 +279,8 @@ SGD_LEVEL = replace(
             Output("square", (), "E g(s)^2 at the feature"),
         )
     ),
-    scope=Scope(
-        refuses=refusal(_has_level),
+    scope=method.Scope(
+        refuses=method.refusal(_has_level),
         ignores=frozenset({"start", "direction"}),
     ),
     run=_level,
@@ -320,9 +288,9 @@ SGD_LEVEL = replace(
 
 
 def _loss(system: SubspaceICA, *_: object) -> PointResult:
-    law = contrast(system), latent(system)
+    law = model.contrast(system), model.latent(system)
     at = Loss(*law, signal(system)).at(np.array(overlap_at_start(system)))
-    exponent = information_exponent(*law)
+    exponent = loss.information_exponent(*law)
     values = {
         "L": at.loss,
         "dL": at.slope,
@@ -336,7 +304,7 @@ def _loss(system: SubspaceICA, *_: object) -> PointResult:
 def _has_loss(system: SubspaceICA) -> None:
     overlap_at_start(system)
     signal(system)
-    series(contrast(system), latent(system))
+    loss.series(model.contrast(system), model.latent(system))
 
 
 LOSS = replace(
@@ -348,7 +316,7 @@ LOSS = replace(
         accuracy="converged",
         equations=f"{PAPER}, Lemma 5 corrected, for any contrast and latent variable",
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("L", (), "population loss E G(w.y)"),
             Output("dL", (), "its slope in the overlap"),
@@ -357,9 +325,9 @@ LOSS = replace(
             Output("exponent", (), "information exponent: L(a) - L(0) ~ a^k for small a"),
         )
     ),
-    cost=Cost(seconds=lambda system, n, last: 0.1),
-    scope=Scope(
-        refuses=refusal(_has_loss),
+    cost=method.Cost(seconds=lambda system, n, last: 0.1),
+    scope=method.Scope(
+        refuses=method.refusal(_has_loss),
         ignores=OF_FASTICA | OF_GRADIENTS | {"batch", "whitening", "algorithm"},
     ),
     run=_loss,
@@ -369,18 +337,18 @@ METHODS = (PREDICTION, FLOW, TIMES, SGD_LEVEL, LOSS)
 
 def reduction(system: SubspaceICA) -> Reduction:
     """The reduced model with the principal components of the samples of a system."""
-    count, size = samples_of(system), size_of_space(system)
-    estimated = kind_of_space(system) == "principal" and count is not None
+    count, size = model.samples_of(system), model.size_of_space(system)
+    estimated = model.kind_of_space(system) == "principal" and count is not None
     c = system.dimension / count if estimated and count else 0.0
-    used = size if kind_of_space(system) == "principal" else None
-    return Reduction(strengths(system), weights(system), c, used)
+    used = size if model.kind_of_space(system) == "principal" else None
+    return Reduction(model.strengths(system), model.weights(system), c, used)
 
 
 def check_ties(system: SubspaceICA) -> None:
     """Refuse fewer components than spikes that do not say which spikes they are."""
-    if kind_of_space(system) != "principal" or size_of_space(system) >= system.rank:
+    if model.kind_of_space(system) != "principal" or model.size_of_space(system) >= system.rank:
         return
-    size, ordered = size_of_space(system), np.sort(strengths(system))[::-1]
+    size, ordered = model.size_of_space(system), np.sort(model.strengths(system))[::-1]
     if ordered[size - 1] == ordered[size]:
         raise HdicaError(
             f"space.principal = {size} is not allowed for the limit (fewer than rank = "
@@ -394,8 +362,8 @@ def check_seen(system: SubspaceICA, power: int = 1) -> None:
 
     ``power`` is that of the slope of the contrast in what is averaged.
     """
-    objective, law = contrast(system), latent(system)
-    terms = series(objective, law).terms
+    objective, law = model.contrast(system), model.latent(system)
+    terms = loss.series(objective, law).terms
     if all(term == 0.0 for term in terms[1:]):
         raise HdicaError(
             f"latent = {system.latent!r} is not allowed with contrast = {system.contrast!r} (the "
@@ -405,18 +373,18 @@ def check_seen(system: SubspaceICA, power: int = 1) -> None:
     if objective.formula.coefficients is not None:
         order = power * (len(terms) - 2)
         if not all(math.isfinite(law.moment(k)) for k in range(order + 1)):
-            raise too_heavy(objective, law)
+            raise loss.too_heavy(objective, law)
 
 
 def signal(system: SubspaceICA) -> float:
     """Gamma of the reduced model in which a system runs: gamma_c where components are estimated."""
     check_ties(system)
-    principal = kind_of_space(system) == "principal"
+    principal = model.kind_of_space(system) == "principal"
     gamma = reduction(system).gamma_c if principal else system.gamma
     if gamma <= 0:
         raise HdicaError(
             f"beta = {system.beta!r} is not allowed for the limit (no spike stands out of the "
-            f"noise of {samples_of(system)} samples: beta > (D/n)^1/2 = "
+            f"noise of {model.samples_of(system)} samples: beta > (D/n)^1/2 = "
             f"{math.sqrt(reduction(system).c):.4g} is needed)",
             ["beta", "samples_per_dimension", "samples"],
         )
@@ -425,7 +393,7 @@ def signal(system: SubspaceICA) -> float:
 
 def overlap_at_start(system: SubspaceICA) -> float:
     """a0 where it is given."""
-    overlap = first_overlap(system)
+    overlap = model.first_overlap(system)
     if overlap is None:
         raise HdicaError(
             "start = 'uniform' is not allowed for this limit, which needs a start of known overlap "

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
+from hdica.systems import system as registry
 from hdica.systems.method import Role
 from hdica.systems.subspace_ica import fastica, gradient, limits
 from hdica.systems.subspace_ica.system import HOME, SubspaceICA
-from hdica.systems.system import (
-    Clock,
-    Control,
-    Dimension,
-    OrderParameter,
-    Symbol,
-    System,
-    in_words,
-    work,
-)
+from hdica.systems.system import Dimension, Symbol, System, in_words, work
 
 __all__ = ["SYSTEM", "SubspaceICA"]
 
@@ -30,7 +22,7 @@ SYSTEM = System(
     short="ICA in the principal subspace",
     papers=(work("Reduce and Conquer 2025"),),
     order_parameters=(
-        OrderParameter(
+        registry.OrderParameter(
             "overlap",
             "overlap of the whitened estimate with the non-Gaussian direction",
             low=0.0,
@@ -40,11 +32,11 @@ SYSTEM = System(
         ),
     ),
     controls=(
-        Control("beta", low=0.05, high=50.0),
-        Control("samples_per_dimension", low=0.1, high=1000.0),
-        Control("eta", low=1e-4, high=10.0, step=True),
+        registry.Control("beta", low=0.05, high=50.0),
+        registry.Control("samples_per_dimension", low=0.1, high=1000.0),
+        registry.Control("eta", low=1e-4, high=10.0, step=True),
     ),
-    clock=Clock("time t = eta k", "steps of size one", counts=False),
+    clock=registry.Clock("time t = eta k", "steps of size one", counts=False),
     dimensions=(
         Dimension("component", "number of the spike or principal component"),
         Dimension("restart", "number of the start"),

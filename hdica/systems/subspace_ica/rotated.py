@@ -150,17 +150,10 @@ def frame_of(count: int, q: Array, size: int, stream: Stream) -> Array:
 def rotated(spiked: Spiked, d: int, count: int, stream: Stream, *, sample: bool) -> Prepared:
     """Whitened samples in the span of their d leading principal components, exact in law.
 
-    As :func:`hdica.systems.subspace_ica.samples.principal` makes them of the samples.
-
-    Refused if there are not more samples than spikes and one.
+    As :func:`hdica.systems.subspace_ica.samples.principal` makes them of the samples; there are at
+    least r + 2 of these, and more than d.
     """
     r = spiked.rank
-    if count < r + 2 or count <= d:
-        raise HdicaError(
-            f"samples = {count} is not allowed for scores without samples (at least rank + 2 = "
-            f"{r + 2}, and more than the {d} principal components)",
-            ["samples"],
-        )
     signal = spiked.signal(stream)(count)
     mean = np.mean(signal, axis=0)
     with one_thread():

@@ -19,31 +19,13 @@ from hdica.finite.record import steps_of
 from hdica.ingredients.laws import Part, part_edges
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.sources import Source
+from hdica.systems import method
 from hdica.systems.fields import source
-from hdica.systems.method import (
-    About,
-    Array,
-    Cost,
-    Limit,
-    Output,
-    Outputs,
-    PointResult,
-    Role,
-    Scope,
-    refusal,
-)
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.tensorial_ica import system as model
 from hdica.systems.tensorial_ica.fluctuation import diagonal_and_row, first_order_level
 from hdica.systems.tensorial_ica.rule import Moments, moments_of
-from hdica.systems.tensorial_ica.system import (
-    AT_LIMIT,
-    ONES,
-    PAPER,
-    Constants,
-    TensorialICA,
-    bound_constants,
-    first_vector,
-    step_sizes,
-)
+from hdica.systems.tensorial_ica.system import AT_LIMIT, ONES, PAPER, Constants, TensorialICA
 from hdica.systems.tensorial_ica.transient import tan2_of
 
 TAN_WARM = 1 / math.sqrt(3)  # largest tangent of a warm start (the region D_warm)
@@ -76,7 +58,6 @@ def theorem_4(
 
     The slide asks for a start within 1/sqrt 2; Lemma 3, on which it rests, needs 1/sqrt 3.
     """
-    _checked(d, steps)
     log = math.log(steps)
     eta = constants.step_two * log / (moments.beta * steps)
     value = constants.rate * b**4 / moments.beta * math.sqrt(d * log**2 / steps)
@@ -88,7 +69,6 @@ def theorem_7(
     moments: Moments, b: float, d: int, steps: float, epsilon: float, constants: Constants = ONES
 ) -> Bound:
     """Theorem 7: from a uniform start, B^4/beta sqrt(d^4 ln^2 T/T), eta1 ~ d ln T/(beta T)."""
-    _checked(d, steps, epsilon)
     log = math.log(steps)
     eta = constants.step_one * d * log / (moments.beta * steps)
     value = constants.rate * b**4 / moments.beta * math.sqrt(d**4 * log**2 / steps)
@@ -100,7 +80,6 @@ def corollary_8(
     moments: Moments, b: float, d: int, steps: float, epsilon: float, constants: Constants = ONES
 ) -> Bound:
     """Corollary 8: two phases from a uniform start, B^4/beta sqrt(d ln^2 T/T); eta is eta2."""
-    _checked(d, steps, epsilon)
     end = theorem_4(moments, b, d, steps, 0.0, constants)
     return replace(end, conditions=_uniform_conditions(d, steps, epsilon, 4, constants))
 
@@ -120,20 +99,17 @@ def lemma_3(
     eta: float,
     times: Array,
     tan0: float,
-    log: float | None = None,
     constants: Constants = ONES,
 ) -> Bound:
     """Lemma 3: tan0 (1 - eta beta/3)^t + B^4/sqrt(beta) sqrt(d eta) from a warm start.
 
-    ``log`` is the logarithm LOG of its condition 1/eta >= B^8 d LOG^9/beta, which the slide does
-    not define: ln(1/eta) if None.
+    LOG of its condition 1/eta >= B^8 d LOG^9/beta, which the slide does not define, is ln(1/eta).
     """
-    _checked_step(d, eta, moments.beta / 3)
+    _check_step(eta, moments.beta / 3)
     t = np.asarray(times, dtype=float)
     decay = np.exp(t * math.log1p(-eta * moments.beta / 3))
     noise = constants.noise * b**4 / math.sqrt(moments.beta) * math.sqrt(d * eta)
-    power = (math.log(1 / eta) if log is None else log) ** 9
-    need = constants.scaling * b**8 / moments.beta * d * power
+    need = constants.scaling * b**8 / moments.beta * d * math.log(1 / eta) ** 9
     conditions = (1 / eta, need), (TAN_WARM, tan0)
     x = moments.beta * eta * t
     square = tan0**2 * np.exp(-2 * x) - first_order_level(moments, d, eta) * np.expm1(-2 * x)
@@ -150,7 +126,7 @@ def lemma_5(
     later it stays below. Axis 1 is the nearest one.
     """
     v = np.asarray(v0, dtype=float)
-    _checked_step(v.size, eta)
+    _check_step(eta)
     m = int(np.argmax(np.abs(v)))
     tan, (squares, cross) = v / v[m], diagonal_and_row(moments, v, m)
     square = (squares - 2 * tan * cross + tan**2 * cross[m]) / v[m] ** 2
@@ -173,8 +149,7 @@ def lemma_6(
     constants: Constants = ONES,
 ) -> Bound:
     """Lemma 6: sqrt(beta d/(B^8 eta)) (1 - eta beta/(2 d))^t + B^4/sqrt(beta) sqrt(d^3 eta)."""
-    _checked_step(d, eta, moments.beta / (2 * d))
-    _checked(d, 2.0, epsilon)
+    _check_step(eta, moments.beta / (2 * d))
     t = np.asarray(times, dtype=float)
     first = math.sqrt(moments.beta * d / (b**8 * eta))
     decay = np.exp(t * math.log1p(-eta * moments.beta / (2 * d)))
@@ -189,18 +164,8 @@ def _predicted(moments: Moments, d: int, eta: float) -> Array:
     return np.array(math.sqrt(first_order_level(moments, d, eta)))
 
 
-def _checked(d: int, steps: float, epsilon: float = 0.5) -> None:
-    if d < 2:
-        raise HdicaError(f"dimension = {d} is not allowed (at least 2)")
-    if not 1 < steps < math.inf:
-        raise HdicaError(f"steps = {steps} is not allowed (a finite number above 1)")
-    if not 0 < epsilon < 1:
-        raise HdicaError(f"epsilon = {epsilon} is not allowed (a probability between 0 and 1)")
-
-
-def _checked_step(d: int, eta: float, rate: float = 1.0) -> None:
+def _check_step(eta: float, rate: float = 1.0) -> None:
     """Refuse a step size of 1 or more, and one at which the factor 1 - eta rate is not positive."""
-    _checked(d, 2.0)
     most = min(1.0, 1 / rate)
     if not 0 < eta < most:
         raise HdicaError(f"eta = {eta} is not allowed (between 0 and {most:.3g})")
@@ -319,9 +284,11 @@ def _bounds_of(system: TensorialICA) -> Callable[[float], dict[str, Bound]]:
 
     Refused where B is infinite.
     """
-    (constants, epsilon), law = bound_constants(system), source(system)
+    given, law = {"epsilon": model.EPSILON} | system.bounds, source(system)
+    epsilon = given.pop("epsilon")
+    constants = Constants(**given)
     moments, b, d = moments_of(law, 6), orlicz_bound(law), system.dimension
-    v0, eta = first_vector(system), step_sizes(system).constant
+    v0, eta = model.first_vector(system), model.step_sizes(system).constant
     tan0 = math.nan if v0 is None else math.sqrt(float(tan2_of(v0)))
 
     def after(step: float) -> dict[str, Bound]:
@@ -329,7 +296,7 @@ def _bounds_of(system: TensorialICA) -> Callable[[float], dict[str, Bound]]:
         if eta is not None:
             bounds["lemma_6"] = lemma_6(moments, b, d, eta, at, epsilon, constants)
             if v0 is not None:
-                bounds["lemma_3"] = lemma_3(moments, b, d, eta, at, tan0, constants=constants)
+                bounds["lemma_3"] = lemma_3(moments, b, d, eta, at, tan0, constants)
                 bounds["lemma_5"] = lemma_5(moments, v0, eta, step, constants)
         if step >= 2:
             bounds["theorem_7"] = theorem_7(moments, b, d, step, epsilon, constants)
@@ -360,10 +327,10 @@ OUTPUTS = tuple(
         Output(f"{name}_predicted", _AT, f"{words}: the value that the noise leads to instead"),
     )
 )
-BOUNDS = Limit[TensorialICA](
+BOUNDS = method.Limit[TensorialICA](
     name="bounds",
-    role=Role.OTHER,
-    about=About(
+    role=method.Role.OTHER,
+    about=method.About(
         text=(
             "Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6 with your constants, and predictions"
         ),
@@ -371,10 +338,10 @@ BOUNDS = Limit[TensorialICA](
         equations=f"{PAPER}, Theorems 4 and 7, Corollary 8, Lemmas 3, 5 and 6",
         engines=("hdica.finite", *AT_LIMIT),
     ),
-    outputs=Outputs(OUTPUTS),
-    cost=Cost(seconds=lambda system, n, last: 0.1 + 2e-5 * system.dimension),
-    scope=Scope(
-        refuses=refusal(lambda system: _bounds_of(system)(1.0)),
+    outputs=method.Outputs(OUTPUTS),
+    cost=method.Cost(seconds=lambda system, n, last: 0.1 + 2e-5 * system.dimension),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: _bounds_of(system)(1.0)),
         ignores=frozenset({"mixing", "sign"}),
     ),
     run=_bounds,

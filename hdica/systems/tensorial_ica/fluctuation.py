@@ -16,46 +16,17 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averaged
+from hdica.systems import method
 from hdica.systems.fields import source
-from hdica.systems.method import (
-    About,
-    Array,
-    Cost,
-    Limit,
-    Output,
-    Outputs,
-    PointResult,
-    Role,
-    Scope,
-    refusal,
-)
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.tensorial_ica import system as model
+from hdica.systems.tensorial_ica import transient
 from hdica.systems.tensorial_ica.rule import Moments, moments_of
-from hdica.systems.tensorial_ica.system import (
-    AT_LIMIT,
-    PAPER,
-    TAN2,
-    TensorialICA,
-    constant_eta,
-    fixed_vector,
-    step_sizes,
-)
-from hdica.systems.tensorial_ica.transient import (
-    ANY_SIGN,
-    elapsed_of,
-    solve,
-    start_of,
-    steps_sum,
-    tan2_of,
-)
+from hdica.systems.tensorial_ica.system import AT_LIMIT, PAPER, TAN2, TensorialICA
+from hdica.systems.tensorial_ica.transient import ANY_SIGN
 
 _WORST, _NONE = 1e-9, 1e-12
 _STRETCHES = 2001  # of a schedule; the more of them the closer to either end
-
-
-def _checked_support(k: int, d: int | None = None) -> None:
-    if k < 1 or (d is not None and k > d):
-        allowed = "k >= 1" if d is None else f"from 1 to the dimension {d}"
-        raise HdicaError(f"support = {k} is not allowed ({allowed})")
 
 
 def second_moments(moments: Moments, v: Array) -> Array:
@@ -99,34 +70,23 @@ def _exponential(logarithm: Array) -> Array:
     return out
 
 
-def noise_off_support(moments: Moments, k: int, positive: int | None = None) -> float:
+def noise_off_support(moments: Moments, k: int) -> float:
     """E y^6, the variance per step over eta^2 in each of the d - k directions off the support.
 
-    15 + 15 k4/k + k6/k^2, and for a skewed source 10 k3^2 m^2/k^3, where m is the sum of the signs
-    of v: ``positive`` of them are plus, all if None.
+    15 + 15 k4/k + k6/k^2, and 10 k3^2/k for a skewed source, at v with positive entries.
     """
-    _checked_support(k)
-    total = k if positive is None else 2 * positive - k
     k4, k6, _ = moments.cumulants[4::2]
     even = 15 + 15 * k4 / k + k6 / k**2
-    return even + 10 * moments.mu3**2 * total**2 / k**3
+    return even + 10 * moments.mu3**2 * k**2 / k**3
 
 
-def noise_on_support(moments: Moments, k: int, positive: int | None = None) -> float:
+def noise_on_support(moments: Moments, k: int) -> float:
     """Sigma_k, the variance per step over eta^2 in a tangent direction of the support, k >= 2.
 
     E y^6 + 15 (k4/k)(3 + k4/k) + 15 k6/k^2 + k8/k^3, the same in all k - 1 directions; zero for
     random signs and k = 2, where y or the tangent part of Z vanishes. Of a skewed source their
-    mean, which depends on the signs of v as in :func:`noise_off_support`.
+    mean, at v with positive entries.
     """
-    _checked_support(k)
-    if k == 1:
-        raise HdicaError("support = 1 is not allowed (within it there is no tangent direction)")
-    if not math.isfinite(moments.mu8):
-        raise HdicaError(
-            f"source: {moments.label} has no finite moment of order 8, which the noise E y^6 Z^2 "
-            "within the support of a critical point needs"
-        )
     if moments.symmetric:
         k4, k6, k8 = moments.cumulants[4::2]
         ratio = k4 / k
@@ -135,30 +95,18 @@ def noise_on_support(moments: Moments, k: int, positive: int | None = None) -> f
         # Signs on two axes: y Z is no noise at all there, and rounding is none either.
         return total if total > _NONE * abs(rest) else 0.0
     v = np.full(k, k**-0.5)
-    v[k if positive is None else positive :] *= -1
     whole = second_moments(moments, v)
     return float((np.trace(whole) - v @ whole @ v) / (k - 1))
 
 
-@dataclass(frozen=True, eq=False)
-class Departure:
-    """Variances of deviations from a critical point, one per direction, shape (T,)."""
-
-    inside: Array  # of each of the k - 1 tangent directions of the support, 0 if k = 1
-    outside: Array  # of each of the d - k others
-    total: Array  # E |delta|^2
-    rate_inside: float  # per x = beta eta t
-    rate_outside: float
-
-
-def departure(moments: Moments, d: int, k: int, eta: float, elapsed: Array) -> Departure:
+def departure(moments: Moments, d: int, k: int, eta: float, x: Array) -> dict[str, Array]:
     """Deviations from a critical point of support size ``k`` (d: a maximiser, 1: a minimiser).
 
-    Linear in the deviation, from exactly the critical point at x = beta eta t = ``elapsed``, shape
-    (T,): eta Sigma/(2 beta r) (e^(2 r x) - 1) in a direction of rate r.
+    Linear in the deviation, from exactly the critical point at x = beta eta t, shape (T,): eta
+    Sigma/(2 beta r) (e^(2 r x) - 1) in a direction of rate r. The outputs of :data:`DEPARTURE`:
+    ``inside`` and ``outside``, each of one direction within the support and off it, their rates per
+    x, and ``deviation``, the sum over all directions over d - 1.
     """
-    _checked_support(k, d)
-    x = np.asarray(elapsed, dtype=float)
     unit = eta / (2 * moments.beta)
     grow, decay = 2.0 / k, -1.0 / k
     inside = np.zeros(x.shape)
@@ -167,7 +115,9 @@ def departure(moments: Moments, d: int, k: int, eta: float, elapsed: Array) -> D
     outside = np.zeros(x.shape)
     if k < d:
         outside = unit * noise_off_support(moments, k) * np.expm1(2 * decay * x) / decay
-    return Departure(inside, outside, (k - 1) * inside + (d - k) * outside, grow, decay)
+    total = (k - 1) * inside + (d - k) * outside
+    rates = {"rate_inside": np.asarray(grow), "rate_outside": np.asarray(decay)}
+    return {"deviation": total / (d - 1), "inside": inside, "outside": outside} | rates
 
 
 def median_factor(d: int) -> float:
@@ -208,8 +158,8 @@ def _level_after(
     marks = first + np.unique(np.clip(stretches, 0.0, last - first))
     if schedule.constant is not None:
         marks = np.array([first, last])
-    x = width * steps_sum(schedule, marks)
-    squares = steps_sum(schedule, marks, power=2)
+    x = width * transient.steps_sum(schedule, marks)
+    squares = transient.steps_sum(schedule, marks, power=2)
     for dx, square in zip(np.diff(x), np.diff(squares), strict=True):
         drive = (d - 1) * moments.mu6 * square
         now = now * math.exp(-dx) + drive * (-math.expm1(-dx) / dx if dx > 0 else 1.0)
@@ -233,13 +183,9 @@ def stationary(source: Source, d: int, eta: float) -> Stationary:
     a and b are averages over the recovered source alone, by quadrature (exact sums over atoms). For
     a skewed source S2 misses terms of relative order eta.
 
-    Refused if the dimension is below 2, or eta so large that there is no such level.
+    Refused if eta is so large that there is no such level.
     """
     moments = moments_of(source, order=6)
-    if d < 2:
-        raise HdicaError(f"dimension = {d} is not allowed (at least 2)")
-    if not eta > 0:
-        raise HdicaError(f"eta = {eta} is not allowed (a step size is a number > 0)")
     _check_reach(source, moments, eta)
     (b, loss), (b_error, loss_error) = _balance(source, moments, d, eta)
     bend = 2 * eta * moments.beta * (1 + 5 / (d - 1))
@@ -306,7 +252,7 @@ SAME = 1e-12
 
 def support_of(system: TensorialICA) -> int:
     """Support size of the critical point where a system starts, or that it starts at none."""
-    v = fixed_vector(system, "a departure")
+    v = model.fixed_vector(system, "a departure")
     sizes = np.abs(v[np.abs(v) > SAME])
     if np.ptp(sizes) > SAME:
         raise HdicaError(
@@ -318,11 +264,10 @@ def support_of(system: TensorialICA) -> int:
 
 
 def _departure(system: TensorialICA, times: Array, *_: object) -> PointResult:
-    k, eta = support_of(system), constant_eta(system)
+    k, eta = support_of(system), model.constant_eta(system)
     noise = moments_for_noise(system, k)
-    result = departure(noise, system.dimension, k, eta, elapsed_of(system, times))
-    values = vars(result) | {"deviation": result.total / (system.dimension - 1)}
-    return PointResult({o.name: np.asarray(values[o.name]) for o in DEPARTURE.outputs.always})
+    x = transient.elapsed_of(system, times)
+    return PointResult(departure(noise, system.dimension, k, eta, x))
 
 
 def moments_for_noise(system: TensorialICA, k: int) -> Moments:
@@ -330,17 +275,17 @@ def moments_for_noise(system: TensorialICA, k: int) -> Moments:
     return moments_of(source(system), 8 if k > 1 else 6)
 
 
-DEPARTURE = Limit[TensorialICA](
+DEPARTURE = method.Limit[TensorialICA](
     name="departure",
-    role=Role.LIMIT,
-    about=About(
+    role=method.Role.LIMIT,
+    about=method.About(
         text="variances of v about the critical point where it starts (saddle or maximiser of any "
         "support): the unstable Ornstein–Uhlenbeck process of the first stage",
         accuracy="approximate",
         equations=f"{PAPER}, initial stage: Ornstein-Uhlenbeck processes at a critical point",
         engines=AT_LIMIT,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("deviation", _AT, "E |v - v(0)|^2/(d - 1)"),
             Output("inside", _AT, "variance in a tangent direction of the support"),
@@ -349,8 +294,10 @@ DEPARTURE = Limit[TensorialICA](
             Output("rate_outside", (), "growth rate off the support, in units of beta eta"),
         )
     ),
-    cost=Cost(seconds=lambda system, n, last: 1e-3),
-    scope=Scope(refuses=refusal(lambda system: _departure(system, np.zeros(1))), ignores=ANY_SIGN),
+    cost=method.Cost(seconds=lambda system, n, last: 1e-3),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: _departure(system, np.zeros(1))), ignores=ANY_SIGN
+    ),
     run=_departure,
 )
 NODES = 25  # step sizes at which levels are solved where there are more
@@ -381,34 +328,34 @@ def _solved(system: TensorialICA, sizes: Array) -> dict[str, Array]:
 
 
 def _stationary(system: TensorialICA, times: Array, *_: object) -> PointResult:
-    levels = _levels(system, step_sizes(system).value(np.asarray(times, dtype=float)))
+    levels = _levels(system, model.step_sizes(system).value(np.asarray(times, dtype=float)))
     return PointResult({"tan2": levels["S2"], "tan2_error": levels.pop("error"), **levels})
 
 
 def _first_levels(system: TensorialICA) -> dict[str, Array]:
     """The levels at the step sizes between jumps, refused where there are none."""
-    eta = step_sizes(system)
+    eta = model.step_sizes(system)
     times = [0.0, *eta.breaks] if eta.constant is None else [0.0]
     return _levels(system, eta.value(np.array(times)))
 
 
 def _levels_seconds(system: TensorialICA, n: int | None, last: float) -> float:
     """Cost model: one quadrature a step size; a schedule has as many as there are times."""
-    eta = step_sizes(system)
+    eta = model.step_sizes(system)
     changing = eta.constant is None and not eta.breaks
     return 2e-2 * (100 if changing else 1 + len(eta.breaks))
 
 
-STATIONARY = Limit[TensorialICA](
+STATIONARY = method.Limit[TensorialICA](
     name="stationary",
-    role=Role.LIMIT,
-    about=About(
+    role=method.Role.LIMIT,
+    about=method.About(
         text="the level of tan² about a component that belongs to the step size at a time: S₀, S₂",
         accuracy="approximate",
         equations=f"{PAPER}, fluctuation stage: E tan^2 to second order at a finite step size",
         engines=AT_LIMIT,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             TAN2,
             Output("tan2_error", _AT, "error of tan2 from quadrature"),
@@ -418,16 +365,18 @@ STATIONARY = Limit[TensorialICA](
             Output("S2", _AT, "the same to second order in S"),
         )
     ),
-    cost=Cost(seconds=_levels_seconds),
-    scope=Scope(refuses=refusal(_first_levels), ignores=ANY_SIGN | {"start"}),
+    cost=method.Cost(seconds=_levels_seconds),
+    scope=method.Scope(refuses=method.refusal(_first_levels), ignores=ANY_SIGN | {"start"}),
     run=_stationary,
 )
 
 
 def _approach(system: TensorialICA, times: Array, *_: object) -> PointResult:
     """The transient's path plus the fluctuations that have built up since the start."""
-    path = tan2_of(solve(start_of(system), elapsed_of(system, times)).v)
-    m, schedule = moments_of(source(system), 6), step_sizes(system)
+    path = transient.tan2_of(
+        transient.solve(transient.start_of(system), transient.elapsed_of(system, times)).v
+    )
+    m, schedule = moments_of(source(system), 6), model.step_sizes(system)
     built = level_under(m, system.dimension, schedule, 0.0, times)
     level = _levels(system, schedule.value(np.asarray(times, dtype=float)))
     return PointResult({"tan2": path + built * level["S2"] / level["S0"]})
@@ -441,9 +390,10 @@ APPROACH = replace(
         text="mean of tan² from a warm start: the transient, and the fluctuations on the way",
         equations=f"{PAPER}, transient and fluctuation stages, one added to the other",
     ),
-    outputs=Outputs((Output("tan2", _AT, "mean of tan2 near a component"),)),
-    scope=Scope(
-        refuses=refusal(lambda system: (start_of(system), _first_levels(system))), ignores=ANY_SIGN
+    outputs=method.Outputs((Output("tan2", _AT, "mean of tan2 near a component"),)),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: (transient.start_of(system), _first_levels(system))),
+        ignores=ANY_SIGN,
     ),
     run=_approach,
 )

@@ -15,33 +15,13 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
+from hdica.systems import method
 from hdica.systems.fields import source
-from hdica.systems.method import (
-    COMMON,
-    About,
-    Array,
-    Cost,
-    Limit,
-    Output,
-    Outputs,
-    PointResult,
-    Role,
-    Scope,
-    Simulation,
-    Size,
-    refusal,
-)
-from hdica.systems.tensorial_ica.rule import draws, first, nearest_axis, unit
+from hdica.systems.method import COMMON, Array, Output, PointResult
+from hdica.systems.tensorial_ica import system as model
+from hdica.systems.tensorial_ica.rule import draws, nearest_axis, unit
 from hdica.systems.tensorial_ica.simulations import mixing, streams
-from hdica.systems.tensorial_ica.system import (
-    AT_FINITE,
-    HOME,
-    PAPER,
-    TAN2,
-    TensorialICA,
-    moments,
-    rule,
-)
+from hdica.systems.tensorial_ica.system import AT_FINITE, HOME, PAPER, TAN2, TensorialICA
 from hdica.systems.tensorial_ica.transient import ANY_SIGN
 
 Blocks = Callable[[], Iterable[Array]]
@@ -144,7 +124,8 @@ class Samples:
 
 
 TOLERANCE = 1e-14
-"""Of 1 - abs(w'.w) of the last two iterates: half of the squared angle between them."""
+"""Of 1 - abs(w'.w) of the last two iterates, below which they have converged: half of the squared
+angle between them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +145,6 @@ def batch_fastica(
     mixing: Array | None = None,
     *,
     whiten: bool = True,
-    tolerance: float = TOLERANCE,
     most: int = 200,
 ) -> Estimate:
     """One-unit FastICA with the cubic contrast: w <- Pi{mean(y^3 x) - 3 mean(y^2) w}.
@@ -184,9 +164,8 @@ def batch_fastica(
     whiten
         Whether the sample mean and covariance are made 0 and I first; else x = X, which the model
         allows, as it has mean 0 and covariance I in expectation.
-    tolerance, most
-        The iteration has converged once 1 - abs(w'.w) is below the tolerance, and is given up after
-        ``most`` iterations.
+    most
+        Iterations after which one that has not converged is given up.
 
     Raises
     ------
@@ -198,7 +177,7 @@ def batch_fastica(
         push, square, _ = samples.cubic(w)
         return push - 3 * square * w
 
-    return _iterate(update, blocks, start, mixing, whiten, tolerance, most)
+    return _iterate(update, blocks, start, mixing, whiten, most)
 
 
 def batch_gradient(
@@ -208,7 +187,6 @@ def batch_gradient(
     *,
     sign: float | None = None,
     whiten: bool = True,
-    tolerance: float = TOLERANCE,
     most: int = 1000,
 ) -> Estimate:
     """Gradient ascent of sgn mean(y^4) on the sphere, with an exact line search.
@@ -220,8 +198,6 @@ def batch_gradient(
     Parameters and errors are those of :func:`batch_fastica`, and ``sign``, sgn = sign(mu4 - 3), 1
     or -1; None for that of mean(y^4) - 3 mean(y^2)^2 of the first projection.
     """
-    if sign not in (None, 1, -1):
-        raise HdicaError(f"sign = {sign} is not allowed (1, -1, or None to estimate it)")
 
     def update(samples: Samples, w: Array) -> Array:
         nonlocal sign
@@ -236,7 +212,7 @@ def batch_gradient(
         angle = highest(sign * samples.quartic(w, direction))
         return math.cos(angle) * w + math.sin(angle) * direction
 
-    return _iterate(update, blocks, start, mixing, whiten, tolerance, most)
+    return _iterate(update, blocks, start, mixing, whiten, most)
 
 
 def highest(form: Array) -> float:
@@ -263,7 +239,6 @@ def _iterate(
     start: Array,
     mixing: Array | None,
     whiten: bool,
-    tolerance: float,
     most: int,
 ) -> Estimate:
     """Iterate w <- Pi update(w) until it stands still, up to its sign, and measure its error."""
@@ -274,7 +249,7 @@ def _iterate(
         while iterations < most and not converged:
             check_deadline()
             new = unit(update(samples, w))
-            converged = abs(abs(float(np.sum(new * w))) - 1) < tolerance
+            converged = abs(abs(float(np.sum(new * w))) - 1) < TOLERANCE
             w, iterations = new, iterations + 1
         u = unit(samples.unmixing(w))
         tan2, component = nearest_axis(u if mixing is None else mixing.T @ u)
@@ -318,8 +293,6 @@ def batch_level(source: Source, dimension: int, count: int, *, whiten: bool) -> 
 
 
 _AT = ("time",)
-
-
 _NAMES = ("tan2", "nearest", "iterations", "converged")
 
 
@@ -332,8 +305,8 @@ def _estimates(
         system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
     ) -> PointResult:
         stream, d, law = streams(system)(seed or 0), system.dimension, source(system)
-        sign = {"sign": moments(system).sign} if signed and system.sign == "known" else {}
-        a, v0, rows = mixing(system, stream), first(rule(system), stream), []
+        sign = {"sign": model.moments(system).sign} if signed and system.sign == "known" else {}
+        a, v0, rows = mixing(system, stream), model.rule(system).start(stream("start")), []
         with one_thread():
             start = v0 if a is None else a @ v0
         for count in steps_of(times, 1).tolist():
@@ -352,10 +325,10 @@ def _estimates(
     return run
 
 
-FASTICA = Simulation[TensorialICA](
+FASTICA = method.Simulation[TensorialICA](
     name="batch_fastica",
-    role=Role.BASELINE,
-    about=About(
+    role=method.Role.BASELINE,
+    about=method.About(
         text="offline: whitening and one-unit FastICA (cubic) on the samples that `vector` sees",
         accuracy="exact",
         equations=(
@@ -363,7 +336,7 @@ FASTICA = Simulation[TensorialICA](
         ),
         engines=AT_FINITE,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             TAN2,
             Output("nearest", _AT, "number of the nearest component"),
@@ -371,17 +344,17 @@ FASTICA = Simulation[TensorialICA](
             Output("converged", _AT, "1 if they converged, else 0"),
         )
     ),
-    cost=Cost(
+    cost=method.Cost(
         # Some dozen passes over the samples, the first of which draws them, at a few output times.
         seconds=lambda system, n, last: (
             1e-3 + last * system.dimension * (1.5e-7 + 5e-10 * system.dimension)
         ),
         memory=lambda system, n: system.dimension**2,
     ),
-    scope=Scope(
+    scope=method.Scope(
         # Of all other fields, the step size too, the samples are drawn.
         ignores=frozenset({"bounds"}),
-        n=Size.NONE,
+        n=method.Size.NONE,
     ),
     run=_estimates(batch_fastica),
 )
@@ -404,24 +377,24 @@ def _level(system: TensorialICA, times: Array, *_: object) -> PointResult:
     return PointResult({"tan2": whitened / counts, "unwhitened": plain / counts})
 
 
-LEVEL = Limit[TensorialICA](
+LEVEL = method.Limit[TensorialICA](
     name="batch_level",
-    role=Role.OTHER,
-    about=About(
+    role=method.Role.OTHER,
+    about=method.About(
         text="what both lead to for many samples, with and without whitening",
         accuracy="approximate",
         equations="Ollila 2010, deflation FastICA: law of the estimator for many samples",
         engines=("hdica.finite", *COMMON, HOME),
     ),
-    cost=Cost(seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension),
-    outputs=Outputs(
+    cost=method.Cost(seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension),
+    outputs=method.Outputs(
         (
             Output("tan2", _AT, "mean of tan2 as the number of samples grows, to first order"),
             Output("unwhitened", _AT, "the same without whitening"),
         )
     ),
-    scope=Scope(
-        refuses=refusal(lambda system: batch_level(source(system), 2, 1, whiten=False)),
+    scope=method.Scope(
+        refuses=method.refusal(lambda system: batch_level(source(system), 2, 1, whiten=False)),
         ignores=ANY_SIGN | {"start", "eta", "schedule"},
     ),
     run=_level,

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, contiguous, steps_of
@@ -30,7 +29,6 @@ from hdica.systems.tensorial_ica.rule import (
     blank,
     block_of,
     draws,
-    first,
     nearest_axis,
     run_together,
     sentence,
@@ -80,14 +78,12 @@ def run_observed(
     """
     from hdica.systems.tensorial_ica.kernels import nearest, observed_steps
 
-    d, law = rule.dimension, _law(rule)
+    law = _law(rule)
     if mixing is None:
-        transposed, u = np.zeros((0, 0)), first(rule, stream).copy()
-    elif mixing.shape != (d, d):
-        raise HdicaError(f"mixing: shape {mixing.shape} is not allowed (shape ({d}, {d}))")
+        transposed, u = np.zeros((0, 0)), rule.start(stream("start"))
     else:
         transposed = np.ascontiguousarray(mixing.T, dtype=float)
-        u = np.sum(transposed * first(rule, stream)[:, None], axis=0)
+        u = np.sum(transposed * rule.start(stream("start"))[:, None], axis=0)
     path = blank(rule, times, keep)
     tangent, component = np.empty(1), np.empty(1)
 
@@ -121,7 +117,7 @@ def run_vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
     """
     from hdica.systems.tensorial_ica.kernels import vessel_steps
 
-    v, law = first(rule, stream).copy(), _law(rule)
+    v, law = rule.start(stream("start")), _law(rule)
     m, beta = int(np.argmax(np.abs(v))), abs(rule.source.moment(4) - 3.0)
     expected, most = v / v[m], np.zeros(v.size)
     others = np.arange(v.size) != m
@@ -206,14 +202,12 @@ def runs_of(rule: TensorialRule, steps: int) -> Run:
     return lambda streams: run_together([rule] * len(streams), times, streams)
 
 
-def repeats(
-    run: Run, dimension: int, stream: Stream, *, level: float = WARM, most: int | None = None
-) -> Repeats:
+def repeats(run: Run, dimension: int, stream: Stream, *, most: int | None = None) -> Repeats:
     """Independent runs on fresh samples, until every axis was found.
 
     Whether runs share a call changes nothing: those behind the one that completes the axes are
     dropped. A run, from a start to its end as :func:`runs_of` makes it, has found an axis if its
-    squared tangent to it is at most ``level``; after ``most`` runs, None for 20 standard deviations
+    squared tangent to it is at most 1/3; after ``most`` runs, None for 20 standard deviations
     more than expected, it is given up.
     """
     if most is None:
@@ -225,7 +219,7 @@ def repeats(
         numbers = range(len(tan2) + 1, min(len(tan2) + LANES, most) + 1)
         for values, _ in run([part_of(stream, r) for r in numbers]):
             tan2.append(float(values["tan2"][-1]))
-            components.append(int(values["nearest"][-1]) if tan2[-1] <= level else -1)
+            components.append(int(values["nearest"][-1]) if tan2[-1] <= WARM else -1)
             if components[-1] >= 0 and not first_runs[components[-1]]:
                 first_runs[components[-1]], errors[components[-1]] = len(tan2), tan2[-1]
             if np.all(first_runs):
@@ -241,15 +235,14 @@ class Deflation:
     vectors: Array  # orthonormal rows v = A'u, shape (d, d)
     components: Counts  # the nearest axis of each, shape (d,)
     tan2: Array  # its squared tangent
-    steps: Counts  # the first step after which that was at most the level, -1 if never
-    level: float
+    steps: Counts  # the first step after which that was at most 1/3, -1 if never
     diverged: str  # empty, or which component stopped, and at which step
 
     @property
     def complete(self) -> bool:
         """Whether every axis is near one of the vectors."""
         axes = set(self.components.tolist())
-        return len(axes) == self.tan2.size and self.largest <= self.level
+        return len(axes) == self.tan2.size and self.largest <= WARM
 
     @property
     def largest(self) -> float:
@@ -257,7 +250,7 @@ class Deflation:
         return float(np.max(self.tan2))
 
 
-def deflation(rule: TensorialRule, steps: int, stream: Stream, *, level: float = WARM) -> Deflation:
+def deflation(rule: TensorialRule, steps: int, stream: Stream) -> Deflation:
     """One component after another, each orthogonal to those before it.
 
     Component r starts uniformly on the unit sphere of the complement of components 1 to r - 1 and
@@ -269,11 +262,7 @@ def deflation(rule: TensorialRule, steps: int, stream: Stream, *, level: float =
     the variance eta mu6/(2 beta) along every axis that is found later, as the rule itself does, and
     minus the error of that one along itself on every axis that was found before; so E tan^2 =
     (d - 1) eta mu6/(2 beta) for each, and errors do not add up.
-
-    Refused if the number of steps is negative.
     """
-    if steps < 0:
-        raise HdicaError(f"steps = {steps} is not allowed (0 or more)")
     d = rule.dimension
     basis = np.zeros((d, d + -d % LANES))  # padded for the kernel
     components, reached = np.full((2, d), -1, dtype=np.int64)
@@ -281,13 +270,13 @@ def deflation(rule: TensorialRule, steps: int, stream: Stream, *, level: float =
     for r in range(d):
         own = part_of(stream, r + 1)
         basis[r, :d] = start_in_complement(basis[:r, :d], own("start"))
-        reached[r], made = _descend(rule, steps if r < d - 1 else 0, own, basis, r, level)
+        reached[r], made = _descend(rule, steps if r < d - 1 else 0, own, basis, r)
         if made < steps and r < d - 1:
             diverged = f"component {r + 1}: {sentence(made)}"
             basis[r:] = np.nan
             break
         tan2[r], components[r] = nearest_axis(basis[r, :d])
-    return Deflation(basis[:, :d].copy(), components, tan2, reached, level, diverged)
+    return Deflation(basis[:, :d].copy(), components, tan2, reached, diverged)
 
 
 def start_in_complement(basis: Array, generator: np.random.Generator) -> Array:
@@ -303,18 +292,18 @@ def start_in_complement(basis: Array, generator: np.random.Generator) -> Array:
 
 
 def _descend(
-    rule: TensorialRule, steps: int, stream: Stream, basis: Array, r: int, level: float
+    rule: TensorialRule, steps: int, stream: Stream, basis: Array, r: int
 ) -> tuple[int, int]:
     """Run row r of the basis in the complement of those above; its first passage, steps made."""
     from hdica.systems.tensorial_ica.kernels import deflated_steps
 
     d, v = rule.dimension, basis[r]
-    reached = np.array([0, 0 if nearest_axis(v[:d])[0] <= level else -1])
+    reached = np.array([0, 0 if nearest_axis(v[:d])[0] <= WARM else -1])
     learnt = np.zeros(1)
 
     def advance(z: Array, eta: Array) -> int:
         samples = np.pad(z, ((0, 0), (0, v.size - d)))
-        rest = learnt, samples, eta, rule.sign or 0.0, level, reached
+        rest = learnt, samples, eta, rule.sign or 0.0, WARM, reached
         return int(deflated_steps(v, basis[:r], *rest))
 
     _walk(rule, np.array([float(steps)]), stream, advance, lambda index: None)

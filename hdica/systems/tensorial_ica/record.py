@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import math
 
+from hdica.systems import system as registry
 from hdica.systems.method import Role
-from hdica.systems.system import (
-    Clock,
-    Control,
-    Dimension,
-    OrderParameter,
-    Symbol,
-    System,
-    in_words,
-    work,
-)
+from hdica.systems.system import Dimension, Symbol, System, in_words, work
 from hdica.systems.tensorial_ica import (
     bounds,
     fluctuation,
@@ -43,19 +35,19 @@ SYSTEM = System(
     short="tensorial ICA",
     papers=(work("Li and Jordan 2021"),),
     order_parameters=(
-        OrderParameter(
+        registry.OrderParameter(
             "tan2",
             "squared tangent of the angle to the nearest axis",
             low=0.0,
             high=math.inf,
             nothing=None,
         ),
-        OrderParameter(
+        registry.OrderParameter(
             "v", "overlap v = A'u with a component", ("component",), even=True, nothing=None
         ),
     ),
-    controls=(Control("eta", low=1e-8, high=1.0, step=True),),
-    clock=Clock("time t = k", "steps"),
+    controls=(registry.Control("eta", low=1e-8, high=1.0, step=True),),
+    clock=registry.Clock("time t = k", "steps"),
     dimensions=(
         Dimension("component", "number of the component"),
         Dimension("quantile", "probability of the quantile"),

@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream, side_by_side
-from hdica.finite.record import (
-    Values,
-    aligned_zeros,
-    fill_step_sizes,
-    not_finite,
-    steps_of,
-)
+from hdica.finite.record import Values, aligned_zeros, fill_step_sizes, not_finite, steps_of
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
@@ -46,11 +40,9 @@ _GAUSSIAN = 1e-9
 class Moments:
     """What drift and noise need of a standardised source Z; infinite where it is not finite."""
 
-    label: str
     mu3: float  # E Z^3
     mu4: float
     mu6: float
-    mu8: float
     cumulants: tuple[float, ...]  # kappa_0 = 0 to kappa_8, nan where a moment is infinite
     symmetric: bool  # whether -Z has the same law
 
@@ -87,9 +79,7 @@ def moments_of(source: Source, order: int = HIGHEST) -> Moments:
     kappa = np.full(HIGHEST + 1, math.nan)
     kappa[: finite + 1] = cumulants(source, finite)
     table = tuple(float(k) for k in kappa)
-    return Moments(
-        source.label, moments[3], moments[4], moments[6], moments[8], table, source.symmetric
-    )
+    return Moments(moments[3], moments[4], moments[6], table, source.symmetric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,23 +94,12 @@ class TensorialRule:
     source: Source  # law of the independent Z_k
     sign: float | None  # sgn; None for the sign of the mean of y^4 - 3 so far
     schedule: Schedule  # eta of step k at t = k
-    start: Callable[[np.random.Generator], Array]  # v(0), shape (d,), of length one
+    start: Callable[[np.random.Generator], Array]  # v(0) of the stream "start", of length one
 
     @property
     def alike(self) -> Hashable:
         """What paths in one call must have in common."""
         return self.dimension, self.source
-
-
-def first(rule: TensorialRule, stream: Stream) -> Array:
-    """v(0), shape (d,), from the stream ``"start"``."""
-    v = np.asarray(rule.start(stream("start")), dtype=float)
-    if v.shape != (rule.dimension,) or not abs(dot(v, v) - 1) < 1e-9:
-        raise HdicaError(
-            f"start: a vector of shape {v.shape} and length {np.sqrt(np.sum(v * v)):.9g} is not "
-            f"allowed (shape ({rule.dimension},) and length 1)"
-        )
-    return v
 
 
 def sentence(step: int) -> str:
@@ -229,36 +208,31 @@ _COORDINATES = 2**22
 """Coordinates of a lane that are moved in one call of the kernel: some hundredths of a second."""
 
 
-@dataclass(eq=False)
 class Lanes:
-    """Arrays that the kernel of eight paths updates; lanes left over stand still."""
+    """Arrays that the kernel of eight paths updates, as at t = 0; lanes left over stand still.
 
-    kind: int  # of the samples, see kernels
-    x: Array  # v times a number near one, shape (d, LANES)
-    law: Array  # rows of the kernel's state, shape (4, LANES)
-    z: Array  # room for a sample, and behind it the samples of a window if they are given
-    words: NDArray[np.uint64]  # signs of a sample
-    generators: NDArray[np.uint64]  # state of the lanes
+    They are ``x``, v times a number near one, shape (d, LANES), and ``law``, the rows of the
+    kernel's state, shape (4, LANES); ``z`` is room for a sample, and behind it for the samples of a
+    window if they are given, and ``words`` for the signs of a sample.
+    """
 
-    @classmethod
-    def begin(cls, rules: Sequence[TensorialRule], streams: Sequence[Stream]) -> Lanes:
-        """The state at t = 0."""
+    def __init__(self, rules: Sequence[TensorialRule], streams: Sequence[Stream]) -> None:
         from hdica.systems.tensorial_ica import kernels
 
-        d, kind = rules[0].dimension, kind_of(rules[0].source)
-        x, law = aligned_zeros(d, LANES), aligned_zeros(4, LANES)
-        x[0], law[kernels.NORM] = 1.0, 1.0
+        d, self.kind = rules[0].dimension, kind_of(rules[0].source)
+        self.x, self.law = aligned_zeros(d, LANES), aligned_zeros(4, LANES)
+        self.x[0], self.law[kernels.NORM] = 1.0, 1.0
         for lane, (rule, stream) in enumerate(zip(rules, streams, strict=True)):
             # Adding zero leaves no -0, which a step would turn into 0.
-            x[:, lane] = first(rule, stream) + 0.0
-            law[kernels.NORM, lane] = dot(x[:, lane], x[:, lane])
-            law[kernels.SIGN, lane] = rule.sign or 0.0
-            law[kernels.ADAPTIVE, lane] = rule.sign is None
-        behind = block_of(d) * d * LANES if kind == kernels.FROM_ARRAY else 0
-        words = aligned_zeros(-(-d // kernels.BITS) * LANES).view(np.uint64)
-        generators = side_by_side([stream("source") for stream in streams])
-        assert np.all(generators[3 * LANES :] == generators[-1])
-        return cls(kind, x, law, aligned_zeros(d * LANES + behind), words, generators)
+            self.x[:, lane] = rule.start(stream("start")) + 0.0
+            self.law[kernels.NORM, lane] = dot(self.x[:, lane], self.x[:, lane])
+            self.law[kernels.SIGN, lane] = rule.sign or 0.0
+            self.law[kernels.ADAPTIVE, lane] = rule.sign is None
+        behind = block_of(d) * d * LANES if self.kind == kernels.FROM_ARRAY else 0
+        self.z = aligned_zeros(d * LANES + behind)
+        self.words = aligned_zeros(-(-d // kernels.BITS) * LANES).view(np.uint64)
+        self.generators = side_by_side([stream("source") for stream in streams])
+        assert np.all(self.generators[3 * LANES :] == self.generators[-1])
 
     def advance(self, eta: Array, done: int, steps: int, at: int = 0) -> NDArray[np.int64]:
         """Steps from ``done`` on, with the given samples from row ``at`` on; those made, by lane.
@@ -334,7 +308,7 @@ def run_together(
     """
     from hdica.systems.tensorial_ica.kernels import TOTAL, nearest
 
-    lanes, window = Lanes.begin(rules, streams), Window(rules, streams)
+    lanes, window = Lanes(rules, streams), Window(rules, streams)
     paths = [blank(rule, times, keep) for rule in rules]
     why, done = [""] * len(rules), 0
     tangent, component = np.empty(LANES), np.empty(LANES)

@@ -13,48 +13,12 @@ from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values, steps_of
 from hdica.ingredients.save import NOTHING, Save
 from hdica.process.machine import one_thread
-from hdica.systems.method import (
-    About,
-    Array,
-    Bits,
-    Cost,
-    Limit,
-    Output,
-    Outputs,
-    PointResult,
-    Role,
-    Scope,
-    Simulation,
-    Size,
-    Together,
-    Trial,
-    always,
-    refusal,
-)
-from hdica.systems.tensorial_ica.paths import (
-    coupon_mean,
-    coupon_sd,
-    deflation,
-    repeats,
-    run_observed,
-    run_vessel,
-    runs_of,
-)
+from hdica.systems import method
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.tensorial_ica import paths
+from hdica.systems.tensorial_ica import system as model
 from hdica.systems.tensorial_ica.rule import TensorialRule, run_together
-from hdica.systems.tensorial_ica.system import (
-    AT_FINITE,
-    HOME,
-    PAPER,
-    PATH,
-    TensorialICA,
-    U,
-    V,
-    constant_eta,
-    first_vector,
-    phases,
-    rule,
-    trained,
-)
+from hdica.systems.tensorial_ica.system import AT_FINITE, HOME, PAPER, PATH, TensorialICA, U, V
 from hdica.systems.tensorial_ica.transient import ANY_SIGN
 from hdica.systems.trials import alone, content_of, each, in_groups
 
@@ -66,7 +30,7 @@ def streams(system: TensorialICA) -> Callable[[int], Stream]:
     return streams_of(content_of(system, IGNORED), "vector", 0)
 
 
-Trials = Sequence[Trial[TensorialICA]]
+Trials = Sequence[method.Trial[TensorialICA]]
 Compute = Callable[[list[TensorialRule], list[TensorialICA], list[Stream]], list[Values]]
 
 
@@ -77,7 +41,7 @@ def _in_lanes(
 
     Points are kept ``apart`` where these, one a point, differ: their output times, for example.
     """
-    rules, of_seed = each(rule, trials), each(streams, trials)
+    rules, of_seed = each(model.rule, trials), each(streams, trials)
 
     def some(group: list[int]) -> list[Values]:
         own = [of_seed[k](trials[k][1] or 0) for k in group]
@@ -109,7 +73,9 @@ def _observed(
 ) -> PointResult:
     stream = streams(system)(seed or 0)
     keep = frozenset(save.extra)
-    return PointResult(*run_observed(rule(system), mixing(system, stream), times, stream, keep))
+    return PointResult(
+        *paths.run_observed(model.rule(system), mixing(system, stream), times, stream, keep)
+    )
 
 
 _STEP = {"rademacher": 1.1e-9, "uniform": 1.2e-9, "laplace": 2.5e-9}
@@ -122,39 +88,39 @@ def steps_seconds(system: TensorialICA, steps: float) -> float:
     return 1e-4 + steps * (1e-9 + system.dimension * _STEP.get(spec, 2.5e-8))
 
 
-VECTOR = Simulation[TensorialICA](
+VECTOR = method.Simulation[TensorialICA](
     name="vector",
-    role=Role.SIMULATION,
+    role=method.Role.SIMULATION,
     rank=1,
-    about=About(
+    about=method.About(
         text="v = A'u, all d entries; a step costs d operations, eight seeds run side by side",
         accuracy="exact",
         equations=f"{PAPER}, (ICA) in the coordinates v = A'u of the sources",
-        bits=Bits.EVERY_KIND,
+        bits=method.Bits.EVERY_KIND,
         engines=AT_FINITE,
     ),
-    outputs=Outputs(PATH, extras=(V,)),
-    cost=Cost(
+    outputs=method.Outputs(PATH, extras=(V,)),
+    cost=method.Cost(
         seconds=lambda system, n, last: steps_seconds(system, last),
         memory=lambda system, n: 2 * system.dimension,
     ),
-    scope=Scope(ignores=IGNORED, n=Size.NONE),
+    scope=method.Scope(ignores=IGNORED, n=method.Size.NONE),
     run=alone(_vectors),
-    together=Together(_vectors),
+    together=method.Together(_vectors),
 )
 
 
-OBSERVED = Simulation[TensorialICA](
+OBSERVED = method.Simulation[TensorialICA](
     name="observed",
-    role=Role.SIMULATION,
-    about=About(
+    role=method.Role.SIMULATION,
+    about=method.About(
         text="u from data X = AZ, identity or random orthonormal A, on the same samples",
         accuracy="exact",
         equations=f"{PAPER}, (ICA) as it is printed",
         engines=AT_FINITE,
     ),
-    outputs=Outputs(PATH, extras=(V, U)),
-    cost=Cost(
+    outputs=method.Outputs(PATH, extras=(V, U)),
+    cost=method.Cost(
         seconds=lambda system, n, last: (
             1e-4
             + last
@@ -163,25 +129,25 @@ OBSERVED = Simulation[TensorialICA](
         ),
         memory=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
     ),
-    scope=Scope(ignores=frozenset({"bounds"}), n=Size.NONE),
+    scope=method.Scope(ignores=frozenset({"bounds"}), n=method.Size.NONE),
     run=_observed,
 )
 
 
-_OTHER = replace(VECTOR, role=Role.OTHER, rank=None)
+_OTHER = replace(VECTOR, role=method.Role.OTHER, rank=None)
 
 
 def _trainings(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
     def compute(
         rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
     ) -> list[Values]:
-        training, results = trained(systems[0]), []
+        training, results = model.trained(systems[0]), []
         for path, why in run_together(rules, np.array([training.half, training.end]), own):
             half, end = path["tan2"] if training.first is not None else (math.nan, path["tan2"][-1])
             results.append((_numbers(tan2=end, half=half, nearest=path["nearest"][-1]), why))
         return results
 
-    ends = [(training.half, training.end) for training in each(trained, trials)]
+    ends = [(training.half, training.end) for training in each(model.trained, trials)]
     return _in_lanes(trials, compute, ends)
 
 
@@ -197,7 +163,7 @@ TRAINING = replace(
         text="the end of a training in phases of T/2 samples, and of its first phase",
         equations=f"{PAPER}, (ICA) with the step sizes of Theorems 4 and 7 and of Corollary 8",
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("tan2", (), "squared tangent of the angle to the nearest axis at the end"),
             Output("half", (), "the same at the end of the first phase; NaN without one"),
@@ -205,11 +171,12 @@ TRAINING = replace(
         )
     ),
     cost=replace(
-        VECTOR.cost, seconds=lambda system, n, last: steps_seconds(system, trained(system).end)
+        VECTOR.cost,
+        seconds=lambda system, n, last: steps_seconds(system, model.trained(system).end),
     ),
-    scope=replace(VECTOR.scope, refuses=refusal(trained)),
+    scope=replace(VECTOR.scope, refuses=method.refusal(model.trained)),
     run=alone(_trainings),
-    together=Together(_trainings),
+    together=method.Together(_trainings),
 )
 
 
@@ -227,9 +194,11 @@ SETTLED = replace(
     about=replace(
         VECTOR.about, text="the mean of tan² over the output times in the second half of a run"
     ),
-    outputs=Outputs((Output("tan2", (), "mean of tan2 over the output times in the second half"),)),
+    outputs=method.Outputs(
+        (Output("tan2", (), "mean of tan2 over the output times in the second half"),)
+    ),
     run=alone(_averages),
-    together=Together(_averages),
+    together=method.Together(_averages),
 )
 
 
@@ -237,8 +206,8 @@ def _vessel(
     system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     """The deviation too over eta t^1/2, the order that Lemma 5 gives; 0 at t = 0."""
-    values, why = run_vessel(rule(system), streams(system)(seed or 0), times)
-    unit = constant_eta(system) * np.sqrt(np.maximum(steps_of(times, 1), 1))
+    values, why = paths.run_vessel(model.rule(system), streams(system)(seed or 0), times)
+    unit = model.constant_eta(system) * np.sqrt(np.maximum(steps_of(times, 1), 1))
     return PointResult(values | {"ratio": values["sup"] / unit}, why)
 
 
@@ -251,7 +220,7 @@ VESSEL = replace(
         text="how far U = v_k/v_1 strays from the centre of the vessel of Lemma 5",
         equations=f"{PAPER}, Lemma 5, with the centre of each path's own v",
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("sup", _AT, "largest deviation of U_k until t, mean over k"),
             Output("sup_max", _AT, "largest deviation of U_k until t, largest over k"),
@@ -260,7 +229,7 @@ VESSEL = replace(
         )
     ),
     cost=replace(VECTOR.cost, seconds=lambda system, n, last: 8 * steps_seconds(system, last)),
-    scope=replace(VECTOR.scope, refuses=refusal(constant_eta)),
+    scope=replace(VECTOR.scope, refuses=method.refusal(model.constant_eta)),
     run=_vessel,
     together=None,
 )
@@ -268,15 +237,15 @@ VESSEL = replace(
 
 def length(system: TensorialICA, last: float) -> int:
     """Steps of one run: those of the training, or else until the last output time."""
-    training = phases(system)
+    training = model.phases(system)
     return int(steps_of(np.array([last if training is None else training.end]), 1)[0])
 
 
 def _repeats(
     system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    run = runs_of(rule(system), length(system, float(times[-1])))
-    runs = repeats(run, system.dimension, streams(system)(seed or 0))
+    run = paths.runs_of(model.rule(system), length(system, float(times[-1])))
+    runs = paths.repeats(run, system.dimension, streams(system)(seed or 0))
     success = float(np.mean(runs.components >= 0)) if runs.count else math.nan
     count = runs.count if runs.complete else math.nan
     values = _numbers(repeats=count, made=runs.count, success=success, tan2=runs.largest)
@@ -285,7 +254,7 @@ def _repeats(
 
 def _one_sided(system: TensorialICA) -> str:
     """Empty if runs from the start can find every component, else why not."""
-    v0 = first_vector(system)
+    v0 = model.first_vector(system)
     if v0 is None or np.ptp(np.abs(v0)) == 0:
         return ""
     return (
@@ -304,7 +273,7 @@ REPEATS = replace(
         ),
         equations=f"{PAPER}, (ICA) from fresh starts and samples, about d ln d times",
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("repeats", (), "runs until every component was found; NaN where one never was"),
             Output("made", (), "runs that were made"),
@@ -315,7 +284,7 @@ REPEATS = replace(
     cost=replace(
         VECTOR.cost,
         seconds=lambda system, n, last: (
-            2 * coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
+            2 * paths.coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
         ),
     ),
     scope=replace(VECTOR.scope, refuses=_one_sided),
@@ -328,7 +297,7 @@ def _deflation(
     system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     steps = length(system, float(times[-1]))
-    result = deflation(rule(system), steps, streams(system)(seed or 0))
+    result = paths.deflation(model.rule(system), steps, streams(system)(seed or 0))
     reached = result.steps[:-1]
     values = _numbers(
         tan2=result.largest,
@@ -347,7 +316,7 @@ DEFLATION = replace(
         text="one component after another, each in the complement of those found",
         equations=f"{PAPER}, (ICA) with the projection of Delfosse and Loubaton 1995",
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("tan2", (), "largest squared tangent over the components"),
             Output("median", (), "median squared tangent over the components"),
@@ -355,36 +324,39 @@ DEFLATION = replace(
             Output("slowest", (), "most steps that a component took to tan^2 = 1/3", "steps"),
         )
     ),
-    cost=Cost(
+    cost=method.Cost(
         seconds=lambda system, n, last: (
             1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
         ),
         memory=lambda system, n: 2 * system.dimension**2,
     ),
-    scope=replace(REPEATS.scope, refuses=always),
+    scope=replace(REPEATS.scope, refuses=method.always),
     run=_deflation,
 )
 
 
-COUPONS = Limit[TensorialICA](
+COUPONS = method.Limit[TensorialICA](
     name="coupons",
-    role=Role.OTHER,
-    about=About(
+    role=method.Role.OTHER,
+    about=method.About(
         text="how many repeats that takes if each finds one component, any of them equally often",
         accuracy="exact",
         equations="Coupon collector: a sum of d geometric waiting times",
         engines=("hdica.systems", HOME),
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("repeats", (), "mean number of runs until every component was found, d H_d"),
             Output("repeats_sd", (), "standard deviation of the number of runs"),
         )
     ),
-    cost=Cost(seconds=lambda system, n, last: 1e-4),
-    scope=Scope(ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}),
+    cost=method.Cost(seconds=lambda system, n, last: 1e-4),
+    scope=method.Scope(ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}),
     run=lambda system, *_: PointResult(
-        _numbers(repeats=coupon_mean(system.dimension), repeats_sd=coupon_sd(system.dimension))
+        _numbers(
+            repeats=paths.coupon_mean(system.dimension),
+            repeats_sd=paths.coupon_sd(system.dimension),
+        )
     ),
 )
 

@@ -50,12 +50,6 @@ class Constants:
     scaling: float = 1.0  # of the right side of every scaling condition
     dimension: float = 1.0  # of ln(1/epsilon) in d >= ln(1/epsilon)
 
-    def __post_init__(self) -> None:
-        """Refuse constants that are not positive."""
-        for name, value in vars(self).items():
-            if not 0 < value < math.inf:
-                raise HdicaError(f"{name} = {value} is not allowed (a constant is a number > 0)")
-
 
 ONES = Constants()
 STARTS = (
@@ -238,13 +232,6 @@ def fixed_vector(system: TensorialICA, what: str) -> Array:
             ["start"],
         )
     return v
-
-
-def bound_constants(system: TensorialICA) -> tuple[Constants, float]:
-    """Constants of the bounds, and the probability with which they may fail."""
-    constants = dict(system.bounds)
-    epsilon = constants.pop("epsilon", EPSILON)
-    return Constants(**constants), epsilon
 
 
 class TensorialICA(Parameters):

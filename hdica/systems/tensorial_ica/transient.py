@@ -23,37 +23,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
 from hdica.process.progress import check_deadline
-from hdica.systems.method import (
-    About,
-    Array,
-    Cost,
-    Limit,
-    Output,
-    Outputs,
-    PointResult,
-    Role,
-    Scope,
-    States,
-    padded,
-    refusal,
-)
-from hdica.systems.tensorial_ica.system import (
-    AT_LIMIT,
-    HOME,
-    PAPER,
-    TAN2,
-    TensorialICA,
-    V,
-    fixed_vector,
-    moments,
-    step_sizes,
-)
+from hdica.systems import method
+from hdica.systems.method import Array, Output, PointResult
+from hdica.systems.tensorial_ica import system as model
+from hdica.systems.tensorial_ica.system import AT_LIMIT, HOME, PAPER, TAN2, TensorialICA, V
 
 _EPS = float(np.finfo(float).eps)
-_MOST_ITERATIONS, _UNIT = 500, 1e-6
+_MOST_ITERATIONS = 500
 _FOREVER, _ROUNDING = 1e300, 16 * _EPS
 _BLOCK, _DIRECT = 1 << 18, 1 << 22
 
@@ -122,22 +100,11 @@ def _scale_at(r: Array, g: Array, elapsed: Array) -> tuple[Array, Array]:
 def solve(v0: Array, elapsed: Array) -> Transient:
     """The path from ``v0``, shape (d,), at x = ``elapsed`` >= 0 (inf included), shape (T,).
 
-    Critical points stay where they are, and components that are equal stay so. The error is what
-    the root of x(L) = elapsed is missed by, times the drift there, and rounding.
-
-    Refused if the start is no unit vector or a time is negative.
+    The start is a unit vector up to rounding. Critical points stay where they are, and components
+    that are equal stay so. The error is what the root of x(L) = elapsed is missed by, times the
+    drift there, and rounding.
     """
-    v, x = np.asarray(v0, dtype=float), np.atleast_1d(np.asarray(elapsed, dtype=float))
-    norm = float(np.linalg.norm(v)) if v.ndim == 1 and v.size else 0.0
-    if not abs(norm - 1.0) < _UNIT:
-        raise HdicaError(
-            f"v = {np.array2string(v, threshold=8)} is not allowed (one list of finite numbers of "
-            "norm 1)"
-        )
-    v = v / norm
-    if not np.all(x >= 0):
-        raise HdicaError(f"elapsed = {x[~(x >= 0)][0]} is not allowed (numbers >= 0)")
-    x = np.minimum(x, _FOREVER)
+    v, x = v0 / float(np.linalg.norm(v0)), np.minimum(elapsed, _FOREVER)
     r, g = _ratios(v)
     scale, miss = _scale_at(r, g, x)
     size = np.abs(v) * np.sqrt(_thinned(np.ones_like(g), g, scale[:, None]))
@@ -153,15 +120,10 @@ def time_to(v0: Array, tan2: float) -> Array:
     q(E) = sum over the components that are not the largest of r/(1 + E g): its inverse is concave
     in E, a parallel sum of lines, so that Newton's method from E = 0 converges from below.
     """
-    if not (np.isfinite(tan2) and tan2 > 0):
-        raise HdicaError(f"tan2 = {tan2} is not allowed (a finite number > 0)")
-    v = np.asarray(v0, dtype=float)
-    rows = v.reshape(-1, v.shape[-1])
-    if not np.all(np.isfinite(rows).all(axis=1) & rows.any(axis=1)):
-        raise HdicaError("v is not allowed (finite numbers, not all zero, for every start)")
+    rows = v0.reshape(-1, v0.shape[-1])
     block = max(1, 500_000 // rows.shape[1])
     parts = [_times(rows[i : i + block], tan2) for i in range(0, rows.shape[0], block)]
-    return np.concatenate([np.empty(0), *parts]).reshape(v.shape[:-1])
+    return np.concatenate([np.empty(0), *parts]).reshape(v0.shape[:-1])
 
 
 def _times(v: Array, tan2: float) -> Array:
@@ -207,21 +169,15 @@ def elapsed(schedule: Schedule, beta: float, times: Array) -> Array:
     The sum and not the integral over t, because it is what the rule does: the two differ by about
     half a step, which an annealed schedule starts with its largest. Between two steps it goes on
     evenly, so that x = beta eta t for any t at a constant step size.
-
-    Refused if a time is negative or not finite.
     """
     whole = steps_sum(schedule, times)
-    at = np.asarray(times, dtype=float)
-    begun = (at - np.floor(at)) * schedule.value(np.floor(at))
+    begun = (times - np.floor(times)) * schedule.value(np.floor(times))
     return np.asarray(beta * (whole + begun))
 
 
 def steps_sum(schedule: Schedule, times: Array, power: int = 1) -> Array:
     """Sum of eta(k)^power over k < floor(t), shape (T,): exact, or to 1e-10 in long smooth runs."""
-    at = np.asarray(times, dtype=float)
-    if not np.all(np.isfinite(at) & (at >= 0)):
-        raise HdicaError(f"times = {at[~(np.isfinite(at) & (at >= 0))][0]} is not allowed (>= 0)")
-    steps = np.floor(at)
+    steps = np.floor(times)
     if schedule.constant is not None:
         return np.asarray(schedule.constant**power * steps)
     breaks = [math.ceil(b) for b in schedule.breaks]
@@ -274,12 +230,12 @@ WRONG = 1.02  # rate of the negative control
 
 def start_of(system: TensorialICA) -> Array:
     """v(0), refused where it is random."""
-    return fixed_vector(system, "the transient")
+    return model.fixed_vector(system, "the transient")
 
 
 def elapsed_of(system: TensorialICA, times: Array) -> Array:
     """Beta times the sum of the step sizes until each time."""
-    return elapsed(step_sizes(system), moments(system).beta, times)
+    return elapsed(model.step_sizes(system), model.moments(system).beta, times)
 
 
 def _ode(system: TensorialICA, times: Array, *_: object) -> PointResult:
@@ -293,17 +249,17 @@ def _ode(system: TensorialICA, times: Array, *_: object) -> PointResult:
     return PointResult({"v": path.v, "tan2": tan2, "tan2_error": error, "tan2_control": control})
 
 
-ODE = Limit[TensorialICA](
+ODE = method.Limit[TensorialICA](
     name="ode",
-    role=Role.LIMIT,
+    role=method.Role.LIMIT,
     rank=1,
-    about=About(
+    about=method.About(
         text="v as η → 0 at fixed βηt, from any start that is not random, in closed form",
         accuracy="converged",
         equations=f"{PAPER}, transient stage: dv_k/d(eta t) = beta (v_k^3 - v_k sum v_i^4)",
         engines=AT_LIMIT,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             TAN2,
             V,
@@ -311,8 +267,8 @@ ODE = Limit[TensorialICA](
             Output("tan2_control", _AT, "tan2 with the rate wrong by 2 % (negative control)"),
         )
     ),
-    cost=Cost(seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension),
-    scope=Scope(refuses=refusal(start_of), ignores=ANY_SIGN),
+    cost=method.Cost(seconds=lambda system, n, last: 2e-3 + 1e-5 * system.dimension),
+    scope=method.Scope(refuses=method.refusal(start_of), ignores=ANY_SIGN),
     run=_ode,
     closed=True,
 )
@@ -376,14 +332,14 @@ def _fixed_points(system: TensorialICA, *_: object) -> PointResult:
     v = np.full((MOST, d), np.nan)
     for k in range(1, d + 1):
         v[k - 1] = np.where(np.arange(d) < k, k**-0.5, 0.0)
-    return PointResult(padded(landscape(d), MOST, "fixed points") | {"v": v})
+    return PointResult(method.padded(landscape(d), MOST, "fixed points") | {"v": v})
 
 
-FIXED_POINTS = States[TensorialICA](
+FIXED_POINTS = method.States[TensorialICA](
     name="fixed_points",
-    role=Role.STEADY_STATES,
+    role=method.Role.STEADY_STATES,
     rank=1,
-    about=About(
+    about=method.About(
         text=(
             "critical points of the landscape, one a support size, with their number and stability"
         ),
@@ -391,7 +347,7 @@ FIXED_POINTS = States[TensorialICA](
         equations=f"{PAPER}, stationary points of the tensorial objective",
         engines=ENGINES,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (
             Output("tan2", _OF, "squared tangent of the angle to the nearest axis, k - 1"),
             Output("v", (*_OF, "component"), "v at the fixed point, one of its images"),
@@ -411,8 +367,8 @@ FIXED_POINTS = States[TensorialICA](
         ),
         coords=lambda times: {"fixed_point": np.arange(MOST)},
     ),
-    cost=Cost(seconds=lambda system, n, last: 1e-3 + 2e-8 * system.dimension**2),
-    scope=Scope(
+    cost=method.Cost(seconds=lambda system, n, last: 1e-3 + 2e-8 * system.dimension**2),
+    scope=method.Scope(
         refuses=_within(2, MOST, f"fixed points (at most {MOST})"),
         ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
     ),
@@ -430,16 +386,16 @@ def _critical_points(system: TensorialICA, *_: object) -> PointResult:
     signs, support = signs[order], support[order]
     stable = (support == 1).astype(float)
     columns = {"value": -1 / support, "stable": stable, "unstable": support - 1}
-    values = padded(columns, MOST, "critical points")
+    values = method.padded(columns, MOST, "critical points")
     v = np.full((MOST, d), np.nan)
     v[: len(signs)] = signs / np.sqrt(support)[:, None]
     return PointResult(values | {"v": v})
 
 
 _LISTED = ("v", "value", "stable", "unstable")
-CRITICAL_POINTS = Limit[TensorialICA](
+CRITICAL_POINTS = method.Limit[TensorialICA](
     name="critical_points",
-    role=Role.OTHER,
+    role=method.Role.OTHER,
     about=replace(
         FIXED_POINTS.about,
         text="every critical point of the landscape, 3^d − 1 of them, for d ≤ 6",
@@ -473,21 +429,21 @@ _SPHERE = np.stack(
 )
 
 
-LANDSCAPE = Limit[TensorialICA](
+LANDSCAPE = method.Limit[TensorialICA](
     name="landscape",
-    role=Role.OTHER,
-    about=About(
+    role=method.Role.OTHER,
+    about=method.About(
         text="−Σ v⁴ over the sphere of v, for d = 3",
         accuracy="exact",
         equations=f"{PAPER}, Figure 1: landscape of the tensorial objective",
         engines=ENGINES,
     ),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (Output("value", ("polar", "azimuth"), "objective -sum_k v_k^4"),),
         coords=lambda times: {"polar": POLAR, "azimuth": AZIMUTH},
     ),
-    cost=Cost(seconds=lambda system, n, last: 2e-3),
-    scope=Scope(
+    cost=method.Cost(seconds=lambda system, n, last: 2e-3),
+    scope=method.Scope(
         refuses=_within(3, 3, "this picture (3; see 'landscape_circle' for 2)"),
         ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
     ),
@@ -498,7 +454,7 @@ CIRCLE = replace(
     LANDSCAPE,
     name="landscape_circle",
     about=replace(LANDSCAPE.about, text="−Σ v⁴ over the circle of v, for d = 2"),
-    outputs=Outputs(
+    outputs=method.Outputs(
         (Output("value", ("azimuth",), "objective -sum_k v_k^4"),),
         coords=lambda times: {"azimuth": AZIMUTH},
     ),

@@ -97,14 +97,14 @@ def test_the_length_of_the_estimate_does_not_fluctuate() -> None:
 
 def test_a_sweep_converges_with_order_two() -> None:
     """Halving cells and steps takes off three quarters of the error."""
-    from hdica.limits.bands import solve
+    from hdica.limits.bands import solve, sweep
 
     field = mean_field(OIST)
     problem, prior = solve.posed_whole(field)
     targets = [means(3.0, [overlap, lambda xi, x: x**4])]
-    plan = solve.graded(solve.planned(problem, np.array([1e-3, 3.0]), 1e-5), np.array([3.0]))
-    task = solve._Task(problem, prior, noise(OIST), targets)
-    levels = np.array([solve._level(task, plan, 2**k)[0] for k in range(4)])
+    plan = sweep.graded(solve.planned(problem, np.array([1e-3, 3.0]), 1e-5), np.array([3.0]))
+    task = (problem, prior, noise(OIST))
+    levels = np.array([solve._level(task, targets, plan, 2**k)[0] for k in range(4)])
     steps = np.abs(np.diff(levels, axis=0))
     ratio = steps[:-1] / steps[1:]
     assert ((ratio > 3) & (ratio < 5)).all()

@@ -8,7 +8,7 @@ import pytest
 import hdica
 from hdica.limits.bands.solve import spreads
 from hdica.limits.bands.sweep import means, overlap
-from hdica.systems.online_ica.system import mean_field, noise
+from hdica.systems.online_ica.system import beyond, mean_field
 from tests.limits.bands.test_bands import ICA, OIST, SIZE
 
 SEEDS = 400
@@ -79,7 +79,7 @@ def test_without_the_common_noise_bands_are_wrong() -> None:
     ica = hdica.OnlineICA(tau=0.1, source="rademacher", start={"overlap": 0.7})
     n, seeds, target = 1000, 20_000, [means(5.0, [overlap])]
     (own,) = spreads(mean_field(ica), lambda q, tau: np.zeros((q.size, 3, 3)), target)
-    (both,) = spreads(mean_field(ica), noise(ica), target)
+    (both,) = spreads(mean_field(ica), beyond(ica).noise, target)
     runs = hdica.simulate(ica, n=n, times=[5.0], seeds=seeds, method="chain").Q.values[:, 0]
     error = both.value[0] * math.sqrt(2 / seeds)
     assert abs(n * runs.var(ddof=1) - both.value[0]) < 4 * error + 10 / n * both.value[0]

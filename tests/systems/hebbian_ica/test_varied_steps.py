@@ -8,11 +8,11 @@ from hdica.finite.random.streams import run_length
 from hdica.systems.hebbian_ica.fields import Motion, make_motion
 from hdica.systems.hebbian_ica.rule import (
     chain_draws,
+    draws,
     first_overlaps,
     first_weights,
     run_varied_chain,
     run_varied_vector,
-    sample_draws,
 )
 from hdica.systems.hebbian_ica.system import HebbianICA, rule
 from tests.reference import LaneNormals
@@ -98,7 +98,7 @@ def test_vector_follows_the_rule_step_by_step_with_numpy_s_numbers(name, n):
     assert diverged == ""
     w, means = first_weights(problem.start, problem.shape, n, stream("start")), None
     normals = LaneNormals(stream("noise"))
-    sources = np.stack([d(run_length(0)) for d in sample_draws(problem, stream)], axis=1)
+    sources = np.stack([d(run_length(0)) for d in draws(problem, stream) * problem.batch], axis=1)
     means = Means(system, problem)
     for step in range(STEPS):
         left = share(system, step, n)

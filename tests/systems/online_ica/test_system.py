@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.systems.online_ica.system import drift, schedule
+from hdica.systems.fields import schedule
+from hdica.systems.online_ica.system import drift
 from hdica.systems.system import methods_of
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/online_ica.json").read_text())

@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import ks_2samp
 
 import hdica
-from hdica.errors import HdicaError
 from hdica.finite.random.streams import streams_of
 from hdica.systems.subspace_ica import rotated as module
 from hdica.systems.subspace_ica.rotated import frame_of, leading, middle, rotated
@@ -128,12 +127,6 @@ def test_a_frame_is_orthonormal_to_itself_and_to_the_signal():
     assert f.T @ f == pytest.approx(np.eye(4), abs=1e-14)
     assert np.abs(q.T @ f).max() < 1e-14
     assert np.abs(f.sum(axis=0)).max() < 1e-13
-
-
-def test_too_few_samples_are_refused():
-    spiked = hdica.SubspaceModel(dimension=9, rank=3, beta=1).spiked
-    with pytest.raises(HdicaError, match="samples = 4 is not allowed for scores without"):
-        rotated(spiked, 2, 4, stream(0), sample=True)
 
 
 def test_a_million_samples_in_many_dimensions_are_where_the_limit_is():

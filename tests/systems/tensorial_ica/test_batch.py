@@ -241,8 +241,6 @@ def test_refusals():
     blocks = blocks_of("uniform", 3, 100)
     with pytest.raises(HdicaError, match=r"start of length 0\.0 is not allowed"):
         batch_fastica(blocks, np.zeros(3))
-    with pytest.raises(HdicaError, match="sign = 2 is not allowed"):
-        batch_gradient(blocks, np.ones(3), sign=2)
     with pytest.raises(HdicaError, match=r"source gaussian is not allowed \(a finite sixth"):
         batch_level(make_source("gaussian"), 5, 100, whiten=True)
     with pytest.raises(HdicaError, match="has no inverse"):

@@ -44,7 +44,7 @@ def test_portions_do_not_change_a_number(source, d):
 @pytest.mark.parametrize("source", ["uniform", "laplace"])
 def test_numbers_are_those_of_the_kernel_bit_for_bit(source, d):
     seeds = range(5)
-    lanes = Lanes.begin([rule_of(source, d)] * 5, [stream_of(k) for k in seeds])
+    lanes = Lanes([rule_of(source, d)] * 5, [stream_of(k) for k in seeds])
     expected = [sampled(source, 3, d, k) for k in seeds]
     for step in range(3):
         lanes.advance(np.array([[1e-3]]), step, 1)
@@ -58,7 +58,7 @@ def test_signs_are_those_of_the_kernel(d):
     """A step adds the signs, all with one weight."""
     seeds = range(5)
     rule = rule_of("rademacher", d, start=lambda rng: np.eye(d)[0])
-    lanes = Lanes.begin([rule] * 5, [stream_of(k) for k in seeds])
+    lanes = Lanes([rule] * 5, [stream_of(k) for k in seeds])
     made, eta = np.empty(8, dtype=np.int64), np.full((1, 1), 0.01)
     arrays = (lanes.x, lanes.z, lanes.words, lanes.law)
     for step in range(3):

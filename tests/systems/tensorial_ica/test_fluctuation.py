@@ -45,14 +45,14 @@ def enumerated(source, v):
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ("rademacher", (0, 1, 1, 1, -2, 16, -272)),
-        ("uniform", (0, 9 / 5, 27 / 7, 9, -6 / 5, 48 / 7, -432 / 5)),
-        ("laplace", (0, 6, 90, 2520, 3, 30, 630)),
+        ("rademacher", (0, 1, 1, -2, 16, -272)),
+        ("uniform", (0, 9 / 5, 27 / 7, -6 / 5, 48 / 7, -432 / 5)),
+        ("laplace", (0, 6, 90, 3, 30, 630)),
     ],
 )
 def test_moments_and_cumulants(spec, expected):
     m = moments(spec)
-    assert (m.mu3, m.mu4, m.mu6, m.mu8, *m.cumulants[4::2]) == pytest.approx(expected, rel=1e-12)
+    assert (m.mu3, m.mu4, m.mu6, *m.cumulants[4::2]) == pytest.approx(expected, rel=1e-12)
     assert m.beta == pytest.approx(abs(expected[1] - 3))
     assert m.sign == np.sign(expected[1] - 3)
 
@@ -74,10 +74,8 @@ def test_sources_without_what_is_needed_are_refused(spec, match):
 def test_a_moment_that_is_not_asked_for_may_be_infinite():
     m = moments_of(make_source({"student": 7}), order=6)
     assert m.mu6 == pytest.approx(15 * 5**3 / (5 * 3 * 1))
-    assert m.mu8 == np.inf
+    assert np.isnan(m.cumulants[8])
     assert noise_off_support(m, 3) > 0
-    with pytest.raises(HdicaError, match="order 8"):
-        noise_on_support(m, 3)
 
 
 @pytest.mark.parametrize("spec", ["rademacher", THREE, SKEWED], ids=str)
@@ -94,18 +92,17 @@ def test_second_moments_by_enumeration(spec):
 
 
 @pytest.mark.parametrize("spec", ["rademacher", THREE, SKEWED], ids=str)
-@pytest.mark.parametrize("positive", [4, 3])
-def test_noise_at_critical_points_by_enumeration(spec, positive):
+def test_noise_at_critical_points_by_enumeration(spec):
     v = np.zeros(6)
-    v[:4] = 0.5 * np.where(np.arange(4) < positive, 1, -1)
+    v[:4] = 0.5
     whole = enumerated(make_source(spec), v)
     inside = null_space(v[None, :4])
     found = inside.T @ whole[:4, :4] @ inside
     m = moments(spec)
-    assert np.trace(found) / 3 == pytest.approx(noise_on_support(m, 4, positive), rel=1e-12)
+    assert np.trace(found) / 3 == pytest.approx(noise_on_support(m, 4), rel=1e-12)
     if m.symmetric:
         assert found == pytest.approx(noise_on_support(m, 4) * np.eye(3), abs=1e-12)
-    off = noise_off_support(m, 4, positive)
+    off = noise_off_support(m, 4)
     assert whole[4:] == pytest.approx(np.pad(off * np.eye(2), ((0, 0), (4, 0))), abs=1e-12)
 
 
@@ -122,32 +119,32 @@ def test_golden_departures():
         m = moments(name)
         x = m.beta * case["eta"] * np.array(case["times"])
         found = departure(m, int(d), int(d), case["eta"], x)
-        assert found.inside == pytest.approx(np.array(case["th"]), rel=1e-12)
+        assert found["inside"] == pytest.approx(np.array(case["th"]), rel=1e-12)
         # To first order in eta; its simulations are some percent above.
-        assert found.total / (int(d) - 1) == pytest.approx(np.array(case["sim"]), rel=0.04)
+        assert found["deviation"] == pytest.approx(np.array(case["sim"]), rel=0.04)
 
 
 def test_departures_of_every_support():
     m, x = moments("uniform"), np.array([0.0, 0.5, 3.0])
     for k in (1, 2, 5):
         found = departure(m, 5, k, 1e-4, x)
-        assert (found.rate_inside, found.rate_outside) == (2 / k, -1 / k)
+        assert (found["rate_inside"], found["rate_outside"]) == (2 / k, -1 / k)
         # dVar/dx = 2 r Var + eta Sigma/beta, by central differences.
         h = 1e-5
         low, high = (departure(m, 5, k, 1e-4, x[1:] + s) for s in (-h, h))
-        for now, ends, rate, noise in (
-            (found.inside, (low.inside, high.inside), 2 / k, noise_on_support(m, max(k, 2))),
-            (found.outside, (low.outside, high.outside), -1 / k, noise_off_support(m, k)),
+        for name, rate, noise in (
+            ("inside", 2 / k, noise_on_support(m, max(k, 2))),
+            ("outside", -1 / k, noise_off_support(m, k)),
         ):
+            now, ends = found[name], (low[name], high[name])
             slope = (ends[1] - ends[0]) / (2 * h)
             if now.any():
                 assert slope == pytest.approx(2 * rate * now[1:] + 1e-4 * noise / m.beta, rel=1e-6)
             assert now[0] == 0
-        assert found.total == pytest.approx((k - 1) * found.inside + (5 - k) * found.outside)
-    rest = departure(m, 5, 1, 1e-4, np.array([50.0])).total[0]
-    assert rest == pytest.approx(first_order_level(m, 5, 1e-4), rel=1e-12)
-    with pytest.raises(HdicaError, match="support = 6"):
-        departure(m, 5, 6, 1e-4, x)
+        total = (k - 1) * found["inside"] + (5 - k) * found["outside"]
+        assert 4 * found["deviation"] == pytest.approx(total)
+    rest = departure(m, 5, 1, 1e-4, np.array([50.0]))["deviation"][0]
+    assert 4 * rest == pytest.approx(first_order_level(m, 5, 1e-4), rel=1e-12)
 
 
 def cases(name):
@@ -193,10 +190,6 @@ def test_no_level_is_said():
         stationary(make_source("rademacher"), 20, 0.01)
     with pytest.raises(HdicaError, match="across the equator"):
         stationary(make_source("uniform"), 3, 0.2)
-    with pytest.raises(HdicaError, match="dimension = 1"):
-        stationary(make_source("uniform"), 1, 0.01)
-    with pytest.raises(HdicaError, match="eta = 0"):
-        stationary(make_source("uniform"), 3, 0.0)
 
 
 @pytest.mark.parametrize(

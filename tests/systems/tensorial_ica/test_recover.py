@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError
 from hdica.finite.random.streams import streams_of
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
@@ -221,8 +220,3 @@ def test_start_is_uniform_on_the_complement():
         values = starts[:, [0, 2, 4]] ** power
         error = values.std(axis=0) / math.sqrt(len(starts))
         assert np.all(np.abs(values.mean(axis=0) - expected) < LEVEL * error)
-
-
-def test_refusal_of_negative_steps():
-    with pytest.raises(HdicaError, match="steps = -1 is not allowed"):
-        deflation(make_rule(4), -1, STREAMS(0))

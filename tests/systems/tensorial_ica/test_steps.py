@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError
 from hdica.systems.tensorial_ica.kernels import FROM_ARRAY, observed_steps
 from hdica.systems.tensorial_ica.paths import run_observed
 from hdica.systems.tensorial_ica.rule import Lanes, draws, run_together
-from tests.systems.tensorial_ica.cases import SOURCES, rule_of, somewhere, stream_of
+from tests.systems.tensorial_ica.cases import SOURCES, rule_of, stream_of
 from tests.systems.tensorial_ica.reference import path, step, tan2
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/tensorial_ica.json").read_text())
@@ -32,7 +31,7 @@ def test_the_reference_makes_the_step(v, z, eta, sign, after):
 def test_the_kernels_make_the_step(v, z, eta, sign, after):
     d = len(v)
     rule = rule_of({"student": 9}, d, eta, float(sign), lambda rng: np.array(v))
-    lanes = Lanes.begin([rule], [stream_of(0)])
+    lanes = Lanes([rule], [stream_of(0)])
     assert lanes.kind == FROM_ARRAY
     lanes.z[lanes.x.size : 2 * lanes.x.size] = np.repeat(z, 8)
     assert lanes.advance(np.array([[eta]]), 0, 1).tolist() == [1] * 8
@@ -140,12 +139,3 @@ def test_the_coordinates_of_the_data_follow_the_same_path(source, sign):
         "nearest",
         "update_sign",
     }
-
-
-def test_a_rotation_of_no_shape_or_a_start_of_no_length_one_is_refused():
-    rule = rule_of("uniform", 4)
-    with pytest.raises(HdicaError, match=r"^mixing: shape \(3, 3\) is not allowed \(shape \(4, 4"):
-        run_observed(rule, np.eye(3), np.zeros(1), stream_of(0))
-    for start in (lambda rng: np.ones(4), lambda rng: somewhere(3)(rng)):
-        with pytest.raises(HdicaError, match=r"^start: a vector of shape .* and length 1\)$"):
-            run_together([rule_of("uniform", 4, start=start)], np.zeros(1), [stream_of(0)])

@@ -12,7 +12,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import hdica
-from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
 from hdica.systems.tensorial_ica.fluctuation import first_order_level
 from hdica.systems.tensorial_ica.rule import moments_of
@@ -145,14 +144,3 @@ def test_the_stages_from_a_given_start_and_support():
 def test_the_floor_may_be_reached_already():
     assert floor_time(0.1, 0.2) == 0
     assert floor_time(1.0, math.exp(-2)) == pytest.approx(1.0)
-
-
-def test_what_has_no_time_is_refused():
-    with pytest.raises(HdicaError, match="dimension = 1"):
-        uniform_law(1)
-    with pytest.raises(HdicaError, match="tan2 = -1"):
-        uniform_law(3, -1)
-    with pytest.raises(HdicaError, match="support = 1"):
-        escape_law(UNIFORM, 1, 1e-3)
-    with pytest.raises(HdicaError, match="below 1 at support 2"):
-        escape_constant(UNIFORM, 2, 1.5)

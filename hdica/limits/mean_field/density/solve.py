@@ -19,15 +19,9 @@ import numpy as np
 
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
+from hdica.limits.mean_field.density import state
 from hdica.limits.mean_field.density.grid import Curve, Density, Mesh, extrapolated, make_lattice
 from hdica.limits.mean_field.density.march import BUDGET, Plan, Record, explore, follow
-from hdica.limits.mean_field.density.state import (
-    Functional,
-    Places,
-    Problem,
-    posed,
-    start_windows,
-)
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import tell
@@ -122,7 +116,7 @@ class DensityPath:
 
 
 def _explored(
-    problem: Problem,
+    problem: state.Problem,
     times: Array,
     tolerance: float,
     record: Callable[[], Record],
@@ -145,7 +139,7 @@ def _explored(
         tell(lambda: _LEVEL.format(1))
         seen = record()
         lattice = make_lattice(faces, spacing, stretch)
-        first = start_windows(problem, lattice, narrow)
+        first = state.start_windows(problem, lattice, narrow)
         plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, first)
         scales = [
             size.finest(field.diffusion(q, tau), field.strength(tau), h2)
@@ -159,14 +153,14 @@ def _explored(
     return plan, seen
 
 
-def planned(problem: Problem, times: Array, tolerance: float) -> Plan:
+def planned(problem: state.Problem, times: Array, tolerance: float) -> Plan:
     """The steps and cells of the coarsest level alone, for who follows them by himself."""
     none, kinks = np.empty(0), problem.field.phi.kinks
     return _explored(problem, times, tolerance, lambda: Record(problem, none, {}), kinks)[0]
 
 
 def _levels(
-    problem: Problem,
+    problem: state.Problem,
     times: Array,
     tolerance: float,
     record: Callable[[], Record],
@@ -200,28 +194,24 @@ def _curve(mesh: Mesh, mass: Array, cells: slice, kinks: tuple[float, ...]) -> C
     return Curve(faces, log, tuple(breaks), lambda x: mesh.lattice.number(x) * mesh.refine - first)
 
 
-def _curves(levels: list[tuple[Mesh, Array]], kinks: tuple[float, ...]) -> list[Curve]:
-    """Density of every atom at one time, extrapolated over the levels."""
-    on_levels = [
-        [_curve(mesh, mass[part], cells, kinks) for part, cells in mesh.slices()]
-        for mesh, mass in levels
-    ]
-    fine = levels[-1][0]
-    return [
-        extrapolated([level[a] for level in on_levels], fine.x[cells])
-        for a, (_, cells) in enumerate(fine.slices())
-    ]
-
-
-def _density(t: float, field: MeanField, places: Places, records: list[Record]) -> Density:
+def _density(t: float, field: MeanField, places: state.Places, records: list[Record]) -> Density:
     nodes = field.prior.nodes
     if t not in records[-1].masses:
         return Density(nodes.points, nodes.weights, ())
-    own = _curves([r.masses[t] for r in records], field.phi.kinks)
+    levels = [r.masses[t] for r in records]
+    curves = [
+        [_curve(mesh, mass[part], cells, field.phi.kinks) for part, cells in mesh.slices()]
+        for mesh, mass in levels
+    ]
+    fine = levels[-1][0]
+    own = [
+        extrapolated([level[a] for level in curves], fine.x[cells])
+        for a, (_, cells) in enumerate(fine.slices())
+    ]
     images = {a: own[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
     where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
-    curves = tuple(None if a < 0 else (images[a] if flip else own[a]) for a, flip in where)
-    return Density(nodes.points, nodes.weights, curves)
+    at_nodes = tuple(None if a < 0 else (images[a] if flip else own[a]) for a, flip in where)
+    return Density(nodes.points, nodes.weights, at_nodes)
 
 
 def solve(
@@ -229,7 +219,7 @@ def solve(
     times: Array,
     *,
     snapshots: Sequence[float] = (),
-    functionals: Mapping[str, Functional] | None = None,
+    functionals: Mapping[str, state.Functional] | None = None,
     cuts: Mapping[str, Sequence[float]] | None = None,
     tolerance: float = 1e-7,
 ) -> DensityPath:
@@ -242,7 +232,7 @@ def solve(
     Functionals that have ``cuts``, where they or their slopes jump in x, are averaged on a lattice
     that has faces there, too, and the rest of the result is what it is without them.
     """
-    problem, places = posed(field)
+    problem, places = state.posed(field)
     functionals, own = dict(functionals or {}), field.phi.kinks
     times = np.asarray(times, dtype=float)
     jumps = cuts or {}

@@ -52,11 +52,6 @@ class Confinement:
     l1: float | None
     remainder: Formula
 
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """Where phi or its slope jumps."""
-        return self.phi.kinks
-
     def psi(self, x: Array) -> Array:
         """phi(x) without its linear part, any shape."""
         if self.l1 is not None:
@@ -80,7 +75,7 @@ class Confinement:
         else:
             # Quadrature is exact for twice the degree of the table, and in products with it.
             fine = _table(self, _reach_of(np.array([low, high])))[1]
-            points = np.unique(np.concatenate([fine[::3], self.kinks]))
+            points = np.unique(np.concatenate([fine[::3], self.phi.kinks]))
         return points[(points > low) & (points < high)]
 
 
@@ -133,7 +128,7 @@ def _reach_of(x: Array) -> float:
 def _table(shape: Confinement, reach: float) -> tuple[Callable[[Array], Array], Array]:
     """Psi on [-reach, reach]: adaptive Chebyshev panels of psi, integrated away from zero."""
     grown = 2.0 ** np.arange(0, math.log2(reach) + 1, 2)
-    inner = [k for k in shape.kinks if -reach < k < reach]
+    inner = [k for k in shape.phi.kinks if -reach < k < reach]
     left, right, series = _resolved(shape, np.unique([-reach, reach, 0.0, *grown, *-grown, *inner]))
     half = (right - left) / 2
     rising = np.stack([chebint(c, lbnd=-1) for c in series], axis=-1) * half

@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.family import MeanField, coefficient_error
-from hdica.limits.mean_field.steady.closure import (
-    Closure,
-    close,
-    density,
-    end_moment,
-    rates_of_change,
-    step_size,
-)
+from hdica.limits.mean_field.steady import closure
+from hdica.limits.mean_field.steady.closure import Closure
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.stability import stability
 from hdica.limits.numerics.solvers import bounded, find_zeros
@@ -61,7 +55,7 @@ class Noiseless:
 
 def vanishes(field: MeanField) -> list[float]:
     """Those of the overlaps -1 and 1 at which the diffusion is zero."""
-    tau = step_size(field)
+    tau = closure.step_size(field)
     largest = max(field.diffusion(q, tau) for q in (0.0, 0.25, 0.5, 0.75))
     return [q for q in (-1.0, 1.0) if field.diffusion(q, tau) <= _VANISHES * largest]
 
@@ -73,7 +67,7 @@ def noiseless(field: MeanField) -> list[Noiseless]:
 
 def _at(field: MeanField, q: float) -> Noiseless | None:
     """The state at Q = 1 or -1, None if the regularizer drives the entries away from it."""
-    tau, (_, widens) = step_size(field), rates_of_change(field)
+    tau, (_, widens) = closure.step_size(field), closure.rates_of_change(field)
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     x, shrinks = q * xi, field.phi.value(q * xi)
     r = float(np.sum(weights * x * shrinks))
@@ -154,7 +148,7 @@ def accuracy(field: MeanField) -> float:
 
 def open_to_averages(field: MeanField, q: Array) -> Array:
     """How far S(Q) may be off because b and g are, shape of ``q``; 0 where they are exact."""
-    tau = step_size(field)
+    tau = closure.step_size(field)
     total = np.zeros(q.size)
     base: Array | None = None
     for coefficient in (field.pull, field.diffusion):
@@ -168,9 +162,9 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
             return of(q, tau) + by
 
         moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
-        base = close(field, q, slopes=False).excess if base is None else base
+        base = closure.close(field, q, slopes=False).excess if base is None else base
         with np.errstate(invalid="ignore"):
-            answer = np.abs(close(moved, q, slopes=False).excess - base) / size
+            answer = np.abs(closure.close(moved, q, slopes=False).excess - base) / size
         total += off * np.where(np.isfinite(answer), answer, 0.0)
     return total
 
@@ -184,7 +178,7 @@ def _moved(field: MeanField, q: Array) -> Array:
         return np.zeros(q.size)
     fine, at = replace(field, prior=field.prior.with_nodes(_FINER)), q.copy()
     for _ in range(_NEWTON):
-        there = close(fine, at)
+        there = closure.close(fine, at)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(there.excess == 0, 0.0, there.excess / there.slope)
         at = np.where(np.isfinite(step), np.clip(at - step, -1.0, 1.0), at)
@@ -194,33 +188,28 @@ def _moved(field: MeanField, q: Array) -> Array:
 def open_to_nodes(field: MeanField, q: Array) -> Array:
     """How much S(Q) changes with more nodes of a continuous prior and of the densities."""
     total = np.zeros(q.size)
-    base = close(field, q, slopes=False).excess
+    base = closure.close(field, q, slopes=False).excess
     with np.errstate(invalid="ignore"):
         if field.prior.finer is not None:
-            fine = close(replace(field, prior=field.prior.with_nodes(_FINER)), q, slopes=False)
+            fine = closure.close(
+                replace(field, prior=field.prior.with_nodes(_FINER)), q, slopes=False
+            )
             total += _NOT_EXACT * np.abs(fine.excess - base)
         if confinement(field.phi).l1 is None:
-            total += np.abs(close(field, q, slopes=False, finer=True).excess - base)
+            total += np.abs(closure.close(field, q, slopes=False, finer=True).excess - base)
     return np.where(np.isfinite(total), total, 0.0)
 
 
 def has_zero(field: MeanField) -> bool:
     """Whether Q = 0 is steady: nothing pulls there and the prior or the density is centred."""
-    return bool(abs(close(field, np.zeros(1)).excess[0]) < _SYMMETRY)
+    return bool(abs(closure.close(field, np.zeros(1)).excess[0]) < _SYMMETRY)
 
 
 def is_mirrored(field: MeanField) -> bool:
     """Whether Q and -Q are equivalent: S(-Q) = -S(Q)."""
     probe = np.array([0.17, 0.53, 0.91])
-    excess = close(field, np.concatenate([probe, -probe])).excess
+    excess = closure.close(field, np.concatenate([probe, -probe])).excess
     return bool(np.all(np.abs(excess[:3] + excess[3:]) < _SYMMETRY))
-
-
-def overlaps_to_scan(lowest: float = NEAREST) -> Array:
-    """Overlaps in (0, 1], dense towards both ends."""
-    near_zero = np.geomspace(lowest, 0.05, 12)
-    near_one = 1 - np.geomspace(0.05, 1e-10, 24)
-    return np.concatenate([near_zero, np.linspace(0.05, 0.95, 37)[1:-1], near_one, [1.0]])
 
 
 def junctions(field: MeanField, q: Array) -> Array:
@@ -228,11 +217,11 @@ def junctions(field: MeanField, q: Array) -> Array:
 
     Each comes as two points a hair apart: S has a corner there.
     """
-    ends = close(field, q).at_end
+    ends = closure.close(field, q).at_end
     crossing = np.flatnonzero((ends[:-1] < 1) != (ends[1:] < 1))
 
     def over(x: float) -> float:
-        return 1 / end_moment(field, x) - 1
+        return 1 / closure.end_moment(field, x) - 1
 
     roots = [scipy.optimize.brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
     return np.array([v for x in roots for v in (x - 1e-10, x + 1e-10)])
@@ -242,7 +231,7 @@ def _zeros(field: MeanField, nodes: Array, divided: bool) -> Array:
     """Zeros of S, or of S/Q, whose zero at Q = 0 is no branch of its own."""
 
     def function(q: Array) -> tuple[Array, Array]:
-        states = close(field, q)
+        states = closure.close(field, q)
         if not divided:
             return states.excess, states.slope
         value = states.excess / q
@@ -253,7 +242,10 @@ def _zeros(field: MeanField, nodes: Array, divided: bool) -> Array:
 
 def overlaps(field: MeanField) -> Array:
     """Overlap of every steady state, increasing."""
-    places, ends = overlaps_to_scan(), vanishes(field)
+    # Places in (0, 1], dense towards both ends.
+    near_zero, near_one = np.geomspace(NEAREST, 0.05, 12), 1 - np.geomspace(0.05, 1e-10, 24)
+    places = np.concatenate([near_zero, np.linspace(0.05, 0.95, 37)[1:-1], near_one, [1.0]])
+    ends = vanishes(field)
     # No Boltzmann density is at such an end, and just before it is too narrow for accurate slopes.
     before = places[places < 1 - NEAREST]
     negative, positive = (end * (before if end in ends else places) for end in (-1.0, 1.0))
@@ -281,7 +273,7 @@ def steady_states(field: MeanField) -> SteadyStates:
     +-1 there is no density, but maybe a state (:mod:`hdica.limits.mean_field.steady.states`).
     """
     q = overlaps(field)
-    state = close(field, q)
+    state = closure.close(field, q)
     residual = np.abs(state.excess) + accuracy(field)
     residual += open_to_averages(field, q) + open_to_nodes(field, q)
     with np.errstate(divide="ignore"):
@@ -316,10 +308,10 @@ def densities(field: MeanField, q: Array, x: Array, ends: Array) -> tuple[Array,
     if field.motion.moves:
         return results[0], results[1]
     has_density = np.isfinite(q) & ~np.isin(q, vanishes(field))
-    state, shape = close(field, q[has_density], slopes=False), confinement(field.phi)
+    state, shape = closure.close(field, q[has_density], slopes=False), confinement(field.phi)
     for i, a, k, ratio in zip(
         np.flatnonzero(has_density), state.a, state.k, state.ratio, strict=True
     ):
         row = np.full(nodes.size, a), np.full(nodes.size, k), ratio * nodes
-        results[0][i], results[1][i] = density(shape, *row, x, ends)
+        results[0][i], results[1][i] = closure.density(shape, *row, x, ends)
     return results[0], results[1]

@@ -18,20 +18,8 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure
 from hdica.limits.mean_field.steady.stability import linearise
 from hdica.limits.mean_field.steady.states import kinds, overlaps
-from hdica.limits.mean_field.transitions.landscape import (
-    Condition,
-    Family,
-    Landscape,
-    Point,
-    Spot,
-    contour,
-    crossing,
-    fold,
-    junction,
-    landscape,
-    onset,
-    solve,
-)
+from hdica.limits.mean_field.transitions import landscape
+from hdica.limits.mean_field.transitions.landscape import Landscape, Point, Spot
 from hdica.limits.numerics.solvers import bounded
 
 _COLUMNS = 9
@@ -56,9 +44,9 @@ def at_zero(land: Landscape) -> tuple[list[Point], Array]:
         return [], grid
     states = [land.state(0.0, float(u)) for u in grid]
     kind = "pitchfork" if land.mirrored else "transcritical"
-    checks: list[tuple[Array, Condition, str]] = [
-        (np.array([s.slope[0] for s in states]), crossing, kind),
-        (np.array([1 / s.at_end[0] - 1 for s in states]), onset, "junction"),
+    checks: list[tuple[Array, landscape.Condition, str]] = [
+        (np.array([s.slope[0] for s in states]), landscape.crossing, kind),
+        (np.array([1 / s.at_end[0] - 1 for s in states]), landscape.onset, "junction"),
     ]
     points = []
     for values, condition, name in checks:
@@ -70,7 +58,7 @@ def at_zero(land: Landscape) -> tuple[list[Point], Array]:
                 middle = (low + high) / 2
                 below = np.sign(condition(land, 0.0, middle)[1]) == sign
                 low, high = (middle, high) if below else (low, middle)
-            point = solve(condition, land, 0.0, (low + high) / 2, name)
+            point = landscape.solve(condition, land, 0.0, (low + high) / 2, name)
             points += [point] if point else []
     return points, grid
 
@@ -91,13 +79,13 @@ def _events(land: Landscape, spots: list[Spot]) -> list[tuple[int, Point]]:
         if left.condensed != right.condensed:
             # From the condensed side, where the moment at the end of its range is finite.
             side = left if left.condensed else right
-            corner = solve(junction, land, side.q, side.u, "junction")
+            corner = landscape.solve(landscape.junction, land, side.q, side.u, "junction")
             if corner is None:
                 continue
             events.append((i, corner))
             events += _beside(land, corner, i, (left, right), (slopes[i], slopes[i + 1]))
         elif slopes[i] * slopes[i + 1] < 0:
-            point = solve(fold, land, *middle, "fold")
+            point = landscape.solve(landscape.fold, land, *middle, "fold")
             events += [(i, point)] if point else []
     return events
 
@@ -117,7 +105,7 @@ def _beside(
     for end, slope in zip(ends, slopes, strict=True):
         if slope * (bound if end.condensed else free) < 0:
             middle = ((corner.q + end.q) / 2, (corner.u + end.u) / 2)
-            point = solve(fold, land, *middle, "fold")
+            point = landscape.solve(landscape.fold, land, *middle, "fold")
             folds += [(i, point)] if point else []
     return folds
 
@@ -150,7 +138,7 @@ def curves(land: Landscape, zero: list[Point]) -> list[Curve]:
     for q, u in _seeds(land, zero):
         if any(_passes(c.spots, q, u) for c in traced):
             continue
-        spots = contour(land, q, u)
+        spots = landscape.contour(land, q, u)
         if len(spots) > 1:
             traced.append(Curve(spots, _events(land, spots)))
     return traced
@@ -207,7 +195,7 @@ class Branch:
 
 
 @bounded("the transitions")
-def transitions(family: Family, low: float, high: float) -> Transitions:
+def transitions(family: landscape.Family, low: float, high: float) -> Transitions:
     """Every transition of the steady states for parameter values in [low, high].
 
     All states at some parameter values, and the points at which Q = 0 changes stability, are
@@ -215,7 +203,7 @@ def transitions(family: Family, low: float, high: float) -> Transitions:
     parameter); sign changes along a branch are refined by Newton's method. Over decades the
     parameter is resolved logarithmically; mirror images are reported once, with Q > 0.
     """
-    land = landscape(family, low, high)
+    land = landscape.landscape(family, low, high)
     zero, _ = at_zero(land)
     points = zero + [p for c in curves(land, zero) for _, p in c.events]
     points = sorted(distinct(points), key=lambda p: -p.u)
@@ -229,13 +217,13 @@ def transitions(family: Family, low: float, high: float) -> Transitions:
 
 
 @bounded("the branches")
-def branches(family: Family, low: float, high: float) -> tuple[Branch, ...]:
+def branches(family: landscape.Family, low: float, high: float) -> tuple[Branch, ...]:
     """Every branch of steady states for parameter values in [low, high].
 
     The states Q = 0 first, if they exist; then one curve for each branch, its transitions among its
     points (a fold itself counts as unstable). Of mirror images only Q > 0.
     """
-    land = landscape(family, low, high)
+    land = landscape.landscape(family, low, high)
     zero, grid = at_zero(land)
     lines = []
     if land.zero:
@@ -314,11 +302,11 @@ class TransitionCurve:
 
 def _search(family: Family2, kind: str, q: float) -> Search:
     """A search at one second parameter for the transition near a critical value and overlap."""
-    conditions: dict[str, Condition] = {
-        "fold": fold,
-        "junction": onset if q == 0.0 else junction,
-        "transcritical": crossing,
-        "pitchfork": crossing,
+    conditions: dict[str, landscape.Condition] = {
+        "fold": landscape.fold,
+        "junction": landscape.onset if q == 0.0 else landscape.junction,
+        "transcritical": landscape.crossing,
+        "pitchfork": landscape.crossing,
     }
     if kind not in conditions:
         raise HdicaError(f"kind = {kind!r} is not known ({suggestion(kind, conditions)})")
@@ -327,10 +315,10 @@ def _search(family: Family2, kind: str, q: float) -> Search:
         value, overlap = near.tolist()
         low, high = (value / _WIDTH, value * _WIDTH) if value > 0 else (value - 1.0, value + 1.0)
         land = Landscape(lambda p: family(p, second), low, high, value > 0, False, False)
-        point = solve(conditions[kind], land, overlap, 0.5, kind)
+        point = landscape.solve(conditions[kind], land, overlap, 0.5, kind)
         if kind == "fold" and (point is None or abs(point.q - overlap) > _NEAR):
             # Two states that merge with a corner: one of them condenses there.
-            point = solve(junction, land, overlap, 0.5, "fold")
+            point = landscape.solve(landscape.junction, land, overlap, 0.5, "fold")
             corner = None if point is None else land.state(point.q, point.u, condensed=True)
             if corner is None or not corner.slope[0] * corner.free_slope[0] < 0:
                 return None

@@ -18,15 +18,8 @@ from numpy.polynomial.legendre import leggauss
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.steady import states
 from hdica.limits.mean_field.steady.closure import Closure, close
-from hdica.limits.mean_field.steady.states import (
-    accuracy,
-    has_zero,
-    is_mirrored,
-    open_to_averages,
-    open_to_nodes,
-    vanishes,
-)
 
 Family = Callable[[float], MeanField]
 _SMALL = 1e-3
@@ -105,14 +98,14 @@ def landscape(family: Family, low: float, high: float) -> Landscape:
     remembered = lru_cache(maxsize=512)(family)
     plain = Landscape(remembered, low, high, logarithmic, True, True)
     probes = [remembered(plain.parameter(u)) for u in _PROBES]
-    if any(vanishes(field) for field in probes):
+    if any(states.vanishes(field) for field in probes):
         raise HdicaError(
             "the diffusion vanishes at Q = 1 or -1 (the nonlinearity is 0 on all values of the "
             "source), where steady states are no densities and are not followed along a parameter "
             "(hdica.fixed_points lists them at one)"
         )
-    zero = all(has_zero(field) for field in probes)
-    mirrored = zero and all(is_mirrored(field) for field in probes)
+    zero = all(states.has_zero(field) for field in probes)
+    mirrored = zero and all(states.is_mirrored(field) for field in probes)
     return Landscape(remembered, low, high, logarithmic, zero, mirrored)
 
 
@@ -188,10 +181,10 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
     if best > 1e-8 or not -1e-12 <= z[1] <= 1 + 1e-12:
         return None
     field = land.field(land.parameter(float(np.clip(z[1], 0.0, 1.0))))
-    open_ = accuracy(field) + float(open_to_averages(field, z[:1])[0])
+    open_ = states.accuracy(field) + float(states.open_to_averages(field, z[:1])[0])
     # At Q = 0 symmetry would hide what averages leave out.
     at = max(abs(float(z[0])), _NEAR_ZERO) if land.zero else float(z[0])
-    open_ += float(open_to_nodes(field, np.array([at]))[0])
+    open_ += float(states.open_to_nodes(field, np.array([at]))[0])
     noise = np.abs(values) + open_ * np.array([1.0, 30.0])
     error = float(np.sum(np.abs(inverse[1]) * noise)) + float(np.finfo(float).eps)
     return Point(float(z[0]), float(np.clip(z[1], 0.0, 1.0)), kind, error)
