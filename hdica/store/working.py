@@ -33,7 +33,7 @@ from hdica.store.sealed import Document, SchemaError, read_sealed, unsealed
 from hdica.study.schema import canonical_json
 from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from
-from hdica.systems import space as ax
+from hdica.systems import space
 from hdica.systems import system as registry
 
 MAX_NAMED = 3  # points that a sentence names
@@ -293,30 +293,32 @@ def _differences(old: Document, new: Document) -> Iterator[str]:
 
 def _shown(values: tuple[object, ...]) -> str:
     """Some values, for a person."""
-    texts = [ax.shown(v) if isinstance(v, float) else str(v)[:40] for v in values[:SHOWN]]
+    texts = [space.shown(v) if isinstance(v, float) else str(v)[:40] for v in values[:SHOWN]]
     if len(values) > SHOWN:
         texts.append(f"... ({len(values)} values)")
     return ", ".join(texts) or "not set"
 
 
-def _space(content: Document) -> tuple[dict[ax.Path, str], dict[ax.Path, tuple[object, ...]]]:
+def _space(content: Document) -> tuple[dict[space.Path, str], dict[space.Path, tuple[object, ...]]]:
     """What a study calls the paths that it sets, and the values of every path of its systems."""
     system = registry.system_named(content["system"]).parameters
-    grid = {key: ax.parse_axis(values, key) for key, values in (content.get("grid") or {}).items()}
-    space = ax.space_of(system, content.get("parameters") or {}, grid)
-    keys: dict[ax.Path, str] = {}
-    values: dict[ax.Path, tuple[object, ...]]
-    values = {path: (value,) for path, value in _nodes((), space.at().model_dump(mode="json"))}
-    for key, (path, value) in space.fixed.items():
+    grid = {
+        key: space.parse_axis(values, key) for key, values in (content.get("grid") or {}).items()
+    }
+    sweep = space.space_of(system, content.get("parameters") or {}, grid)
+    keys: dict[space.Path, str] = {}
+    values: dict[space.Path, tuple[object, ...]]
+    values = {path: (value,) for path, value in _nodes((), sweep.at().model_dump(mode="json"))}
+    for key, (path, value) in sweep.fixed.items():
         for leaf, at_leaf in _nodes(path, value):
             if not (isinstance(at_leaf, dict) and at_leaf):
                 keys[leaf], values[leaf] = ".".join((key, *leaf[len(path) :])), (at_leaf,)
-    for axis in space.axes:
+    for axis in sweep.axes:
         keys[axis.path], values[axis.path] = axis.key, axis.values
     return keys, values
 
 
-def _nodes(path: ax.Path, value: object) -> Iterator[tuple[ax.Path, object]]:
+def _nodes(path: space.Path, value: object) -> Iterator[tuple[space.Path, object]]:
     """A value and everything in its mappings, each with its path."""
     yield path, value
     if isinstance(value, dict):

@@ -27,11 +27,10 @@ from hdica.inputs.data_input import digests_in, fields_of_data
 from hdica.study import saved
 from hdica.study.saved import Section
 from hdica.systems import arguments
-from hdica.systems import space as ax
 from hdica.systems import system as registry
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import Space, in_one_spelling, space_of
+from hdica.systems.space import Grid, Space, check_keys, in_one_spelling, space_of
 
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
 
@@ -216,7 +215,7 @@ class StudySchema(Section):
     parameters: Annotated[dict[str, Any], BeforeValidator(_parse_parameters)] = Field(
         default_factory=dict, description="parameters of the system that stay fixed"
     )
-    grid: Annotated[ax.Grid, BeforeValidator(_without_functions)] = Field(
+    grid: Annotated[Grid, BeforeValidator(_without_functions)] = Field(
         default_factory=dict, description="swept parameters, in the order of the dimensions"
     )
     times: Annotated[tuple[float, ...], BeforeValidator(_parse_times)] = Field(
@@ -244,7 +243,7 @@ class StudySchema(Section):
     @classmethod
     def in_full(cls, content: object) -> object:
         """Swept constants in one spelling."""
-        return _one_spelling(ax.check_keys(content, list(cls.model_fields)))
+        return _one_spelling(check_keys(content, list(cls.model_fields)))
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

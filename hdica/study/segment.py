@@ -24,11 +24,10 @@ from hdica.ingredients.plain import without_place
 from hdica.ingredients.save import NOTHING, Save
 from hdica.study import saved
 from hdica.study.schema import StudySchema, canonical_json, json_digest
-from hdica.systems import space as gr
 from hdica.systems import system as registry
 from hdica.systems.method import Method, Output, no_memory
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import Space, canonical, shown
+from hdica.systems.space import Axis, Path, Space, canonical, nested, shown
 
 Keys = NDArray[np.bytes_]
 """One 32-byte digest a point, dtype ``S32``; an unused place of a store is empty."""
@@ -107,7 +106,7 @@ def _heads(keys: Keys) -> NDArray[np.uint64]:
 AT_ONCE = 2**14  # cells whose content is in memory at a time
 TRIED = 64  # values of a field for which whole systems are built, where there are more of them
 
-Texts = tuple[tuple[gr.Axis, ...], tuple[str, ...]]
+Texts = tuple[tuple[Axis, ...], tuple[str, ...]]
 """The axes that set a field, and its canonical JSON for every combination of their values."""
 
 
@@ -122,7 +121,7 @@ class Cells:
     not depend: a system may need them.
     """
 
-    axes: tuple[gr.Axis, ...]
+    axes: tuple[Axis, ...]
     fields: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]
     ignored: tuple[str, ...] = ()
 
@@ -159,7 +158,7 @@ class Cells:
             yield from map(without_place, texts)
 
 
-def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]) -> Cells:
+def cells_of(method: Method, swept: tuple[Axis, ...], texts: dict[str, Texts]) -> Cells:
     """Cells of one method, from what :func:`field_texts` found for all swept parameters."""
     axes = tuple(axis for axis in swept if axis.path[0] not in method.scope.ignores)
     fields = tuple(
@@ -190,7 +189,7 @@ def _fragment(content: Mapping[str, object], name: str) -> str:
     return f"{canonical_json(name)}:{canonical_json(content[name])}" if name in content else ""
 
 
-def _fragments(name: str, used: tuple[gr.Axis, ...], space: Space) -> tuple[str, ...]:
+def _fragments(name: str, used: tuple[Axis, ...], space: Space) -> tuple[str, ...]:
     """One field for every combination of the values of its axes."""
     shape = tuple(axis.size for axis in used)
 
@@ -211,13 +210,13 @@ def _fragments(name: str, used: tuple[gr.Axis, ...], space: Space) -> tuple[str,
     return tuple(whole(place) for place in range(size))
 
 
-def _numbers_put_in(name: str, used: tuple[gr.Axis, ...], base: Parameters) -> tuple[str, ...]:
+def _numbers_put_in(name: str, used: tuple[Axis, ...], base: Parameters) -> tuple[str, ...]:
     """The field's text in ``base``, with the numbers of some axes put into it."""
     content = base.model_dump(mode="json")[name]
     paths = [axis.path for axis in used]
 
     def with_leaves(leaves: Iterable[object]) -> object:
-        return gr.nested([((name,), content), *zip(paths, leaves, strict=True)])[name]
+        return nested([((name,), content), *zip(paths, leaves, strict=True)])[name]
 
     marked = _fragment({name: with_leaves(f"<{place}>" for place in range(len(used)))}, name)
     pieces = re.split(r'"<(\d+)>"', marked)
@@ -235,7 +234,7 @@ def _numbers_put_in(name: str, used: tuple[gr.Axis, ...], base: Parameters) -> t
     return tuple(texts)
 
 
-def _leaf(content: object, path: gr.Path) -> object:
+def _leaf(content: object, path: Path) -> object:
     """What lies at a path of nested mappings, None if nothing does."""
     for key in path:
         content = content.get(key) if isinstance(content, dict) else None

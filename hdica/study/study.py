@@ -17,11 +17,10 @@ from hdica.study import saved
 from hdica.study.schema import StudySchema
 from hdica.study.segment import segments_of
 from hdica.systems import arguments
-from hdica.systems import space as address
 from hdica.systems import system as registry
 from hdica.systems.method import shared_twin
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import Range, Value, shown, size
+from hdica.systems.space import Axis, Range, Value, address, check_conflicts, shown, size
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
@@ -81,7 +80,7 @@ def point_count(study: Study) -> int:
     system = registry.system_named(study.system).parameters
     methods = registry.methods_of(study.system)
     tops = {
-        key: address.address(key, system, {**study.grid, **study.parameters}, "grid")[0]
+        key: address(key, system, {**study.grid, **study.parameters}, "grid")[0]
         for key in study.grid
     }
     count = 0
@@ -198,7 +197,7 @@ def _check_systems(study: StudySchema) -> None:
     """Try each value of each axis alone, on top of the first value of the others."""
     space = study.space
     _check_names(study, space.axes)
-    address.check_conflicts(space.fixed, space.axes)
+    check_conflicts(space.fixed, space.axes)
     _refusals(study, space.at())
     for axis in space.axes:
         judged, field = _some(axis, MAX_ASKED), axis.path[0]
@@ -210,7 +209,7 @@ def _check_systems(study: StudySchema) -> None:
                 _refusals(study, built)
 
 
-def _some(axis: address.Axis, most: int) -> set[Value]:
+def _some(axis: Axis, most: int) -> set[Value]:
     """Values of an axis, spread evenly over it if there are many; the last among them."""
     return {*axis.values[1 :: -(-axis.size // most)], axis.values[-1]}
 
@@ -228,7 +227,7 @@ def _refusals(study: StudySchema, system: Parameters) -> None:
                 raise HdicaError(f"methods.{name}.n is not allowed: {why}")
 
 
-def _check_names(study: StudySchema, axes: tuple[address.Axis, ...]) -> None:
+def _check_names(study: StudySchema, axes: tuple[Axis, ...]) -> None:
     """Refuse a functional or a swept parameter that would be mistaken for something else."""
     save = study.save_spec()
     plain = replace(save, functionals={})

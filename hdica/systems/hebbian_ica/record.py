@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.systems import system as records
+from hdica.systems import system as registry
 from hdica.systems.hebbian_ica import escapes, optimum, passage, skewed, trajectories
 from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.system import HebbianICA
@@ -90,45 +90,45 @@ def _transitions(
         alone = len(rules) == 1 and learning.other_side(rules[0], overlap)
         return learning.mirrored(rules[0]) if alone else ""
     why = dict.fromkeys(learning.unlearnable(rule) for rule in rules)
-    return records.joined(learning.searched(parameter, ends), *why)
+    return registry.joined(learning.searched(parameter, ends), *why)
 
 
-NOTES = records.Notes(_limit, _states, _transitions, complete=lambda system: True)
+NOTES = registry.Notes(_limit, _states, _transitions, complete=lambda system: True)
 
 
 __all__ = ["SYSTEM", "HebbianICA"]
 
-SYSTEM = records.System(
+SYSTEM = registry.System(
     parameters=HebbianICA,
     title="Hebbian ICA with several projections and sources",
     short="Hebbian ICA",
-    papers=(records.work("Rattray 2002"),),
+    papers=(registry.work("Rattray 2002"),),
     order_parameters=(
-        records.OrderParameter(
+        registry.OrderParameter(
             "R", "overlap R = W'A_s of projection and source", ("projection", "source"), even=True
         ),
-        records.OrderParameter("Q", "overlap Q = W'W of two projections", ("projection", "other")),
+        registry.OrderParameter("Q", "overlap Q = W'W of two projections", ("projection", "other")),
     ),
-    controls=(records.Control("mu", step=True),),
+    controls=(registry.Control("mu", step=True),),
     dimensions=(
-        records.Dimension("projection", "projection i, a column of W", entries=True),
-        records.Dimension("other", "another projection", entries=True),
-        records.Dimension("source", "source j", entries=True),
-        records.Dimension("row", "row i of an eigenmatrix: a projection", entries=True),
-        records.Dimension("column", "column j of an eigenmatrix: a source", entries=True),
-        records.Dimension("age", "time over the mean time of the first escape, or of the last"),
-        records.Dimension("r", "r = sqrt(n) R"),
+        registry.Dimension("projection", "projection i, a column of W", entries=True),
+        registry.Dimension("other", "another projection", entries=True),
+        registry.Dimension("source", "source j", entries=True),
+        registry.Dimension("row", "row i of an eigenmatrix: a projection", entries=True),
+        registry.Dimension("column", "column j of an eigenmatrix: a source", entries=True),
+        registry.Dimension("age", "time over the mean time of the first escape, or of the last"),
+        registry.Dimension("r", "r = sqrt(n) R"),
     ),
     symbols={
-        "R": records.Symbol("<i>R</i>", "$R$", "R"),
-        "Q": records.Symbol("<i>Q</i>", "$Q$", "Q"),
-        "R_ij": records.Symbol("<i>R<sub>ij</sub></i>", "$R_{ij}$", "R_ij"),
-        "R0": records.Symbol("<i>R</i><sub>0</sub>", "$R_0$", "R₀"),
-        "r": records.Symbol("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
-        "U": records.Symbol("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
-        "mu_c": records.Symbol("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
-        "mu0": records.Symbol("μ<sub>0</sub>", r"$\mu_0$", "μ₀"),
-        **records.in_words(
+        "R": registry.Symbol("<i>R</i>", "$R$", "R"),
+        "Q": registry.Symbol("<i>Q</i>", "$Q$", "Q"),
+        "R_ij": registry.Symbol("<i>R<sub>ij</sub></i>", "$R_{ij}$", "R_ij"),
+        "R0": registry.Symbol("<i>R</i><sub>0</sub>", "$R_0$", "R₀"),
+        "r": registry.Symbol("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
+        "U": registry.Symbol("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
+        "mu_c": registry.Symbol("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
+        "mu0": registry.Symbol("μ<sub>0</sub>", r"$\mu_0$", "μ₀"),
+        **registry.in_words(
             first="time of the first passage",
             last="time of the last passage",
             ode="ODE",

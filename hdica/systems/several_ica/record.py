@@ -15,7 +15,7 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems import method, trials
-from hdica.systems import system as records
+from hdica.systems import system as registry
 from hdica.systems.fields import formula, schedule
 from hdica.systems.method import ZERO, Array, Output, PointResult, padded
 from hdica.systems.several_ica import system as several
@@ -197,25 +197,25 @@ def _stays(
     )
 
 
-SYSTEM = records.System(
+SYSTEM = registry.System(
     parameters=SeveralICA,
     title="Online ICA with several features",
     short="online ICA with several features",
-    papers=(records.work("Wang and Lu 2017"),),
+    papers=(registry.work("Wang and Lu 2017"),),
     order_parameters=(
-        records.OrderParameter(
+        registry.OrderParameter(
             "Q", "overlap Q = xi.x/n with the feature of a source", ("source",), even=True
         ),
     ),
-    controls=(records.Control("tau", 1e-4, 10.0, step=True),),
-    dimensions=(records.Dimension("source", "source j, and its feature", entries=True, first=1),),
+    controls=(registry.Control("tau", 1e-4, 10.0, step=True),),
+    dimensions=(registry.Dimension("source", "source j, and its feature", entries=True, first=1),),
     symbols={
-        "Q": records.Symbol("<i>Q</i>", "$Q$", "Q"),
-        "tau_c": records.Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
-        **records.in_words(ode="ODE"),
+        "Q": registry.Symbol("<i>Q</i>", "$Q$", "Q"),
+        "tau_c": registry.Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+        **registry.in_words(ode="ODE"),
     },
     methods=METHODS,
-    notes=records.Notes(_stays),
+    notes=registry.Notes(_stays),
     horizon=40.0,
     examples=(
         {"tau": 0.05, "sources": ["uniform", "rademacher"], "start": {"Q1": 0.5, "Q2": 0.4}},
