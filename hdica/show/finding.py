@@ -15,8 +15,8 @@ from markupsafe import escape
 from hdica.show.choose import Point
 from hdica.show.terms import entries
 from hdica.show.words import EMPTY, Text, p_value, words
-from hdica.verdict.cells import CLEAR, DIFFERS, UNDECIDED, together
-from hdica.verdict.trajectory import WRONG_DRIFT
+from hdica.verdict.cells import together
+from hdica.verdict.trajectory import NEAR, STILL, WRONG_DRIFT
 
 THEORY = words("theory")
 METHODS = ("simulation", "method", "limit")
@@ -119,21 +119,18 @@ def verdict_of(findings: Iterable[Finding]) -> str:
 def judgement(data: xr.Dataset, point: Point) -> Judged:
     """Fields of a finding from the variables that :mod:`hdica.verdict` leaves in a dataset.
 
-    A rejection close to the level, which chance may have made, is undecided. What no drift moves,
-    such as a law at the start, is not judged: a wrong limit predicts the same.
+    What no drift moves, such as a law at the start, is not judged: a wrong limit predicts the same.
     """
     here = data.sel({k: v for k, v in point.items() if k in data["verdict"].dims})
     verdict, p = str(here["verdict"].item()), float(here["p_value"])
     evidence, seeds = str(escape(here["why"].item())), float(here["seeds_needed"])
-    level = data.attrs["level"] / data.attrs["tests"]
-    if verdict == DIFFERS and p >= level / CLEAR:
-        verdict = UNDECIDED
+    if evidence == NEAR:
         evidence = f"{p_value(p)} is too close to the level to decide"
     elif "control_p" in here and np.isfinite(p):
         control, share = float(here["control_p"]), 100 * data.attrs.get("control", WRONG_DRIFT)
         evidence = f"{p_value(p)}; {p_value(control)} for a drift wrong by {share:.3g} %"
-        if verdict == UNDECIDED and np.isinf(seeds) and np.isclose(control, p, rtol=0.01):
-            verdict, seeds, evidence = "", np.nan, f"{p_value(p)}; no drift moves it"
+        if str(here["why"].item()) == STILL:
+            verdict, seeds, evidence = "", np.nan, f"{p_value(p)}; {STILL}"
     return {"verdict": verdict, "evidence": evidence, "seeds": seeds}
 
 

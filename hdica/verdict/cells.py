@@ -130,8 +130,13 @@ def judged(
 
     def deciding(left: NDArray[np.bool_]) -> Array:
         # What is within the tolerance is no chance, and stays there with more seeds.
-        room = most - np.minimum(np.abs(difference), tolerance)
-        return _more(room[left], error[left], freedom[left], WRONG / max(count, 1))
+        size = np.abs(difference)
+        room, beyond = most - np.minimum(size, tolerance), size - tolerance
+        parts = error[left], freedom[left]
+        needed = _more(room[left], *parts, WRONG / max(count, 1), BOTH)
+        # What is near the level is to be rejected clearly, if it is as large as it seems.
+        clear = _more(beyond[left], *parts, level / CLEAR / 2 / max(count, 1), POWER)
+        return np.where(p[left] < level, np.maximum(needed, clear), needed)
 
     return Judgement(verdict, p, deciding)
 
@@ -150,8 +155,8 @@ def holm(p: Array) -> Array:
     return corrected
 
 
-def _more(room: Array, error: Array, freedom: Array, level: float) -> Array:
-    """How many times as many seeds decide, if the prediction is right: both controls fall.
+def _more(room: Array, error: Array, freedom: Array, level: float, chance: float) -> Array:
+    """How many times as many seeds reject, with a chance, what is ``room`` away from the truth.
 
     The score that is needed falls as seeds become more: there is one solution, found by bisection.
     """
@@ -161,7 +166,7 @@ def _more(room: Array, error: Array, freedom: Array, level: float) -> Array:
         middle = (low + high) / 2
         times = 10**middle
         known = np.clip((freedom + 1) * times - 1, 1.0, MOST)
-        needed = -special.stdtrit(known, level) - special.ndtri(1 - BOTH)
+        needed = -special.stdtrit(known, level) - special.ndtri(1 - chance)
         with np.errstate(divide="ignore", invalid="ignore"):
             enough = (room > 0) & (np.sqrt(times) * room / error >= needed)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)

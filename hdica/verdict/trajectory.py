@@ -33,7 +33,12 @@ WRONG_DRIFT = 0.02
 BLIND = "the wrong drift of the control would not have been rejected either"
 """Why nothing is decided with too few seeds."""
 NEAR = "the distance to the limit exceeds its error bars, so little that it may be chance"
-"""The reason of a "differs" near the level."""
+"""Why a rejection near the level decides nothing."""
+STILL = "no drift moves it"
+"""Why nothing is judged where a wrong drift predicts the same, such as a law at the start."""
+FIXED = "runs that do not scatter lie off the limit, and no error tells by how much they may"
+SAME = 1e-9
+"""Numbers that differ by less than this share are one number."""
 ROUNDS, EAGER = 20, 5
 CLOSE = 3e-3
 """Iterations for the number of seeds, those with whole steps, and the step at which they end."""
@@ -48,7 +53,7 @@ class Verdict:
     with a wrong drift, the control; ``power`` is the chance that such a control is rejected.
 
     ``seeds_needed``, with its standard error, are the seeds at each n that would decide an open
-    comparison 19 times in 20: so many reject the control, or, of a "differs" near the level, a
+    comparison 19 times in 20: so many reject the control, or, of a rejection near the level, a
     difference as large as the measured one clearly. Infinite where no number would do; NaN where
     the verdict is not open, or what is missing is not seeds.
 
@@ -112,8 +117,11 @@ def judge(
 
     The identical test must reject the control, a limit whose drift is wrong (NaN if there is none),
     and one that is off by as much to the other side: else the data could not have told right from
-    wrong, and the verdict is "undecided". A rejection whose p-value is not :data:`CLEAR` times
-    below the level is a "differs" with the reason :data:`NEAR`.
+    wrong, and the verdict is "undecided". So is a rejection whose p-value is not :data:`CLEAR` times
+    below the level (:data:`NEAR`).
+
+    Times at which no run scatters have no statistic. A mean there that is off by more than the
+    tolerance and a term of order 1/n differs; one that is off by less agrees with nothing.
     """
     if len(runs) == 0:
         return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
@@ -130,13 +138,20 @@ def judge(
     sides = [control, 2 * limit - control] if np.isfinite(control).all() else []
     wrong = [contrast(used, fit, side, tolerance).p_value for side in sides]
     control_p = max(wrong, default=np.nan)
-    verdict, why = _decided(test.p_value, control_p, level, len(used) + term_known)
+    beyond = np.where(test.informative, 0.0, np.abs(test.estimate) - test.tolerance)
+    size = np.maximum(np.abs(limit), np.abs(test.estimate + limit))
+    p = 0.0 if (beyond > size / used.n[-1]).any() else test.p_value
+    verdict, why = _decided(p, control_p, level, len(used) + term_known)
+    if why == BLIND and (np.abs(control - limit) <= SAME * size).all():
+        why = STILL
+    if verdict == AGREES and (beyond > SAME * size).any():
+        verdict, why = UNDECIDED, FIXED
     c, c_error = _finite_n_term(used, limit) if term is None else (term, np.zeros_like(term))
     curves = c, c_error, test.estimate + limit, test.error
     power = test.power(control - limit, level) if wrong else np.nan
     needed = _seeds(test, control - limit, level, why, float(used.counts.max()))
     return Verdict(
-        verdict, why, *curves, test.p_value, test.score, control_p, control_p < level, power,
+        verdict, why, *curves, p, test.score, control_p, control_p < level, power,
         *needed, float(used.n[0]), len(used), term_known,
     )  # fmt: skip
 
@@ -176,9 +191,10 @@ def _decided(p: float, control_p: float, level: float, count: int) -> tuple[str,
     """Verdict and its sentence, by the p-value of the control (NaN without) and the number of n."""
     if p < level and count == 1:
         return UNDECIDED, "a single n cannot tell a finite-n term from a wrong limit"
+    if p < level / CLEAR:
+        return DIFFERS, "the distance to the limit exceeds its error bars"
     if p < level:
-        clear = p < level / CLEAR
-        return DIFFERS, "the distance to the limit exceeds its error bars" if clear else NEAR
+        return UNDECIDED, NEAR
     if np.isnan(control_p):
         return UNDECIDED, "the limit has no negative control"
     if control_p >= level:

@@ -18,6 +18,7 @@ from hdica.show.finding import Finding, grouped, verdict_of
 from hdica.show.wording import sentence
 from hdica.show.words import count
 from hdica.status import DONE, PENDING
+from hdica.verdict.trajectory import NEAR
 from tests.analysis import bifurcation, escapes, laws, toy
 from tests.report.shown import plain
 
@@ -122,7 +123,9 @@ def comparisons(data: xr.Dataset) -> list[Finding]:
 def test_a_chance_rejection_is_undecided_and_a_clear_one_differs(aggregated: xr.DataTree) -> None:
     data = aggregated["convergence"]
     level = data.attrs["level"] / data.attrs["tests"]
-    near = comparisons(changed(aggregated, verdict="differs", p_value=level / 2, seeds_needed=60))
+    near = comparisons(
+        changed(aggregated, verdict="undecided", why=NEAR, p_value=level / 2, seeds_needed=60)
+    )
     assert near[0].verdict == "undecided"
     assert "too close to the level to decide" in near[0].evidence
     assert near[0].seeds == 60

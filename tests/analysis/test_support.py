@@ -36,7 +36,7 @@ def test_verdict_of_both_rates_together(found):
     late = found.sel(simulation="vector", tau=0.1, snapshot=3.0)
     assert late["verdict"].item() == "agrees"
     assert float(late["control_p"]) < 0.005
-    wrong = support(laws.store(factor=1.02), laws.METHODS)
+    wrong = support(laws.store(factor=1.03), laws.METHODS)
     assert wrong["verdict"].sel(snapshot=3.0).item() == "differs"
 
 

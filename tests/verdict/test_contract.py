@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.verdict.cells import CLEAR, LEVEL, WRONG, judged
+from hdica.verdict.cells import BOTH, CLEAR, LEVEL, WRONG, judged
 from hdica.verdict.cells import _more as more
 from hdica.verdict.ladder import Ladder
 from hdica.verdict.trajectory import judge
@@ -75,7 +75,7 @@ def test_seeds_that_decide_do_so_and_do_not_depend_on_how_many_there_are(scatter
     wanted = []
     for now in (2, 3, 30):
         error, freedom = np.full(1, scatter / np.sqrt(now)), np.full(1, now - 1.0)
-        wanted.append(now * more(room, error, freedom, WRONG).item())
+        wanted.append(now * more(room, error, freedom, WRONG, BOTH).item())
     assert wanted == pytest.approx(wanted[:1] * 3, rel=1e-6)
     rng, seeds = np.random.default_rng(3), int(np.ceil(wanted[0]))
     found = [of_cells(rng, "normal", seeds, np.zeros(1), scatter) for _ in range(400)]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hdica.verdict.ladder import Ladder
-from hdica.verdict.trajectory import judge
+from hdica.verdict.trajectory import BLIND, FIXED, STILL, judge
 from tests.analysis.known import LIMIT, NO_ERROR, PROFILE, Law
 
 N = [100, 300, 1000, 3000]
@@ -98,3 +98,26 @@ def test_solver_error_is_granted():
     runs = Law(shift=0.01, sigma=0.05).draw(rng, N, 16)
     assert judge(runs, LIMIT, NO_ERROR, WRONG, 0.01).p_value < 1e-6
     assert judge(runs, LIMIT, 0.012 + NO_ERROR, WRONG, 0.01).p_value > 0.01
+
+
+def at_one_value(off):
+    """Runs that scatter about their limit at all times but the last, where all have one value."""
+    runs = Law().draw(np.random.default_rng(5), N, 32)
+    for values in runs.runs:
+        values[:, -1] = LIMIT[-1] + off
+    return judge(runs, LIMIT, NO_ERROR, WRONG, 0.01)
+
+
+def test_runs_that_do_not_scatter_agree_with_nothing_from_which_they_are_off():
+    assert at_one_value(0.0).verdict == "agrees"
+    near, far = at_one_value(1e-5), at_one_value(0.3)  # within a term of order 1/n, and beyond it
+    assert (near.verdict, near.why) == ("undecided", FIXED)
+    assert (far.verdict, far.p_value) == ("differs", 0.0)
+
+
+def test_what_no_drift_moves_is_told_from_what_a_limit_cannot_tell():
+    runs = Law().draw(np.random.default_rng(5), N, 32)
+    assert judge(runs, LIMIT, NO_ERROR, LIMIT, 0.01).why == STILL
+    unsure = judge(runs, LIMIT, np.ones_like(LIMIT), WRONG, 0.01)
+    assert (unsure.verdict, unsure.why) == ("undecided", BLIND)
+    assert np.isinf(unsure.seeds_needed)

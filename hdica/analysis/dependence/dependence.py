@@ -12,7 +12,7 @@ import xarray as xr
 from hdica.analysis import reading
 from hdica.analysis.dependence import BOUNDS, Dependence, bound
 from hdica.analysis.settings import Suiting
-from hdica.show.choose import MOST, Point, at_last_n, points, selection_note, shown
+from hdica.show.choose import MOST, Point, points, selection_note, shown
 from hdica.show.finding import Finding, Form, named
 from hdica.show.marks import GREY, bars, color_of, level, lines_first
 from hdica.show.panel import Line, Panel, Points
@@ -33,7 +33,7 @@ from hdica.show.words import (
 )
 from hdica.status import DIVERGED
 from hdica.systems.method import Role
-from hdica.verdict.cells import AGREES, DIFFERS, LEVEL, judged
+from hdica.verdict.cells import AGREES, DIFFERS, LEVEL, UNDECIDED, judged
 from hdica.verdict.ladder import student
 
 LONG_NAMES = {
@@ -91,36 +91,51 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
 
 
 def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> xr.Dataset:
-    """The same with the verdict of every point at the largest n.
+    """The same with the verdict of every point at the largest n of its method.
 
-    Points of an output that the study claims are judged together, and so are all others.
+    Points of an output that the study claims are judged together, and so are all others. Their
+    control is off by a share of the largest prediction among them.
     """
     means, claimed = out["mean"], xr.DataArray(True)
     for name, text in where.items():
         sign, number = bound(text)
         claimed = claimed & BOUNDS[sign](out[name], number)
-    largest = abs(out["predicted"]).max([d for d in means.dims if d != "output"])
     last = xr.DataArray(True)
     if "n" in out.dims and out.attrs["over"] != "n":
-        last = out["n"] == out["n"].max()
-    claimed, last, margin, seeds, output = (
+        last = out["n"] == out["n"].where(means.notnull()).max(_apart_from(out, "simulation"))
+    claimed, last, seeds, output = (
         one.broadcast_like(means).transpose(*means.dims)
-        for one in (claimed, last, control * largest, out["seeds"], out["output"])
+        for one in (claimed, last, out["seeds"], out["output"])
     )
     verdict = xr.full_like(means, "", dtype="<U9")
-    p_value, needed = xr.full_like(means, np.nan), xr.full_like(means, np.nan)
+    p_value, needed, margin = (xr.full_like(means, np.nan) for _ in range(3))
     for name in out["output"].values:
         for part in (claimed, ~claimed):
             at = (part & last & (output == name)).values
-            difference, error, off, many = (
-                one.values[at] for one in (out["difference"], out["se"], margin, seeds)
+            difference, error, predicted, many = (
+                one.values[at] for one in (out["difference"], out["se"], out["predicted"], seeds)
             )
+            off = control * np.abs(predicted[np.isfinite(difference)]).max(initial=0.0)
             result = judged(difference, error, off, many - 1)
             verdict.values[at], p_value.values[at] = result.verdict, result.p_value
+            margin.values[at] = off
             needed.values[at] = np.ceil(result.seeds * many)
     out = out.assign(margin=margin, verdict=verdict, p_value=p_value, seeds_needed=needed)
     attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
     return out.assign(claimed=claimed.astype(int)).assign_attrs(attrs)
+
+
+def _apart_from(data: xr.Dataset, dim: str) -> list[str]:
+    """Dimensions of the means but for one."""
+    return [str(d) for d in data["mean"].dims if d != dim]
+
+
+def _at_last_n(data: xr.Dataset) -> xr.Dataset:
+    """Every method at the largest n at which it has a mean, with that n over ``simulation``."""
+    if "n" not in data.dims:
+        return data
+    there = data["mean"].notnull().any([d for d in _apart_from(data, "n") if d != "simulation"])
+    return data.isel(n=there.cumsum("n").argmax("n"))
 
 
 def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:
@@ -153,7 +168,7 @@ def predicted_like(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataAr
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """The extreme for which the study asks, then every output beside theory or at its ends."""
-    here = at_last_n(data)
+    here = _at_last_n(data)
     cuts = [here.sel(output=output) for output in here["output"].values]
     out = _extremes(cuts[0])
     for cut in cuts:
@@ -188,7 +203,7 @@ def _mean(cut: xr.Dataset) -> Text:
 def _finding(cut: xr.Dataset, point: Point, quantity: Text) -> Finding:
     """The mean at one point, with what theory has."""
     value, error, predicted = (float(cut[k].sel(point)) for k in ("mean", "se", "predicted"))
-    size = {"n": int(cut["n"])} if "n" in cut.coords else {}
+    size = {"n": int(cut["n"].sel(simulation=point["simulation"]))} if "n" in cut.coords else {}
     return Finding(quantity, {**named(cut, point), **size}, value, error, predicted=predicted)
 
 
@@ -204,6 +219,10 @@ def _comparisons(cut: xr.Dataset) -> list[Finding]:
             judgements.append(replace(one, verdict=verdict, evidence=evidence, seeds=seeds))
         elif verdict:
             elsewhere.append(_finding(cut, point, _mean(cut) + " outside the claimed part"))
+    claimed = cut["predicted"].notnull() & (cut["claimed"] == 1)
+    if missing := int((claimed & cut["mean"].isnull()).sum()):
+        name = words(f"the number of points, of {int(claimed.sum())} with theory, without a mean")
+        judgements.append(Finding(name, {}, missing, verdict=UNDECIDED))
     return [*judgements, *elsewhere]
 
 
@@ -296,7 +315,7 @@ def _place(cut: xr.Dataset, point: Point, beside: Point) -> str:
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """For every output its means, and where there is theory their difference to it."""
-    here, out = data if data.attrs["over"] == "n" else at_last_n(data), []
+    here, out = data if data.attrs["over"] == "n" else _at_last_n(data), []
     for output in map(str, data["output"].values):
         cut = here.sel(output=output)
         if bool(cut["mean"].notnull().any()):
