@@ -213,6 +213,38 @@ def test_few_seeds_agree_with_nothing_and_as_many_as_needed_do() -> None:
     assert verdict_of(_judged(more)) == "agrees"
 
 
+def test_the_control_is_off_by_a_share_of_what_is_claimed_and_of_each_on_a_logarithmic_axis():
+    data = _means(np.array([0.06, -0.06, 0.0]), error=0.05)
+    data["predicted"][..., -1] = data["mean"][..., -1] = 200.0
+    assert [one.verdict for one in _judged(data)] == ["agrees"] * 3  # 0.06 is little beside 20
+    assert [one.verdict for one in _judged(data, {"x": "<= 2"})] == ["undecided"] * 2 + [""]
+    log = _judged(data.assign_attrs(log="both"))
+    assert [one.verdict for one in log] == ["undecided"] * 2 + ["agrees"]
+
+
+def _ladder(offs: dict[int, float], method: str) -> xr.Dataset:
+    """Means of a method at some n."""
+    n = xr.DataArray(list(offs), dims="n", name="n")
+    data = xr.concat([_means(np.full(3, off)) for off in offs.values()], n)
+    return data.assign_coords(simulation=[method])
+
+
+def test_a_method_is_judged_at_its_own_largest_n() -> None:
+    methods = [_ladder({100: 0.3, 200: 0.0}, "runs"), _ladder({100: 0.3}, "small")]
+    both = xr.concat(methods, "simulation", join="outer").assign_attrs(methods[0].attrs)
+    found = _judged(both.transpose("output", "simulation", "n", "x"))
+    assert [one.place["n"] for one in found] == [200] * 3 + [100] * 3
+    assert [one.verdict for one in found] == ["agrees"] * 3 + ["differs"] * 3
+
+
+def test_a_point_with_theory_and_without_a_mean_is_open() -> None:
+    data = _means(np.array([0.0, 0.0, np.nan]))
+    assert verdict_of(_judged(data)) == "undecided"
+    (missing,) = [one for one in _judged(data) if one.verdict == "undecided"]
+    assert missing.value == 1
+    assert verdict_of(_judged(data, {"x": "<= 2"})) == "agrees"
+
+
 def _sides(difference: float) -> xr.Dataset:
     """Means at two spaces over x, with standard errors of 0.01 and no prediction."""
     data = _means(np.zeros(3)).expand_dims(space=["all", "few"]).transpose("output", ..., "x")

@@ -94,7 +94,8 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
     """The same with the verdict of every point at the largest n of its method.
 
     Points of an output that the study claims are judged together, and so are all others. Their
-    control is off by a share of the largest prediction among them.
+    control is off by a share of the largest prediction among them, or, where they are drawn on a
+    logarithmic axis, of each.
     """
     means, claimed = out["mean"], xr.DataArray(True)
     for name, text in where.items():
@@ -115,7 +116,9 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
             difference, error, predicted, many = (
                 one.values[at] for one in (out["difference"], out["se"], out["predicted"], seeds)
             )
-            off = control * np.abs(predicted[np.isfinite(difference)]).max(initial=0.0)
+            off = control * np.abs(predicted)
+            if out.attrs.get("log") not in ("y", "both"):
+                off[:] = off[np.isfinite(difference)].max(initial=0.0)
             result = judged(difference, error, off, many - 1)
             verdict.values[at], p_value.values[at] = result.verdict, result.p_value
             margin.values[at] = off
