@@ -117,8 +117,8 @@ def judge(
 
     The identical test must reject the control, a limit whose drift is wrong (NaN if there is none),
     and one that is off by as much to the other side: else the data could not have told right from
-    wrong, and the verdict is "undecided". So is a rejection whose p-value is not :data:`CLEAR` times
-    below the level (:data:`NEAR`).
+    wrong, and the verdict is "undecided". So is a rejection whose p-value is not :data:`CLEAR`
+    times below the level (:data:`NEAR`).
 
     Times at which no run scatters have no statistic. A mean there that is off by more than the
     tolerance and a term of order 1/n differs; one that is off by less agrees with nothing.

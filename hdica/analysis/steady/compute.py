@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from hdica.analysis import reading
 from hdica.analysis.settings import Suiting
@@ -17,10 +18,10 @@ from hdica.errors import HdicaError
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, named
 from hdica.show.terms import STATES as NUMBERED
-from hdica.show.words import number, p_value, size, symbol, words
+from hdica.show.words import measurement, number, p_value, size, symbol, words
 from hdica.status import DONE
 from hdica.systems.method import INFORMATIVE, Role
-from hdica.verdict.cells import CONTROL, judged
+from hdica.verdict.cells import CONTROL, DIFFERS, LEVEL, UNDECIDED, judged
 from hdica.verdict.ladder import moments
 
 
@@ -48,6 +49,8 @@ LONG_NAMES = {
     "overlap": "mean of |{v}| over seeds at the last time",
     "overlap_se": "standard error of the mean of |{v}|",
     "count": "seeds that are done",
+    "moved": "mean change of |{v}| over the last third of the time",
+    "moved_se": "standard error of the change over the last third",
     "largest": "share of |x|^2 on the largest entry at the last time, mean over seeds",
     "largest_se": "standard error of the share on the largest entry",
     "state": "|{v}| of a stable state",
@@ -137,9 +140,16 @@ def _theory(tree: xr.DataTree, settings: Steady) -> list[xr.Dataset]:
 
 
 def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
-    """Where the runs of one method end."""
-    result = moments(abs(reading.at_end(data, variable)))
+    """Where the runs of one method end, and how far they move over the last third of the time."""
+    end = abs(reading.at_end(data, variable))
+    result = moments(end)
     out = result[["count"]].assign(overlap=result["mean"], overlap_se=result["se"])
+    time = data["time"].values.astype(float)
+    if len(time) > 1:
+        third = int(np.searchsorted(time, time[0] + (time[-1] - time[0]) * 2 / 3))
+        before = reading.finished(data, variable).isel(time=min(third, len(time) - 2), drop=True)
+        moved = moments((end - abs(before)).reset_coords(drop=True))
+        out = out.assign(moved=moved["mean"], moved_se=moved["se"])
     if "largest" in data:
         share = moments(reading.at_end(data, "largest"))
         out = out.assign(largest=share["mean"], largest_se=share["se"])
@@ -212,7 +222,8 @@ def extra_dims(data: xr.Dataset) -> list[str]:
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """Where steady states change, where simulations end, and where several states are stable."""
-    return [*_critical(data), *_ends(data), *_bistable(data), *_stable(data), *_shares(data)]
+    ends = [*_ends(data), *_stateless(data)]
+    return [*_critical(data), *ends, *_bistable(data), *_stable(data), *_shares(data)]
 
 
 def _cells(data: xr.Dataset, name: str, own: str) -> list[Point]:
@@ -255,11 +266,32 @@ def _ended(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
     return out
 
 
+def _stateless(data: xr.Dataset) -> list[Finding]:
+    """How many simulated means have no stable state in theory to be compared with."""
+    if "nearest" not in data:
+        return []
+    compared = data["overlap"].notnull()
+    if missing := int((compared & data["nearest"].isnull()).sum()):
+        name = f"the number of means, of {int(compared.sum())}, without a stable state in theory"
+        return [Finding(words(name), {}, missing, verdict=UNDECIDED)]
+    return []
+
+
+def _moves(here: xr.Dataset, mean: float, predicted: float) -> str:
+    """By how much runs still move towards a state over the last third, empty if they do not."""
+    moved, error = (float(here.get(name, np.nan)) for name in ("moved", "moved_se"))
+    towards = moved * (predicted - mean) > 0
+    surely = towards and abs(moved) / error > stats.t.isf(LEVEL, max(float(here["count"]) - 1, 1))
+    way = f"the runs still move towards it, by {measurement(abs(moved), error)}"
+    return f"{way} over the last third of the time" if surely else ""
+
+
 def _ends(data: xr.Dataset) -> list[Finding]:
     """Every simulated mean at the last time beside the stable state that is nearest to it.
 
-    Where a limit has not reached a stable state by then, the mean is compared with that limit. The
-    control is off by a tenth of the largest state.
+    Where a limit has not reached a stable state by then, the mean is compared with that limit; no
+    state is wrong that runs have not reached yet. The control is off by a tenth of the largest
+    state.
     """
     known = _ended(data)
     names = ["overlap", "overlap_se", "count"]
@@ -269,7 +301,7 @@ def _ends(data: xr.Dataset) -> list[Finding]:
     result = judged(mean - predicted, error, margin, count - 1, allowed)
     seeds, out = np.maximum(np.ceil(result.seeds * count), count + 1), []
     name = "mean " + size(str(data.attrs["variable"]))
-    for k, (place, _) in enumerate(known):
+    for k, (place, here) in enumerate(known):
         evidence = "one seed has no error"
         if np.isfinite(result.p_value[k]):
             beyond = f"{p_value(result.p_value[k])} beyond an allowance of {number(allowed[k])}"
@@ -277,6 +309,8 @@ def _ends(data: xr.Dataset) -> list[Finding]:
         theory = words("the limit" if moving[k] else "the nearest stable state")
         one = Finding(name, place, mean[k], error[k], predicted=predicted[k], theory=theory)
         verdict, many = str(result.verdict[k]), float(seeds[k])
+        if verdict == DIFFERS and (still := _moves(here, mean[k], predicted[k])):
+            verdict, evidence, many = UNDECIDED, still, np.nan
         out.append(replace(one, verdict=verdict, evidence=evidence, seeds=many))
     return sorted(out, key=lambda one: one.theory.plain, reverse=True)
 
@@ -353,6 +387,7 @@ def suits(tree: xr.DataTree) -> Suiting:
     simulation = reading.offered(tree, Role.SIMULATION, "time", n=True)
     if not x or (simulation and len(reading.numeric(tree, simulation)) > 1):
         return None
-    settings: dict[str, object] = {"x": x, "limits": [states]}
+    limit = reading.offered(tree, Role.LIMIT, "time")
+    settings: dict[str, object] = {"x": x, "limits": [states, *([limit] if limit else [])]}
     settings |= {"branches": branches} if branches else {}
     return settings | ({"simulation": [simulation]} if simulation else {})
