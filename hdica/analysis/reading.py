@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
 from hdica.systems.space import Space, parse_axis, space_of
 from hdica.systems.system import System, lookup
+from hdica.verdict.resample import shares_noise
 
 OWN = frozenset({"n", "seed", "time"})
 """Dimensions of trajectories that are not swept parameters."""
@@ -235,6 +236,11 @@ def check_swept(data: xr.Dataset, parameter: str, where: str) -> None:
     if parameter not in known:
         hint = suggestion(parameter, known, what="swept") if known else "nothing is swept"
         raise HdicaError(f"{where}: {parameter!r} is not a swept parameter of the study ({hint})")
+
+
+def noise_of(groups: Iterable[xr.Dataset]) -> str:
+    """``shared`` if cells of any of some methods share their noise, else ``own``."""
+    return "shared" if any(map(shares_noise, groups)) else "own"
 
 
 def over(

@@ -83,6 +83,7 @@ def judged(
     freedom: Array | float = np.inf,
     tolerance: Array | float = 0.0,
     level: float = LEVEL,
+    rivals: int = 1,
 ) -> Judgement:
     """Judge every cell of a comparison.
 
@@ -108,7 +109,11 @@ def judged(
         Bound on the numerical error of the prediction.
     level
         Chance that right predictions are rejected anywhere among all cells.
+    rivals
+        Of so many predictions this is the nearest, chosen by looking at the data; each has an equal
+        part of :data:`WRONG`.
     """
+    wrong = WRONG / rivals
     there = np.isfinite(difference)
     known = there & np.isfinite(error)
     freedom = np.broadcast_to(freedom, known.shape)
@@ -122,9 +127,9 @@ def judged(
     count = int(known.sum())
     p[known] = holm(np.minimum(1.0, 2 * _beyond(off[known], freedom[known])))
     of_control = _beyond(room, freedom)
-    within = known & (p >= level) & (of_control <= WRONG)
+    within = known & (p >= level) & (of_control <= wrong)
     if not within[there].all():
-        within &= of_control <= WRONG / max(count, 1)
+        within &= of_control <= wrong / max(count, 1)
     verdict[within] = AGREES
     verdict[known & (p < level / CLEAR)] = DIFFERS
 
@@ -133,7 +138,7 @@ def judged(
         size = np.abs(difference)
         room, beyond = most - np.minimum(size, tolerance), size - tolerance
         parts = error[left], freedom[left]
-        needed = _more(room[left], *parts, WRONG / max(count, 1), BOTH)
+        needed = _more(room[left], *parts, wrong / max(count, 1), BOTH)
         # What is near the level is to be rejected clearly, if it is as large as it seems.
         clear = _more(beyond[left], *parts, level / CLEAR / 2 / max(count, 1), POWER)
         return np.where(p[left] < level, np.maximum(needed, clear), needed)

@@ -93,11 +93,12 @@ def student(values: xr.DataArray) -> xr.Dataset:
     return out.assign(low=out["mean"] - half, high=out["mean"] + half)
 
 
-def pooled(values: Array, errors: Array) -> tuple[float, float]:
+def pooled(values: Array, errors: Array, shared: bool = False) -> tuple[float, float]:
     """Mean of measurements by their errors, with its standard error; both of shape (measurements,).
 
     Where they scatter more than their errors say, the error is widened by the square root of
-    chi-square over its degrees of freedom. NaN without any measurement that has an error.
+    chi-square over its degrees of freedom. If they share their noise, it is at least what it is
+    where all rise and fall together. NaN without any measurement that has an error.
     """
     known = np.isfinite(values) & np.isfinite(errors) & (errors > 0)
     if not known.any():
@@ -107,7 +108,8 @@ def pooled(values: Array, errors: Array) -> tuple[float, float]:
     chi2 = float(weight @ (value - mean) ** 2)
     dof = len(value) - 1
     widening = max(np.sqrt(chi2 / dof), 1.0) if dof else 1.0
-    return mean, float(widening * weight.sum() ** -0.5)
+    alike = float(weight @ errors[known] / weight.sum()) if shared else 0.0
+    return mean, max(float(widening * weight.sum() ** -0.5), alike)
 
 
 @dataclass(frozen=True)

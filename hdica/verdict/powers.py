@@ -211,7 +211,7 @@ class PowerLaw:
     Exponents have standard errors and 95 % intervals, each of shape (parameters,); ``levers`` is
     the linear map from log q to constant and exponents, shape (1 + parameters, cells). The p-value
     is that of an exact law, with ``chi2`` and its expectation ``dof``; ``widening`` is by how much
-    its failure widens errors and intervals.
+    its failure widens errors and intervals, and ``freedom`` are the degrees of freedom of these.
     """
 
     constant: float
@@ -224,6 +224,7 @@ class PowerLaw:
     dof: float = 0.0
     p_value: float = np.nan
     widening: float = 1.0
+    freedom: float = np.inf
 
     def of(self, log_q: Array) -> Array:
         """Exponents of other values in the same cells, by the same weights."""
@@ -262,8 +263,8 @@ def power_law(log_p: Array, log_q: Array, covariance: Array, known: float = np.i
     error = widening * np.sqrt(np.maximum(variance, 0.0))  # rounding, where noise is common
     half = stats.t.ppf(0.5 + CONFIDENCE / 2, free) * error
     value = fitted[1:]
-    ends = value - half, value + half
-    return PowerLaw(float(fitted[0]), value, error, *ends, levers, chi2, dof, p_value, widening)
+    of_fit = chi2, dof, p_value, widening, free
+    return PowerLaw(float(fitted[0]), value, error, value - half, value + half, levers, *of_fit)
 
 
 def _lack_of_fit(chi2: float, spread: Array, known: float) -> tuple[float, float]:

@@ -57,6 +57,17 @@ def test_the_p_value_of_right_points_is_uniform(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_points_that_share_their_noise_have_no_chi_square(kind: str) -> None:
+    store = collapses.store(kind)
+    runs = collapses.settings(kind)["simulation"]
+    store[runs].attrs["noise"] = "shared"
+    data = collapse(store, collapses.settings(kind))
+    assert int(data["points"]) == 0
+    assert float(data["p_value"]) == float(data["worst"])
+    assert findings(data)[0].quantity.plain == "the largest distance of a point from its prediction"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_controls_are_rejected_and_few_runs_cannot_reject_them(kind: str) -> None:
     data, few = found(kind), found(kind, seeds=8)
     for control in ("p_control", "p_opposite"):

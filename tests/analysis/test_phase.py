@@ -2,8 +2,10 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 
+from hdica.analysis.phase.figure import findings
 from hdica.errors import HdicaError
 from tests.analysis import toy
 
@@ -109,3 +111,59 @@ def test_where_theory_cannot_be_computed_the_diagram_has_none(tree):
     assert "boundary" not in found
     assert "critical_value" not in found
     assert found["trials"].sum() == tree["chain"]["Q"].isel(time=-1).size
+
+
+def boundaries(off, error, noise="own"):
+    """Boundaries at five step sizes, off by so many controls, with one error."""
+    rng, five = np.random.default_rng(3), np.arange(1.0, 6.0)
+    measured = 0.5 + error * 0.05 * rng.standard_normal(5)
+    cells = np.full((5, 2), 9)
+    variables = {"trials": cells, "probability": cells * 0 + [0.0, 1.0], "decaying": cells * 0}
+    curves = {"threshold": measured, "threshold_se": np.full(5, error * 0.05)}
+    curves["boundary"] = 0.5 - 0.05 * np.array(off)
+    data = {k: (("rate", "Q0"), v) for k, v in variables.items()}
+    data |= {k: (("rate",), v) for k, v in curves.items()}
+    about = {"x": "rate", "y": "Q0", "variable": "Q", "divides": 1, "noise": noise, "time": 1.0}
+    return xr.Dataset(data, {"rate": five, "Q0": [0.1, 0.9]}, about)
+
+
+def offsets(data):
+    return [one for one in findings(data) if "from theory" in one.quantity.plain]
+
+
+@pytest.mark.parametrize(
+    ("off", "error", "verdict"),
+    [
+        ([0, 0, 0, 0, 0], 0.1, "agrees"),
+        ([0, 0, 0, 0, 0], 1.0, "undecided"),
+        ([2, 0, 0, 0, 0], 0.1, "differs"),
+        ([1, -1, 1, -1, 0], 0.1, "differs"),  # whose mean is nothing
+        ([0.75, 0.75, 0.75, 0.75, 0.75], 0.3, "differs"),
+    ],
+)
+def test_a_boundary_agrees_where_each_of_its_points_rejects_its_control(off, error, verdict):
+    (one,) = offsets(boundaries(off, error))
+    assert one.verdict == verdict
+    assert (one.seeds > 9) if verdict == "undecided" else np.isnan(one.seeds)
+
+
+def test_runs_without_an_error_decide_nothing():
+    (one,) = offsets(boundaries([0] * 5, np.nan).assign(threshold=("rate", np.full(5, 0.5))))
+    assert (one.verdict, one.evidence) == ("undecided", "one run has no error")
+
+
+def test_every_value_of_a_further_parameter_is_judged():
+    parts = [boundaries(off, 0.1) for off in ([5] * 5, [0] * 5)]
+    both = xr.concat(parts, xr.DataArray([1.0, 2.0], dims="phi", name="phi"))
+    found = offsets(both.assign_attrs(parts[0].attrs))
+    assert [(one.place["phi"], one.verdict) for one in found] == [(1.0, "differs"), (2.0, "agrees")]
+    starts = [one for one in findings(both) if one.quantity.plain.endswith("with even odds")]
+    assert len(starts) == 10
+
+
+def test_the_start_with_even_odds_of_one_run_a_point_has_no_error():
+    one = toy.finite("chain", TAUS, STARTS, [200], 1, TIMES, 0.3)
+    asked = {name: value for name, value in toy.PHASE.items() if name != "limit"}
+    alone = phase(toy.tree({"chain": one, **toy.flow_groups(TAUS)}, {}), asked)
+    assert bool(alone["threshold"].notnull().any())
+    assert bool(alone["threshold_se"].isnull().all())

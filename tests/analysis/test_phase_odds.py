@@ -10,6 +10,7 @@ from scipy import special, stats
 from hdica.analysis.phase.compute import _exact_p
 from hdica.analysis.phase.figure import findings, lines
 from hdica.analysis.phase.figure import phase as panels
+from hdica.show.finding import verdict_of
 from hdica.show.panel import Line
 from tests.analysis import toy
 from tests.analysis.escapes import group
@@ -25,19 +26,21 @@ def predicted(shift: float = 0.0) -> np.ndarray:
     return special.ndtr((start - 0.3 - tau - shift) / 0.04)
 
 
-def diagram(shift: float = 0.0, stream: int = 0) -> xr.Dataset:
+def diagram(shift: float = 0.0, stream: int = 0, noise: str = "own", many: int = 1) -> xr.Dataset:
     """Runs that succeed by that law, shifted; the prediction is not."""
     rng = np.random.default_rng(stream)
-    shape = (len(TAUS), len(STARTS), 1, SEEDS)
-    up = rng.random(shape) < predicted(shift)[..., None, None]
+    shape = (len(TAUS), len(STARTS), 1, SEEDS * many)
+    drawn = rng.random(shape if noise == "own" else shape[-1])
+    up = drawn < predicted(shift)[..., None, None] * np.ones(shape)
     end = np.where(up, 0.9, 0.0)
     paths = np.stack([end] * 6, axis=-1)
     coords = {"tau": TAUS, "Q0": STARTS, "n": N}
     runs = {"Q": (("tau", "Q0", "n", "seed", "time"), paths)}
     times = np.arange(6.0)
-    chain = xr.Dataset(runs, {**coords, "seed": np.arange(SEEDS), "time": times})
+    chain = xr.Dataset(runs, {**coords, "seed": np.arange(shape[-1]), "time": times})
     theory = xr.Dataset({"predicted": (("tau", "Q0", "n"), predicted()[..., None])}, coords)
-    groups = {"chain": group(chain, "chain", {"time"}), "normal": group(theory, "normal", set())}
+    chain = group(chain, "chain", {"time"}).assign_attrs(noise=noise)
+    groups = {"chain": chain, "normal": group(theory, "normal", set())}
     return phase(toy.tree(groups, {"phase": ASKED}), ASKED)
 
 
@@ -55,14 +58,23 @@ def test_shares_of_the_law_itself_are_off_it_by_chance_alone() -> None:
 
 
 def _verdict(data: xr.Dataset) -> str:
-    (one,) = [f for f in findings(data) if "predicted probability" in f.quantity.plain]
-    return one.verdict
+    some = [f for f in findings(data) if "predicted" in f.quantity.plain]
+    assert len(some) == 2
+    return verdict_of(some)
 
 
 def test_a_right_law_agrees_and_one_shifted_by_half_a_width_differs() -> None:
     assert [_verdict(diagram(stream=k)) for k in range(5)].count("agrees") >= 4
     assert _verdict(diagram(0.02)) == "differs"
     assert _verdict(diagram(-0.02)) == "differs"
+
+
+def test_shared_noise_has_its_error_over_whole_seeds() -> None:
+    cells = [diagram(stream=k, noise="shared") for k in range(40)]
+    excess = np.array([float(data["excess"].item() / data["excess_se"].item()) for data in cells])
+    assert 0.7 < excess.std() < 1.4
+    assert "differs" not in [_verdict(data) for data in cells[:10]]
+    assert _verdict(diagram(0.03, noise="shared", many=10)) == "differs"
 
 
 @pytest.mark.parametrize("p0", [0.0, 1e-4, 0.03, 0.4, 1.0])

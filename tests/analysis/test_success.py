@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import special, stats
 
-from hdica.analysis.phase.success import event, findings, panels
+from hdica.analysis.phase.success import _laws, event, findings, panels
 from hdica.errors import HdicaError
 from hdica.show.finding import Form
 from hdica.show.panel import Heat, Line, Points
 from hdica.show.words import symbol
 from hdica.status import DIVERGED, PENDING
+from hdica.verdict.cells import WRONG
 from hdica.verdict.odds import _crossing, even_odds
 from tests.analysis import powers, toy
 from tests.report.shown import of
@@ -253,6 +255,19 @@ def test_a_dimension_n_changes_nothing_and_other_parameters_have_a_map_each(runs
     ]
 
 
+def test_every_map_is_judged_however_many_are_drawn():
+    rng = np.random.default_rng(5)
+    many = [powers.start(rng, 100) for _ in range(5)]
+    for k in (1, 3):
+        many[k] = many[k].assign_coords(d=many[k]["d"].values[::-1]).sortby("d")
+    five = xr.concat(many, xr.DataArray(np.arange(5.0), dims="T", name="T"))
+    five = five.transpose("d", "kappa", "T", "seed").assign_attrs(many[0].attrs)
+    data = measured(five, powers={"right": powers.BOUNDARY})
+    judged = [one.verdict for one in findings(data) if one.theory.plain == "right"]
+    assert [one == "differs" for one in judged] == [False, True, False, True, False]
+    assert len(panels(data)) == 6
+
+
 def test_the_order_of_values_does_not_matter(runs, found):
     mixed = runs.isel(kappa=[3, 0, 8, 1, 2, 7, 6, 4, 5], d=[2, 0, 3, 1])
     data = measured(mixed)
@@ -309,3 +324,15 @@ def test_the_map_has_numbers_a_boundary_and_its_bars(found):
 def test_what_cannot_be_asked_is_refused(runs, changes, message):
     with pytest.raises(HdicaError, match=message):
         measured(runs, **changes)
+
+
+def test_half_way_between_two_laws_the_nearer_is_rarely_said_to_agree():
+    rng, many = np.random.default_rng(0), 500
+    about = {"laws": '{"one": 0.0, "other": 0.5}', "x": "d", "y": "kappa"}
+    about |= {"variable": "tan2", "below": 0.3}
+    agreed = 0
+    for _ in range(many):
+        runs = {"exponent": 0.25 + 0.1 * rng.standard_normal(), "exponent_error": 0.1, "trials": 9}
+        data = xr.Dataset({k: ("p", [v]) for k, v in runs.items()}, {"p": [0]}, about)
+        agreed += any(one.verdict == "agrees" for one in _laws(data, [{"p": 0}]))
+    assert agreed / many < WRONG + 3 * (WRONG * (1 - WRONG) / many) ** 0.5

@@ -6,7 +6,7 @@ import xarray as xr
 
 from hdica.analysis.powers.exponents import findings, panels
 from hdica.errors import HdicaError
-from hdica.show.finding import Form
+from hdica.show.finding import Form, verdict_of
 from hdica.show.panel import Line, Points
 from hdica.status import DIVERGED
 from hdica.study.study import study_from
@@ -336,3 +336,44 @@ def test_a_study_names_swept_parameters_only_and_each_method_by_its_kind(monkeyp
         study(theory="walk")
     with pytest.raises(HdicaError, match=r"simulation = 'line' is not allowed .a stochastic"):
         study(simulation="line")
+
+
+def test_every_fit_is_judged_however_many_are_drawn():
+    rng = np.random.default_rng(4)
+    many = [powers.training(rng, 40, 0.1) for _ in range(5)]
+    for k in (1, 3):
+        many[k]["tan2"] = many[k]["tan2"] * 3
+    data = xr.concat(many, xr.DataArray(np.arange(5.0), dims="p", name="p"))
+    data = measured(data.transpose("p", "d", "T", "seed").assign_attrs(many[0].attrs))
+    assert verdict_of(findings(data)) == "differs"
+    assert len(panels(data)) == 6
+
+
+def test_both_laws_are_of_the_same_cells_and_one_left_out_leaves_it_open(found):
+    runs = powers.training(np.random.default_rng(3))
+    theory = powers.theory()
+    theory["tan2"].values[3, 2] = np.nan
+    part = exponents(toy.tree({"training": runs, "bounds": theory}, {}), WITH_THEORY)
+    assert int(part["cells"][0]) == 11
+    assert part["predicted_exponent"].values[0] == pytest.approx(powers.EXPONENTS)
+    (left,) = about(part, "the fit leaves out")
+    assert (left.value, left.verdict) == (1, "")  # theory claims nothing there
+    runs["tan2"].values[0, 0] = 0.0
+    (left,) = about(measured(runs), "the fit leaves out")
+    assert (left.value, left.verdict) == (1, "undecided")
+
+
+def test_no_number_of_seeds_decides_where_scatter_about_a_law_widens_it():
+    bent = measured(powers.training(np.random.default_rng(5), 400, 0.3, bend=1.0))
+    laws = [one for one in of_form(bent, Form.POWER) if one.base.plain == "d"]
+    assert [one.verdict for one in laws] == ["undecided"]
+    assert np.isinf(laws[0].seeds)
+
+
+def test_a_mean_ratio_of_cells_that_share_their_noise_has_the_error_of_one():
+    data = powers.training(np.random.default_rng(6), 16, 0.0)
+    data["tan2"] = data["tan2"] * np.exp(0.2 * np.random.default_rng(7).standard_normal(16))
+    data.attrs["noise"] = "shared"
+    part = measured(data)
+    (total,) = about(part, "the mean ratio")
+    assert total.error == pytest.approx(float(part["ratio_error"].mean()), rel=1e-3)

@@ -97,6 +97,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
         "band": settings.band,
         "control": settings.control,
         "level_each": each,
+        "noise": reading.noise_of(groups),
     }
     return reading.described(joined, LONG_NAMES, variable, reading.units_by(joined["time"]))
 
@@ -247,7 +248,7 @@ def half_power(data: xr.Dataset, exponent: str, quantity: Text) -> list[Finding]
     limit, and is undecided.
     """
     values, errors = (data[f"{exponent}{end}"].values.ravel() for end in ("", "_error"))
-    mean, error = pooled(values, errors)
+    mean, error = pooled(values, errors, data.attrs["noise"] == "shared")
     if not np.isfinite(mean):
         return []
     whole = judged(np.array([mean - HALF]), np.array([error]), RIVAL).whole

@@ -185,6 +185,7 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     out["outside_limit"] = _outside(curves["limit"])
     out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
     out.attrs |= {"level_each": level / tests, "control": settings.control}
+    out.attrs["noise"] = reading.noise_of(groups)
     return reading.described(out, LONG_NAMES)
 
 

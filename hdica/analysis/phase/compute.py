@@ -49,12 +49,18 @@ LONG_NAMES = {
     "critical_error": "error of the critical value",
     "odds": "predicted probability that a run succeeds",
     "odds_p": "p-value of the share of runs beside the predicted probability",
+    "excess": "share of successes less its prediction, over all cells in which noise decides",
+    "excess_se": "standard error of the excess, over seeds where cells share their noise",
+    "rise": "excess where success is likely less that where it is not",
+    "rise_se": "standard error of the rise",
     "odds_chance": "chance that this p-value is below 0.05 if the prediction is right",
 }
 
 CELL_LEVEL = 0.05
 """Of the share of runs in one cell beside its predicted probability."""
 _ALIKE = 1e-7
+SURE = 0.05
+"""Below this probability, or as near to 1, noise does not decide."""
 EDGE = 0.05
 """A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
 
@@ -91,7 +97,8 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
         out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), shared))
     out = out.merge(theory(tree, variable, x))
     if settings.odds:
-        out = out.merge(odds(reading.group(tree, settings.odds), out))
+        predicted = odds(reading.group(tree, settings.odds), out)
+        out = out.merge(predicted).merge(_excess(predicted["odds"], out, shared))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
     out.attrs |= {"noise": "own" if shared is None else "shared", "time": last}
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
@@ -149,10 +156,14 @@ def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
         lever = xr.apply_ufunc(
             _levers, known, at, input_core_dims=[[y], [y]], output_core_dims=[[y]], vectorize=True
         )
-        variance = (share * (1 - share) / (out["trials"] - 1).clip(min=1) * lever**2).sum(y)
+        trials = out["trials"].sortby(y)
+        variance = (share * (1 - share) / (trials - 1).clip(min=1) * lever**2).sum(y)
+        # A single run does not tell how much runs scatter.
+        variance = variance.where(~((trials == 1) & (lever > 0)).any(y))
     else:
         without = _spearman_karber(_shares_without_one(runs, known.notnull(), y), y)
-        variance = jackknife_error(without, runs["finished"].any(y).sum("seed")) ** 2
+        seeds = runs["finished"].any(y).sum("seed")
+        variance = (jackknife_error(without, seeds) ** 2).where(seeds > 1)
     crosses = (
         (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
     )
@@ -236,6 +247,39 @@ def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
         p[cells], chance[cells] = _exact_p(hits[cells], int(many), known.values[cells])
     result = {"odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
     return xr.Dataset({"odds": known, **result})
+
+
+def _excess(p0: xr.DataArray, out: xr.Dataset, runs: xr.Dataset | None) -> xr.Dataset:
+    """Successes beyond their prediction, in all cells together, and where they are likely.
+
+    Over ``n`` if there is one. Errors are binomial, or over whole seeds where cells share them:
+    ``runs`` are ``success`` and ``finished`` of these.
+    """
+    p0 = p0.where((p0 > SURE) & (p0 < 1 - SURE) & out["probability"].notnull())
+    cells = [d for d in p0.dims if d != "n"]
+    known = out["trials"].where(p0.notnull(), 0)
+    result: dict[str, xr.DataArray] = {}
+    sides = [known.where(p0 > 0.5, 0), known.where(p0 <= 0.5, 0)]
+    shares = [side / side.sum(cells).clip(min=1) for side in sides]  # of all runs on a side
+    both = known.sum(cells).clip(min=1)
+    weights = {
+        "excess": known / both,
+        "rise": (shares[0] - shares[1]).where(
+            (sides[0].sum(cells) > 0) & (sides[1].sum(cells) > 0)
+        ),
+    }
+    for name, weight in weights.items():
+        each = weight / out["trials"].clip(min=1)
+        gone = out["successes"] - out["trials"] * p0
+        result[name] = (each * gone).sum(cells).where(weight.notnull().any(cells))
+        if runs is None:
+            variance = (each**2 * out["trials"] * p0 * (1 - p0)).sum(cells)
+        else:
+            seeds = (each * (runs["success"] - p0).where(runs["finished"], 0.0)).sum(cells)
+            count = seeds.sizes["seed"]
+            variance = count * seeds.var("seed", ddof=1) if count > 1 else result[name] * np.nan
+        result[f"{name}_se"] = (variance**0.5).where(variance > 0)
+    return xr.Dataset(result)
 
 
 def _exact_p(hits: Array, many: int, p0: Array) -> tuple[Array, Array]:

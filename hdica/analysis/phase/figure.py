@@ -163,7 +163,7 @@ def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
     out += lines(here)
     # Across a gap of cells in which runs have not separated it is nowhere in particular.
     step = np.abs(np.diff(here[here.attrs["y"]].values.astype(float))).max(initial=0.0)
-    even = here["threshold"].where(here["threshold_se"] < step).values
+    even = here["threshold"].where(~(here["threshold_se"] >= step)).values
     if np.isfinite(even).any():
         out.append(Points(at_x, even, words("even odds"), "#ffffff"))
     return out
@@ -227,8 +227,6 @@ def _crossing(share: xr.DataArray, y: str, level: float) -> float:
     return float(at[k] + part * (at[k + 1] - at[k]))
 
 
-SURE = 0.05
-"""Below this probability, or as near to 1, noise does not decide."""
 HALF = 0.5
 """Share of runs from which on most of them succeed."""
 
@@ -287,31 +285,43 @@ def _gap(data: xr.Dataset) -> list[Finding]:
     divides = data.attrs["y"] in starts() and data.attrs["divides"]
     if not divides or "boundary" not in data:
         return []
-    last = data.isel({d: -1 for d in data["threshold"].dims if d != data.attrs["x"]})
-    gap, error = (last["threshold"] - last["boundary"]).values, last["threshold_se"].values
-    if gap.ndim != 1:
+    top, x = at_last_n(data), str(data.attrs["x"])
+    cells = points(top, [str(d) for d in top["threshold"].dims if d != x])
+    return [one for cell in cells for one in _offset(top.sel(cell), cell)]
+
+
+def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
+    """The offset of the boundary at one combination of the other parameters."""
+    gap, error = (here["threshold"] - here["boundary"]).values, here["threshold_se"].values
+    if gap.ndim != 1 or int(np.isfinite(gap).sum()) < 2:
         return []
-    known = np.isfinite(gap) & (error > 0)
-    many = int(known.sum())
-    if many < 2:
-        return []
-    gap, error, margin = gap[known], error[known], CONTROL * np.abs(last["boundary"].values[known])
-    z = gap / error
-    edge = " of the start with even odds from theory’s " + unstable_symbol(data)
-    if data.attrs["noise"] == "shared":  # no plain error of what is put together from such points
-        name, value, se = "the largest distance" + edge, float(np.abs(z).max()), np.nan
+    known = np.isfinite(gap)
+    many, margin = int(known.sum()), CONTROL * np.abs(here["boundary"].values[known])
+    gap, error = gap[known], error[known]
+    result = judged(gap, error, margin)
+    edge = " of the start with even odds from theory’s " + unstable_symbol(here)
+    values = f"{count(many)} values" if many > 2 else "both values"
+    test = f"of {values} of {symbol(here.attrs['x']).html}, each with a control"
+    test += f" off by {number(100 * CONTROL)} %"
+    name, value, se = "the mean offset" + edge, float(gap.mean()), np.nan
+    if here.attrs["noise"] == "shared" and (error > 0).all():
+        # No plain error of what is put together from such points.
+        name, value = "the largest distance" + edge, float(np.abs(gap / error).max())
         name += ", in standard errors,"
-        p = min(1.0, many * 2 * float(stats.norm.sf(value)))
-        verdict = judged(gap, error, margin).whole
-    else:
+    elif (error > 0).all():
         weight = 1 / error**2
         value, se = float(weight @ gap / weight.sum()), float(weight.sum() ** -0.5)
-        p = float(stats.chi2.sf((z**2).sum(), many))
-        # The gaps are as large as chance allows, and their mean is within the margin.
-        mean = judged(np.array([value]), np.array([se]), float(margin.min()))
-        name, verdict = "the mean offset" + edge, _stricter(mean.whole, p)
-    test = f"{p_value(p)} for all {many} values of {symbol(data.attrs['x']).html}"
-    return [Finding(name, _size(data), value, se, predicted=0.0, verdict=verdict, evidence=test)]
+    p, more = np.nanmin(result.p_value, initial=1.0), np.nanmax(result.seeds, initial=0.0)
+    if np.isfinite(se):
+        p = min(p, stats.chi2.sf(((gap / error) ** 2).sum(), many))
+    verdict, seeds = _stricter(result.whole, float(p)), np.nan
+    if verdict == UNDECIDED and more:
+        seeds = float(np.ceil(more * here["trials"].max()))
+    evidence = f"{p_value(float(p))}: {test}"
+    if np.isnan(error).all():
+        evidence = "one run has no error"
+    one = Finding(name, {**other, **_size(here)}, value, se, predicted=0.0)
+    return [replace(one, verdict=verdict, evidence=evidence, seeds=seeds)]
 
 
 def _stricter(verdict: str, p: float) -> str:
@@ -322,9 +332,9 @@ def _stricter(verdict: str, p: float) -> str:
 
 
 def _stop(data: xr.Dataset) -> list[Finding]:
-    """Between which values of x most runs stop to succeed from every start."""
+    """Between which values of x most runs stop succeeding from every start."""
     known = critical_values(data)
-    if not known:
+    if not known or data[str(data.attrs["x"])].dtype.kind not in "fiu":
         return []
     value, last, x = known[0][0], at_last_n(data), str(data.attrs["x"])
     others = [d for d in last["probability"].dims if d != x]
@@ -344,34 +354,49 @@ def _stop(data: xr.Dataset) -> list[Finding]:
     low, high = sorted((float(at[k]), float(at[k + 1])))
     off = max(abs(low - value), abs(high - value))
     verdict = AGREES if low <= value <= high and off <= CONTROL * abs(value) else UNDECIDED
-    name = f"the {CALLED.get(x, '')}" + symbol(x) + " at which runs stop to succeed"
+    name = f"the {CALLED.get(x, '')}" + symbol(x) + " at which runs stop succeeding"
     one = Finding(name, _size(data), (low + high) / 2, low=low, high=high, predicted=value)
-    return [replace(one, verdict=verdict, evidence="between two values of the grid")]
+    inside = "" if low <= value <= high else ", between which theory’s does not lie"
+    return [replace(one, verdict=verdict, evidence=f"between two values of the grid{inside}")]
+
+
+EXCESS = {
+    "excess": "the share of successful runs less its predicted probability, where noise decides,",
+    "rise": "the rise of that share from unlikely to likely success less the predicted rise",
+}
 
 
 def _odds(data: xr.Dataset) -> list[Finding]:
-    """Shares of runs less predicted probabilities, over all cells in which noise decides."""
+    """Shares of runs less predicted probabilities, over all cells in which noise decides.
+
+    The control is off by a tenth to one side in all cells, or to either side of even odds.
+    """
     if "odds" not in data:
         return []
     top = at_last_n(data)
-    p0, trials = top["odds"].values, top["trials"].values.astype(float)
+    trials = top["trials"].values.astype(float)
     known = np.isfinite(top["odds_p"].values) & (trials > 0)
     if not known.any():
         return []
     p = top["odds_p"].values[known]
     off, expected = int((p < CELL_LEVEL).sum()), float(top["odds_chance"].values[known].sum())
-    # Elsewhere every run does what is sure, under a wrong prediction as well.
-    open_ = known & (p0 > SURE) & (p0 < 1 - SURE)
-    total = max(float(trials[open_].sum()), 1.0)
-    difference = float((top["successes"].values - trials * p0)[open_].sum() / total)
-    error = float(np.sqrt((trials * p0 * (1 - p0))[open_].sum()) / total) or np.nan
-    verdict = judged(np.array([difference]), np.array([error]), CONTROL).whole
-    verdict = _stricter(verdict, min(1.0, float(p.min()) * p.size))
     chance = f"{number(expected, 2)} are by chance"
     why = f"{count(off)} of {count(p.size)} cells are off beyond 95 %, where {chance}"
-    what = "the share of successful runs less its predicted probability, where noise decides,"
-    numbers = (_size(data), difference, error)
-    return [Finding(words(what), *numbers, predicted=0.0, verdict=verdict, evidence=why)]
+    # Where success is sure every run succeeds, under a wrong prediction as well.
+    rows = [(top[name], top[f"{name}_se"], text) for name, text in EXCESS.items()]
+    difference, error = (np.array([float(row[k]) for row in rows]) for k in (0, 1))
+    freedom = trials.max() - 1 if data.attrs["noise"] == "shared" else np.inf
+    result = judged(difference, error, CONTROL, freedom)
+    seeds = np.ceil(result.seeds * trials.max())
+    return [
+        Finding(
+            words(text), _size(data), difference[k], error[k], predicted=0.0,
+            verdict=_stricter(str(result.verdict[k]), min(1.0, float(p.min()) * p.size)),
+            evidence=why, seeds=float(seeds[k]),
+        )
+        for k, (*_, text) in enumerate(rows)
+        if np.isfinite(difference[k])
+    ]  # fmt: skip
 
 
 def _majorities(data: xr.Dataset) -> list[Finding]:
@@ -390,15 +415,13 @@ def _majorities(data: xr.Dataset) -> list[Finding]:
 
 def _starts(data: xr.Dataset) -> list[Finding]:
     """The start with even odds at every value of x, beside theory."""
-    x, y = str(data.attrs["x"]), str(data.attrs["y"])
-    last = data.isel({d: -1 for d in data["threshold"].dims if d != x})
-    divided = y in starts() and "boundary" in last
-    theory = last["boundary"].values if divided else np.full(last.sizes[x], np.nan)
-    place = {str(d): last[d].item() for d in data["threshold"].dims if d not in (x, "n")}
-    columns = (last[x], last["threshold"], last["threshold_se"], xr.DataArray(theory))
-    name = "the " + axis(y) + " with even odds"
-    return [
-        Finding(name, {**place, x: at, **_size(data)}, value, error, predicted=predicted)
-        for at, value, error, predicted in zip(*(c.values.tolist() for c in columns), strict=True)
-        if np.isfinite(value)
-    ]
+    top, y = at_last_n(data), str(data.attrs["y"])
+    divided = y in starts() and "boundary" in top
+    theory = top["boundary"] if divided else xr.full_like(top["threshold"], np.nan)
+    columns = xr.broadcast(top["threshold"], top["threshold_se"], theory)
+    name, out = "the " + axis(y) + " with even odds", []
+    for at in points(top, [str(d) for d in top["threshold"].dims]):
+        value, error, predicted = (float(column.sel(at)) for column in columns)
+        if np.isfinite(value):
+            out.append(Finding(name, {**at, **_size(data)}, value, error, predicted=predicted))
+    return out

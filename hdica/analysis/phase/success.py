@@ -45,7 +45,7 @@ LONG_NAMES = {
     "widening": "factor by which scatter about the power law widens the exponent's interval",
 }
 MAPS = 3
-"""Of further swept parameters at most so many combinations are shown."""
+"""Of further swept parameters at most so many combinations are drawn."""
 SLICES = 6
 CELLS = 150
 """Numbers are written in the cells of a map that has no more."""
@@ -87,7 +87,7 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     out.attrs |= {k: bound for k, bound in bounds.items() if bound is not None}
     if settings.powers:
         out.attrs["laws"] = json.dumps(dict(settings.powers), ensure_ascii=False)
-    out.attrs["noise"] = "shared" if shared else "own"
+    out.attrs["noise"] = reading.noise_of([data])
     if "time" in data[settings.variable].dims:
         out.attrs["time"] = float(data["time"].values[-1])
     table = {k: text.replace("{x}", x).replace("{y}", y) for k, text in LONG_NAMES.items()}
@@ -132,12 +132,13 @@ def _jackknife(success: NDArray[np.bool_], tried: NDArray[np.bool_], log_y: Arra
     return np.asarray((seeds - 1) / seeds * deviation.T @ deviation)
 
 
-def maps(data: xr.Dataset) -> list[Point]:
-    """What tells maps apart, at the largest n."""
+def maps(data: xr.Dataset, most: int | None = None) -> list[Point]:
+    """What tells maps apart, at the largest n; at most so many, evenly."""
     own = (data.attrs["x"], data.attrs["y"], "n")
     others = [str(d) for d in data["probability"].dims if d not in own]
     top = {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
-    return [{**other, **top} for other in evenly(points(data, others), MAPS)]
+    every = points(data, others)
+    return [{**other, **top} for other in (every if most is None else evenly(every, most))]
 
 
 def event(data: xr.Dataset) -> Text:
@@ -196,7 +197,7 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     nearest = laws[0]
     others = [one for one in power.values() if one != power[nearest]]
     margin = min((abs(power[nearest] - one) / 2 for one in others), default=CONTROL)
-    result = judged(off[nearest], error, margin)
+    result = judged(off[nearest], error, margin, rivals=len(set(power.values())))
     quantity = "the power of " + symbol(data.attrs["x"]) + " in the " + _even_odds(data)
     out = []
     for law in laws:
@@ -241,7 +242,7 @@ def _extremes(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
 def panels(data: xr.Dataset) -> list[Panel]:
     """A heat map and slices for each combination of the other parameters."""
     out = []
-    for tail, other in tailed(maps(data)):
+    for tail, other in tailed(maps(data, MAPS)):
         here = data.sel(other)
         out += [_map(here, other, tail), _slices(here, other, tail)]
     return out

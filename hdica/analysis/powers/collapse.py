@@ -29,6 +29,7 @@ from hdica.status import DIVERGED
 from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED, Array
 from hdica.verdict.ladder import student
 from hdica.verdict.odds import wilson
+from hdica.verdict.resample import shares_noise
 
 LONG_NAMES = {
     "measured": "measured value: {w}",
@@ -133,12 +134,13 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
     out = runs.merge(known.broadcast_like(runs["measured"])).assign(diverged=lost)
     out = out.transpose(*runs["measured"].dims)
-    fit = _fit(out, out["predicted"])
+    shared = shares_noise(data)
+    fit = _fit(out, out["predicted"], shared)
     control, opposite = (_powers(out, kind, one) for one in (wrong, mirrored(right, wrong)))
     more = fit._asdict() | {"score": out["measured"].copy(data=fit.score)}
     more |= {"x_control": control["x"], "law_control": control["law"]}
     for name, one in (("p_control", control), ("p_opposite", opposite)):
-        more[name] = _fit(out, one["predicted"]).p_value
+        more[name] = _fit(out, one["predicted"], shared).p_value
     more |= _in_units(out, out["unit"], "y") | _in_units(out, control["unit"], "y_control")
     out = out.assign(more)
     out = out.merge(_curve(out, kind)).drop_vars("unit")
@@ -194,15 +196,15 @@ def _in_units(out: xr.Dataset, unit: xr.DataArray, name: str) -> dict[str, xr.Da
     return {f"{name}{end}": (out[one] - out["offset"]) / unit for one, end in ends.items()}
 
 
-def _fit(out: xr.Dataset, predicted: xr.DataArray) -> Fit:
-    """How the points lie beside a prediction."""
+def _fit(out: xr.Dataset, predicted: xr.DataArray, shared: bool) -> Fit:
+    """How the points lie beside a prediction; no chi-square of points that share their noise."""
     dims = out["measured"].dims
     at = predicted.transpose(*dims).values
     if bool(out["hits"].notnull().any()):
         hits = out["hits"].where(out["measured"].notnull()).values
-        return shares(hits, out["runs"].values, at)
+        return shares(hits, out["runs"].values, at, shared)
     cv = (out["sd"] / out["predicted"]).transpose(*dims).values if "sd" in out else None
-    return means(out["measured"].values, out["se"].values, out["runs"].values, at, cv)
+    return means(out["measured"].values, out["se"].values, out["runs"].values, at, cv, shared)
 
 
 def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
@@ -281,7 +283,12 @@ class Fit(NamedTuple):
 
 
 def means(
-    measured: Array, se: Array, runs: Array, predicted: Array, cv: Array | None = None
+    measured: Array,
+    se: Array,
+    runs: Array,
+    predicted: Array,
+    cv: Array | None = None,
+    shared: bool = False,
 ) -> Fit:
     """Of means over seeds, whose scatter is predicted, or estimated from as many runs.
 
@@ -297,10 +304,10 @@ def means(
         part = np.asarray(measured / predicted * shape)
         below, above = stats.gamma.cdf(part, shape), stats.gamma.sf(part, shape)
         p, side = np.minimum(below, above), np.where(above < below, 1.0, -1.0)
-    return _together(_scores(p, side), np.isfinite(p))
+    return _together(_scores(p, side), np.isfinite(p) & (not shared))
 
 
-def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
+def shares(hits: Array, runs: Array, predicted: Array, shared: bool = False) -> Fit:
     """Of shares of runs: exactly in each cell, by chi-square where enough is expected."""
     p0 = np.clip(predicted, 0.0, 1.0)
     known = np.isfinite(hits) & np.isfinite(p0) & (runs > 0)
@@ -312,7 +319,7 @@ def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
         normal = (hits - runs * p0) / np.sqrt(runs * p0 * (1 - p0))
     many = known & (expected >= EXPECTED)
     score = np.where(many, normal, _scores(p, hits - runs * p0))
-    return _together(np.where(known, score, np.nan), many, p)
+    return _together(np.where(known, score, np.nan), many & (not shared), p)
 
 
 def _scores(p: Array, side: Array) -> Array:

@@ -19,7 +19,7 @@ from hdica.show.marks import bars, color_of, interval, level, lines_first, posit
 from hdica.show.panel import Array, Line, Panel, Points
 from hdica.show.words import EMPTY, Text, axis, joined, method_name, place, symbol, words
 from hdica.status import DIVERGED
-from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, judged
+from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, UNDECIDED, judged
 from hdica.verdict.ladder import pooled
 from hdica.verdict.powers import MISFIT, moderated, power_law
 from hdica.verdict.resample import resampled, shares_noise
@@ -38,8 +38,10 @@ LONG_NAMES = {
     "dof": "its expectation if the power law is exact",
     "p_value": "p-value of the power law being exact",
     "widening": "factor by which scatter about the power law widens the intervals of exponents",
+    "freedom": "degrees of freedom of the errors of the exponents",
     "cells": "cells in the fit",
-    "left_out": "cells without two finished seeds or whose {s} is not positive beyond its noise",
+    "left_out": "cells without two finished seeds, whose {s} is not positive beyond its noise, or "
+    "without theory where others have one",
     "predicted": "{v} in theory",
     "predicted_exponent": "exponent of the parameter in theory, fitted to the same cells",
     "ratio": "{s} of {v} over theory",
@@ -49,7 +51,7 @@ LONG_NAMES = {
 LOST = 0.025
 """A cell is left out if the statistic is not positive in more than this share of its resamples."""
 FITS = 3
-"""Of fits of one method at most so many are shown."""
+"""Of fits of one method at most so many are drawn."""
 APART = 0.012
 """How far points of neighbouring colours are moved apart, as a share of the axis."""
 WIDE = 5
@@ -78,6 +80,7 @@ def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:
     out = reading.over(parts, "simulation", list(groups), COUNTS)
     out.attrs = {"variable": settings.variable, "statistic": settings.statistic}
     out.attrs["theory"] = settings.theory or ""
+    out.attrs["noise"] = reading.noise_of(groups.values())
     table = {k: text.replace("{s}", settings.statistic) for k, text in LONG_NAMES.items()}
     return reading.described(out, table, settings.variable)
 
@@ -121,12 +124,11 @@ def _fitted(
     center[enough] = statistic(values[enough], axis=1)
     log_q, covariance, known = _noise(values, center, seeds, statistic, shared)
     used = np.isfinite(log_q)
+    if np.isfinite(predicted[used]).any():  # both laws are of the same cells
+        rows = np.flatnonzero(np.isfinite(predicted[used]))
+        covariance = covariance[np.ix_(rows, rows)]
+        used &= np.isfinite(predicted)
     law = power_law(log_p[used], log_q[used], covariance, known)
-    theory, in_theory = predicted[used], law  # exponents of theory are by the same weights
-    rows = np.flatnonzero(np.isfinite(theory))
-    if rows.size < theory.size:
-        own = covariance[np.ix_(rows, rows)]
-        in_theory = power_law(log_p[used][rows], np.log(theory[rows]), own)
     error[used] = np.sqrt(np.diag(covariance))
     half[used] = stats.t.ppf(0.5 + CONFIDENCE / 2, known) * error[used]
     low, high = np.exp(log_q - half), np.exp(log_q + half)
@@ -149,9 +151,9 @@ def _fitted(
         "exponent_low": law.low,
         "exponent_high": law.high,
         "exponent_error": law.error,
-        "predicted_exponent": in_theory.of(np.log(theory[rows])),
+        "predicted_exponent": law.of(np.log(predicted[used])),
     }
-    whole = {k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening")}
+    whole = {k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening", "freedom")}
     return cells, laws, {**whole, "cells": int(used.sum()), "left_out": int((~used).sum())}
 
 
@@ -180,11 +182,15 @@ def _noise(
     return log_q, together, known
 
 
-def fits(data: xr.Dataset) -> list[Point]:
-    """What tells fits apart: the method and what is not in ``over``, each at its largest n."""
+def fits(data: xr.Dataset, most: int | None = None) -> list[Point]:
+    """What tells fits apart: the method and what is not in ``over``, each at its largest n.
+
+    At most so many of a method, evenly.
+    """
     along = parameters(data)
     others = [str(d) for d in data["value"].dims if d not in ("simulation", "n", *along)]
-    some = evenly(points(data, others), FITS)
+    some = points(data, others)
+    some = some if most is None else evenly(some, most)
     out = []
     for method in data["simulation"].values:
         seeds = data["seeds"].sel(simulation=method)
@@ -205,7 +211,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
     every = [{**point, **cell} for point in chosen for cell in points(data, parameters(data))]
     cells = [p for p in every if "ratio" in data and np.isfinite(data["ratio_error"].sel(p))]
     left = [one for point in fits(data) for one in _of_the_fit(data, point)]
-    return [*(_judged(data, laws, cells) if cells else laws), *left]
+    free = np.repeat([float(data["freedom"].sel(p)) for p in chosen], len(parameters(data)))
+    return [*(_judged(data, laws, free, cells) if cells else laws), *left]
 
 
 def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
@@ -216,14 +223,20 @@ def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
         here = data.sel(point).isel(parameter=k)
         base, theory = symbol(str(here["parameter"].item())), here.get("predicted_exponent", np.nan)
         value, error = float(here["exponent"]), float(here["exponent_error"])
-        out.append(replace(law, value=value, error=error, base=base, predicted=float(theory)))
+        # Scatter about the law is no noise of seeds, and stays with more of them.
+        seeds = np.inf if float(here["p_value"]) < MISFIT else np.nan
+        one = replace(law, value=value, error=error, base=base, predicted=float(theory))
+        out.append(replace(one, seeds=seeds))
     return out
 
 
-def _judged(data: xr.Dataset, laws: list[Finding], cells: Sequence[Point]) -> list[Finding]:
+def _judged(
+    data: xr.Dataset, laws: list[Finding], freedom: Array, cells: Sequence[Point]
+) -> list[Finding]:
     """Exponents, the mean ratio of cells to theory, and each ratio.
 
-    The mean ratio and the exponents are judged together, with a control. A single value can show
+    ``freedom`` is that of the exponents' errors, of which the mean ratio has the least. The mean
+    ratio and the exponents are judged together, with a control. A single value can show
     that theory is wrong but hardly that it is right: values have verdicts only where one differs.
     """
     ratio, errors, seeds = (
@@ -241,16 +254,19 @@ def _judged(data: xr.Dataset, laws: list[Finding], cells: Sequence[Point]) -> li
             replace(one, predicted=1.0, verdict=str(verdict))
             for one, verdict in zip(values, each, strict=True)
         ]
-    total = Finding("the mean " + name, {}, *pooled(ratio, errors), predicted=1.0)
+    mean = pooled(ratio, errors, data.attrs["noise"] == "shared")
+    total = Finding("the mean " + name, {}, *mean, predicted=1.0)
     if not np.isfinite(total.value):
         return [*laws, *values]
     together = [*laws, total]
     off, error = (np.array([getattr(one, key) for one in together]) for key in ("off", "error"))
-    result = judged(off, error, CONTROL)
+    result = judged(off, error, CONTROL, np.append(freedom, freedom.min()))
     evidence = f"control: a factor or an exponent off by {CONTROL:g}"
+    # Where scatter about a law widens its error, no number of seeds decides.
+    needed = np.where([np.isinf(one.seeds) for one in together], np.inf, result.seeds)
     together = [
         replace(one, verdict=str(v), evidence=evidence, seeds=float(s * seeds.max()))
-        for one, v, s in zip(together, result.verdict, result.seeds, strict=True)
+        for one, v, s in zip(together, result.verdict, needed, strict=True)
     ]
     return [*together, *values]
 
@@ -264,15 +280,17 @@ def _of_the_fit(data: xr.Dataset, point: Point) -> list[Finding]:
     left, total = int(here["left_out"]), int(here["left_out"] + here["cells"])
     if left:
         name = words(f"the number of cells, of {total}, that the fit leaves out")
-        reason = "without two finished seeds or without a value above its noise"
-        out.append(Finding(name, place, float(left), evidence=reason))
+        reason = "without two finished seeds, without a value above its noise, or without theory"
+        claimed = "predicted" in here and bool(here["predicted"].where(here["used"] == 0).count())
+        verdict = UNDECIDED if claimed else ""
+        out.append(Finding(name, place, float(left), verdict=verdict, evidence=reason))
     return out
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """For every fit the data with the law, and the ratio to theory if there is one."""
     out = []
-    for tail, point in tailed(fits(data)):
+    for tail, point in tailed(fits(data, FITS)):
         here = data.sel(point)
         rest = {k: v for k, v in point.items() if k != "simulation"}
         named = joined(method_name(point["simulation"]) if tail else EMPTY, place(rest))
