@@ -203,10 +203,11 @@ def measurement(value: float, error: float) -> str:
     value, error = float(value), float(error)
     if not np.isfinite(value):
         return number(value)
-    power = int(np.floor(np.log10(abs(value)))) if value != 0 else 0
+    known = error > 0 and np.isfinite(error)
+    scale = max(abs(value), error) if known else abs(value)
+    power = int(np.floor(np.log10(scale))) if scale else 0
     plain = -3 <= power < 5
     unit = 1.0 if plain else 10.0**power
-    known = error > 0 and np.isfinite(error)
     text = with_error(value / unit, error / unit) if known else number(value / unit, 4)
     return text if plain else power_of_ten(power, f"({text})" if known else text)
 

@@ -277,6 +277,7 @@ def test_measurements_are_written_to_the_digits_of_their_errors():
     assert measurement(1703456.0, 0.0) == "1.703 × 10⁶"
     assert measurement(-0.0001234, 2e-6) == "(−1.234 ± 0.020) × 10⁻⁴"
     assert measurement(12.3456, 0.12) == "12.35 ± 0.12"
+    assert measurement(0.00096, 0.003) == "0.0010 ± 0.0030"
     assert measurement(12.3456, np.nan) == "12.35"
     assert measurement(0.0, 0.0) == "0"
     assert measurement(0.7, 5e-17) == "0.7"

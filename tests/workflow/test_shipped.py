@@ -63,7 +63,7 @@ def test_phase_diagram_spans_the_transition() -> None:
     tau, start = shipped.space.axes
     assert (tau.dim, start.dim) == ("tau", "Q0")
     assert min(tau.size, start.size) >= 20
-    assert shipped.methods["chain"].seed_count == 16
+    assert shipped.methods["chain"].seed_count == 32
     system = hdica.OnlineICA(tau=0.1, **shipped.parameters)
     critical = float(hdica.critical(system, "tau")["value"][0])
     assert float(tau.values[0]) < critical < float(tau.values[-1])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from scipy import special, stats
 
 from hdica.analysis.phase.compute import CELL_LEVEL
@@ -161,12 +162,19 @@ def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
         if at_x[0] <= value <= at_x[-1]
     ]
     out += lines(here)
-    # Across a gap of cells in which runs have not separated it is nowhere in particular.
-    step = np.abs(np.diff(here[here.attrs["y"]].values.astype(float))).max(initial=0.0)
-    even = here["threshold"].where(~(here["threshold_se"] >= step)).values
+    even = np.where(_placed(here), here["threshold"].values, np.nan)
     if np.isfinite(even).any():
         out.append(Points(at_x, even, words("even odds"), "#ffffff"))
     return out
+
+
+def _placed(here: xr.Dataset) -> NDArray[np.bool_]:
+    """Where the start with even odds is known to within a step of the axis.
+
+    Across a gap of cells in which runs have not separated it is nowhere in particular.
+    """
+    step = np.abs(np.diff(here[here.attrs["y"]].values.astype(float))).max(initial=0.0)
+    return np.asarray(~(here["threshold_se"].values >= step))
 
 
 def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
@@ -295,7 +303,9 @@ def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
     gap, error = (here["threshold"] - here["boundary"]).values, here["threshold_se"].values
     if gap.ndim != 1 or int(np.isfinite(gap).sum()) < 2:
         return []
-    known = np.isfinite(gap)
+    known = np.isfinite(gap) & _placed(here)
+    if known.sum() < 2:
+        known = np.isfinite(gap)
     many, margin = int(known.sum()), CONTROL * np.abs(here["boundary"].values[known])
     gap, error = gap[known], error[known]
     result = judged(gap, error, margin)
@@ -303,6 +313,8 @@ def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
     values = f"{count(many)} values" if many > 2 else "both values"
     test = f"of {values} of {symbol(here.attrs['x']).html}, each with a control"
     test += f" off by {number(100 * CONTROL)} %"
+    if coarse := int(np.isfinite(here["threshold"] - here["boundary"]).sum()) - many:
+        test += f"; at {count(coarse)} more too few runs have reached a state to place it"
     name, value, se = "the mean offset" + edge, float(gap.mean()), np.nan
     if here.attrs["noise"] == "shared" and (error > 0).all():
         # No plain error of what is put together from such points.
