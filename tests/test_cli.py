@@ -222,7 +222,7 @@ def test_failed_points_are_status_one(tmp_path: Path, capsys: pytest.CaptureFixt
     assert call(["run", str(file), "--out", out]) == 1
     said = capsys.readouterr().err.splitlines()
     assert said[-2] == "12 points diverged; when and why is in the variable 'reason'"
-    assert said[-1].startswith("hdica: 12 points failed; their reasons are in")
+    assert said[-1].startswith("hdica: 12 points failed; the reasons are in")
     assert call(["query", out, "--method", "walk", "--var", "reason", "--to", "csv"]) == 0
     found = capsys.readouterr()
     assert "ZeroDivisionError: step size 0.13 is unlucky" in found.out
@@ -237,7 +237,9 @@ def test_lost_blocks_are_status_one(
 
     monkeypatch.setattr("hdica.run.runner.run", lose)
     assert call(["run", study, "--out", str(tmp_path / "toy.zarr"), "--quiet"]) == 1
-    assert "5 points are pending; a rerun computes them (block 3 of walk" in refused(capsys)
+    assert "5 points are pending; a rerun computes what is missing (block 3 of walk" in refused(
+        capsys
+    )
 
 
 def rows(text: str) -> list[dict[str, str]]:

@@ -364,7 +364,11 @@ class Published:
     def diverged(self) -> str:
         """That points diverged, empty if none did."""
         count = self.counts["diverged"]
-        return f"{count} points diverged; when and why is in the variable 'reason'" * bool(count)
+        return f"{_points(count)} diverged; when and why is in the variable 'reason'" * bool(count)
+
+
+def _points(many: int) -> str:
+    return f"{many} point{'' if many == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -378,12 +382,12 @@ class Computed:
         """What is missing of the results ``where``, which ``again`` computes; empty for nothing."""
         if self.summary.lost:
             why = self.summary.lost[0]
-            return f"{self.summary.pending} points are pending; a rerun computes them ({why})"
+            verb = "is" if self.summary.pending == 1 else "are"
+            open_ = f"{_points(self.summary.pending)} {verb} pending"
+            return f"{open_}; a rerun computes what is missing ({why})"
         counts = self.summary.counts if self.published is None else self.published.counts
-        text = (
-            f"their reasons are in the variable 'reason' of {where} ({again} computes them again)"
-        )
-        return f"{counts['failed']} points failed; {text}" if counts["failed"] else ""
+        text = f"the reasons are in the variable 'reason' of {where} ({again} computes them again)"
+        return f"{_points(counts['failed'])} failed; {text}" if counts["failed"] else ""
 
 
 def published(study: Study, out: Path, replace: bool = False) -> Published:

@@ -15,8 +15,8 @@ from markupsafe import escape
 from hdica.show.choose import Point
 from hdica.show.terms import entries
 from hdica.show.words import EMPTY, Text, p_value, words
-from hdica.verdict.cells import together
-from hdica.verdict.trajectory import NEAR, STILL, WRONG_DRIFT
+from hdica.verdict.cells import NEAR, together
+from hdica.verdict.trajectory import STILL, WRONG_DRIFT
 
 THEORY = words("theory")
 METHODS = ("simulation", "method", "limit")

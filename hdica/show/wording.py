@@ -56,9 +56,9 @@ EXPECTED = {
 }
 """After a power that is measured, the one that is expected, by the verdict on the two."""
 EACH = {
-    AGREES: " (in agreement with {power})",
-    DIFFERS: " (differs from {power})",
-    UNDECIDED: " (undecided beside {power})",
+    AGREES: " (expected: {power}, in agreement)",
+    DIFFERS: " (expected: {power}, from which it differs)",
+    UNDECIDED: " (expected: {power}, undecided)",
     "": " (expected: {power})",
 }
 """The same after each of several."""

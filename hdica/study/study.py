@@ -18,7 +18,7 @@ from hdica.study.schema import StudySchema
 from hdica.study.segment import segments_of
 from hdica.systems import arguments
 from hdica.systems import system as registry
-from hdica.systems.method import shared_twin
+from hdica.systems.method import Role, shared_twin
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Axis, Range, Value, address, check_conflicts, shown, size
 
@@ -281,6 +281,8 @@ def _gives(study: StudySchema, name: str) -> Gives:
 def _check_analysis(study: StudySchema) -> None:
     """Refuse analyses of methods, variables or parameters that the study lacks."""
     dims = [key.replace(".", "_") for key in study.grid]
+    fields = {axis.dim: axis.path[0] for axis in study.space.axes}
+    used = study.methods_used()
     for name, settings in study.analysis.items():
         where = f"analysis.{name}"
         named = settings.named(registry.system_named(study.system))
@@ -291,6 +293,14 @@ def _check_analysis(study: StudySchema) -> None:
         for key, dim in settings.swept():
             if dim not in dims:
                 raise HdicaError(f"{where}.{key} = {dim!r} is not swept ({suggestion(dim, dims)})")
+            methods = [used[place.method] for place in named]
+            if any(method.role is Role.BRANCHES for method in methods):
+                continue  # whose curves are over a parameter on which nothing else depends
+            if methods and all(fields[dim] in method.scope.ignores for method in methods):
+                never = " and ".join(dict.fromkeys(method.name for method in methods))
+                raise HdicaError(
+                    f"{where}.{key} = {dim!r} is not allowed (a parameter on which {never} depends)"
+                )
 
 
 def _check_question(study: StudySchema) -> None:

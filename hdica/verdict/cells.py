@@ -25,6 +25,8 @@ CLEAR = 30.0
 """A rejection whose p-value is not so many times below the level is near it: chance alone rejects
 right limits in every hundredth study, and everybody who builds that study sees the same accident.
 """
+NEAR = "the difference exceeds its error, so little that it may be chance"
+"""Why a rejection near the level decides nothing."""
 WRONG = 0.05
 """Chance that predictions of which one is off by its margin are said to agree."""
 CONTROL = 0.1

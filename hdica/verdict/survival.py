@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
 
-from hdica.verdict.cells import AGREES, BOTH, CLEAR, CONFIDENCE, DIFFERS, POWER, UNDECIDED, WRONG
+from hdica.verdict.cells import (
+    AGREES,
+    BOTH,
+    CLEAR,
+    CONFIDENCE,
+    DIFFERS,
+    NEAR,
+    POWER,
+    UNDECIDED,
+    WRONG,
+)
 
 Array = NDArray[np.float64]
 Hazard = Callable[[Array], Array]
@@ -221,12 +231,10 @@ def judge_escapes(runs: EscapeTimes | None, hazard: Hazard | None, level: float)
     p = count_p(runs.events, expected, runs.events == runs.times.size)
     many = runs.times.size
     if p < level:
-        pace = "faster" if runs.events > expected else "more slowly"
-        why = f"runs escape {pace} than in theory"
         if p < level / CLEAR:
-            return EscapeVerdict(expected, p, DIFFERS, why)
-        why += ", by so little that it may be chance"
-        return EscapeVerdict(expected, p, DIFFERS, why, *_settling(p, level, many))
+            pace = "faster" if runs.events > expected else "more slowly"
+            return EscapeVerdict(expected, p, DIFFERS, f"runs escape {pace} than in theory")
+        return EscapeVerdict(expected, p, UNDECIDED, NEAR, *_settling(p, level, many))
     faster = float(stats.poisson.cdf(runs.events, expected * CONTROL))
     slower = float(stats.poisson.sf(runs.events - 1, expected / CONTROL))
     if max(faster, slower) > WRONG:  # rates wrong by the factor of the control are not rejected

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, MOST, POWER, UNDECIDED, Array
+from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, MOST, NEAR, POWER, UNDECIDED, Array
 from hdica.verdict.ladder import MIN_SEEDS, Contrast, Ladder, contrast, fit_matrix, misfit
 
 LONG_NAMES = {
@@ -32,8 +32,6 @@ WRONG_DRIFT = 0.02
 """Share by which the drift of the controls that limits come with is wrong."""
 BLIND = "the wrong drift of the control would not have been rejected either"
 """Why nothing is decided with too few seeds."""
-NEAR = "the distance to the limit exceeds its error bars, so little that it may be chance"
-"""Why a rejection near the level decides nothing."""
 STILL = "no drift moves it"
 """Why nothing is judged where a wrong drift predicts the same, such as a law at the start."""
 FIXED = "runs that do not scatter lie off the limit, and no error tells by how much they may"

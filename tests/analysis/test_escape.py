@@ -89,7 +89,7 @@ def test_theory_for_infinite_n_is_rejected_where_n_matters(many):
 
 @pytest.mark.parametrize(("error", "word"), [(1.4, "more slowly"), (0.7, "faster")])
 def test_a_wrong_theory_is_rejected(error, word):
-    found = escape(escapes.store(runs=400, error=error), escapes.SIMULATED).isel(simulation=0)
+    found = escape(escapes.store(runs=800, error=error), escapes.SIMULATED).isel(simulation=0)
     here = found.sel(limit="escape_diffusion", nu=[0.5, 1.0, 2.0])
     assert (here["verdict"] == "differs").all()
     assert all(word in why for why in here["why"].values.ravel())

@@ -18,7 +18,7 @@ from hdica.show.finding import Finding, grouped, verdict_of
 from hdica.show.wording import sentence
 from hdica.show.words import count
 from hdica.status import DONE, PENDING
-from hdica.verdict.trajectory import NEAR
+from hdica.verdict.cells import NEAR
 from tests.analysis import bifurcation, escapes, laws, toy
 from tests.report.shown import plain
 

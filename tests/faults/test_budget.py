@@ -34,7 +34,7 @@ def troubled(bench: Bench, kind: str, cluster: dict[str, Any], why: str, **chang
     run = bench.start({**cluster, **BUDGET})
     assert run.ended() == 1, run.text
     assert bench.met()
-    assert "1 points failed; their reasons are in the variable" in run.sentence
+    assert "1 point failed; the reasons are in the variable" in run.sentence
     run.gone()
     found = status(bench.out)
     counts = [found.total(word) for word in ("done", "failed", "pending")]
@@ -63,7 +63,7 @@ def test_a_block_with_many_points_over_their_budget_ends(bench: Bench) -> None:
     bench.trouble.write_text("loop")
     run = bench.start({**LOCAL, "workers": 1, **BUDGET, "patience": 4 * LOADING})
     assert run.ended() == 1, run.text
-    assert "6 points failed; their reasons are in the variable" in run.sentence
+    assert "6 points failed; the reasons are in the variable" in run.sentence
     found = status(bench.out)
     assert [found.total(word) for word in ("done", "failed", "pending")] == [12, 6, 0]
 

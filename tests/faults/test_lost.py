@@ -38,7 +38,9 @@ def test_a_point_that_kills_its_worker_leaves_the_rest_alone(bench: Bench) -> No
     bench.study = content(0.03, grid={"tau": [0.1, 0.19], "Q0": [0.5]}, methods=methods)
     run = bench.start(LOCAL)
     assert run.ended() == 1, run.text
-    assert run.sentence.startswith("hdica: 8 points are pending; a rerun computes them (")
+    assert run.sentence.startswith(
+        "hdica: 8 points are pending; a rerun computes what is missing ("
+    )
     assert run.sentence.endswith(": it has ended the process that computed it (SIGKILL))")
     run.gone()
     bench.undamaged()

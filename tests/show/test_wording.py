@@ -128,8 +128,8 @@ CASES = {
             power({"n": n}, v, 0.03, predicted=-0.5, verdict=verdict, seeds=90)
             for n, v, verdict in ((1, -0.51, "agrees"), (2, -0.62, "undecided"))
         ],
-        "The sd falls as n−0.510 ± 0.030 at n = 1 (in agreement with n−1/2) and as n−0.620 ± "
-        "0.030 at n = 2 (undecided beside n−1/2).",
+        "The sd falls as n−0.510 ± 0.030 at n = 1 (expected: n−1/2, in agreement) and as "
+        "n−0.620 ± 0.030 at n = 2 (expected: n−1/2, undecided).",
     ),
     "many powers": (
         [power({"tau": k}, -k / 4, 0.03) for k in (1, 2, 3, 4)],

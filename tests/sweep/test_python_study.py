@@ -221,7 +221,7 @@ def test_points_that_diverge_or_fail_are_told_and_the_rest_is_there(out):
     said = [str(one.message) for one in told]
     assert said == [
         "12 points diverged; when and why is in the variable 'reason'",
-        f"12 points failed; their reasons are in the variable 'reason' of {out} "
+        f"12 points failed; the reasons are in the variable 'reason' of {out} "
         "(retry_failed=True computes them again)",
     ]
     status = tree["walk"]["status"].sel(Q0=0.5)

@@ -183,3 +183,17 @@ def test_an_analysis_that_the_study_cannot_give_is_refused_in_one_sentence(
         asked(save, **analysis)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_parameter_on_which_no_method_of_an_analysis_depends_is_refused() -> None:
+    content = {
+        "study": "critical",
+        "system": "OnlineICA",
+        "parameters": {"source": "rademacher", "nonlinearity": "x**3"},
+        "grid": {"tau": [0.1, 0.2]},
+        "methods": {"critical": {}},
+        "analysis": {"transition": {"x": "tau"}},
+    }
+    message = r"analysis\.transition\.x = 'tau' is not allowed \(a parameter on which critical dep"
+    with pytest.raises(HdicaError, match=message):
+        study_from(content)

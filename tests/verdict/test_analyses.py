@@ -102,7 +102,7 @@ CASES: dict[str, Callable[[float, int, int], list[Finding]]] = {
 }
 ENOUGH = {"dependence": 40, "phase": 500, "ensemble": 40, "escape": 40, "exponents": 40}
 """Seeds with which the verdict is mostly plain."""
-SETS = {"dependence": 40, "phase": 500, "ensemble": 20, "escape": 12, "exponents": 30}
+SETS = {"dependence": 40, "phase": 100, "ensemble": 20, "escape": 12, "exponents": 30}
 """Data sets in a test: as many as a few seconds allow."""
 
 

@@ -19,6 +19,7 @@ from hdica.show.wording import Table, among, listed, where
 from hdica.show.words import count, method_name, number, plural, symbol
 from hdica.status import DIVERGED, DONE, FAILED, PENDING
 from hdica.systems.method import ZERO
+from hdica.systems.space import shown
 from hdica.systems.system import System, joined
 
 COUNTS = {"done": DONE, "diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
@@ -61,7 +62,7 @@ def _reason(data: xr.Dataset) -> str:
         text = values.values[tuple(index)]
         if isinstance(text, str) and text:
             at = zip(values.dims, index, strict=True)
-            point = ", ".join(f"{dim} = {data[dim].values[k]}" for dim, k in at)
+            point = ", ".join(f"{dim} = {shown(data[dim].values[k])}" for dim, k in at)
             return f"{point}: {text}" if point else text
     return ""
 

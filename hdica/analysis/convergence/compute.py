@@ -218,11 +218,16 @@ def findings(data: xr.Dataset) -> list[Finding]:
     powers = [*half_power(data, "fluctuation_exponent", scatter), *_bias(data)]
     top = at_largest_n(data, data["rms_sd"].notnull().any(dims))
     ratio = top["rms_sd"] / top["rms_sd_predicted"]
+    # As if all times scattered together, which is at least as much.
+    error = ratio / np.sqrt(2 * (top["count"] - 1).where(top["count"] > 1))
     name = words("the ratio of the standard deviation to that of the central limit theorem")
     return [*cells, *powers] + [
-        Finding(name, {**named(data, point), "n": int(top["n"])}, float(ratio.sel(point)), digits=3)
+        Finding(
+            name, {**named(data, point), "n": int(top["n"])},
+            float(ratio.sel(point)), float(error.sel(point)), digits=3,
+        )
         for point in points(data, dims)
-    ]
+    ]  # fmt: skip
 
 
 def _mean(data: xr.Dataset) -> Text:

@@ -13,7 +13,7 @@ from hdica.analysis import reading
 from hdica.analysis.dependence import BOUNDS, Dependence, bound
 from hdica.analysis.settings import Suiting
 from hdica.show.choose import MOST, Point, points, selection_note, shown
-from hdica.show.finding import Finding, Form, named
+from hdica.show.finding import THEORY, Finding, Form, named
 from hdica.show.marks import GREY, bars, color_of, level, lines_first
 from hdica.show.panel import Line, Panel, Points
 from hdica.show.wording import listed, where
@@ -83,6 +83,12 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     out.attrs = {"variable": settings.variable, "over": x, "log": settings.log}
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
+    known = reading.method_of(tree, settings.theory)
+    if known is not None and known.role is Role.LIMIT:
+        out.attrs["called"] = "the limit"
+    timed = [d for d in groups.values() if "time" in getattr(d.get(settings.variable), "dims", ())]
+    if timed:
+        out.attrs["time"] = float(timed[0]["time"].values[-1])
     if settings.extreme != "none":
         out.attrs["extreme"] = settings.extreme
     if bool(out["difference"].notnull().any()):
@@ -206,8 +212,11 @@ def _mean(cut: xr.Dataset) -> Text:
 def _finding(cut: xr.Dataset, point: Point, quantity: Text) -> Finding:
     """The mean at one point, with what theory has."""
     value, error, predicted = (float(cut[k].sel(point)) for k in ("mean", "se", "predicted"))
-    size = {"n": int(cut["n"].sel(simulation=point["simulation"]))} if "n" in cut.coords else {}
-    return Finding(quantity, {**named(cut, point), **size}, value, error, predicted=predicted)
+    place = named(cut, point)
+    place |= {"n": int(cut["n"].sel(simulation=point["simulation"]))} if "n" in cut.coords else {}
+    place |= {"t": cut.attrs["time"]} if "time" in cut.attrs else {}
+    theory = words(str(cut.attrs.get("called", THEORY.plain)))
+    return Finding(quantity, place, value, error, predicted=predicted, theory=theory)
 
 
 def _comparisons(cut: xr.Dataset) -> list[Finding]:

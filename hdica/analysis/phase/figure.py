@@ -249,7 +249,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def _size(data: xr.Dataset) -> Point:
     """The largest n as a place."""
-    return {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
+    return {"n": int(np.ravel(data["n"].values)[-1])} if "n" in data.coords else {}
 
 
 def _critical(data: xr.Dataset) -> list[Finding]:

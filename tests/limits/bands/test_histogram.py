@@ -13,6 +13,7 @@ from hdica.ingredients.save import Save
 from hdica.limits.bands.solve import spreads
 from hdica.limits.bands.sweep import Cells, Target, histogram, means, overlap, penalty, support
 from hdica.systems.projected import density
+from hdica.systems.projected.density_values import saved_values
 from hdica.systems.sparse_pca.system import mean_field, noise
 from tests.limits.bands.test_bands import OIST
 
@@ -99,7 +100,7 @@ def test_twice_the_nodes_of_a_prior_change_bands_and_densities_by_little():
         several = [means(end, [overlap, penalty(field.phi)]), support(end, field.prior, [0.5]), law]
         spread.append([one.value for one in spreads(field, noise(system), several)])
         path = density.path_of(field, system, np.array([0.0, end]), save, density.COARSE)
-        laws.append(density.saved_values(field, path, save)["density"])
+        laws.append(saved_values(field, path, save)["density"])
     for one, other, most in zip(*spread, (1e-6, 1e-6, 1e-5), strict=True):
         assert 0 < np.nanmax(np.abs(one - other)) < most * np.nanmax(np.abs(other))
     assert 0 < np.abs(laws[0] - laws[1]).max() < 1e-6
