@@ -269,3 +269,14 @@ def test_critical_values_over_another_parameter():
     assert named["Q"].values.tobytes() == found["Q"].values.tobytes()
     with pytest.raises(HdicaError, match="'tau' is not a swept parameter"):
         transition(toy.tree({"critical": swept}, {}), {"x": "tau"})
+
+
+def test_a_mean_without_a_stable_state_leaves_the_comparison_open(bifurcation_store):
+    bare = bifurcation_store.copy(deep=True)
+    bare["fixed_points"]["stable"].loc[{"omega": 0.7}] = 0.0
+    found = findings(steady(bare, {**STEADY, "branches": None}))
+    (missing,) = [one for one in found if "without a stable state" in one.quantity.plain]
+    assert missing.verdict == "undecided"
+    assert missing.value > 0
+    whole = findings(steady(bifurcation_store, STEADY))
+    assert not [one for one in whole if "without a stable state" in one.quantity.plain]
