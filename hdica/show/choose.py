@@ -24,9 +24,9 @@ def spread(count: int, most: int = MOST) -> list[int]:
     return [int(i) for i in np.unique(np.round(even))]
 
 
-def evenly(items: Sequence[T], most: int = MOST) -> list[T]:
-    """At most ``most`` of some items, evenly from the first to the last."""
-    return [items[i] for i in spread(len(items), most)]
+def evenly(items: Sequence[T], most: int | None = MOST) -> list[T]:
+    """At most ``most`` of some items, evenly from the first to the last; all for None."""
+    return list(items) if most is None else [items[i] for i in spread(len(items), most)]
 
 
 def banded(items: Sequence[T]) -> list[T]:
@@ -46,9 +46,12 @@ def selected(values: xr.DataArray, point: Point) -> xr.DataArray:
 
 
 def at_largest_n(data: xr.Dataset, known: xr.DataArray) -> xr.Dataset:
-    """The data at the largest n at which something is known, or the largest of all."""
-    where = np.flatnonzero(known.values)
-    return data.isel(n=int(where[-1]) if len(where) else -1)
+    """The data at the largest n at which something is known, or the largest of all.
+
+    Where ``known`` has other dimensions, each entry of these has an n of its own.
+    """
+    above = known.isel(n=slice(None, None, -1)).argmax("n")
+    return data.isel(n=data.sizes["n"] - 1 - above)
 
 
 def at_last_n(data: xr.Dataset) -> xr.Dataset:

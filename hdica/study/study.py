@@ -290,13 +290,13 @@ def _check_analysis(study: StudySchema) -> None:
             _check_method(study, where, place)
         for place in named:
             _check_output(study, where, settings, place)
+        methods = [used[place.method] for place in named]
+        # Branches are curves over a parameter on which nothing else need depend.
+        free = any(method.role is Role.BRANCHES for method in methods) or not methods
         for key, dim in settings.swept():
             if dim not in dims:
                 raise HdicaError(f"{where}.{key} = {dim!r} is not swept ({suggestion(dim, dims)})")
-            methods = [used[place.method] for place in named]
-            if any(method.role is Role.BRANCHES for method in methods):
-                continue  # whose curves are over a parameter on which nothing else depends
-            if methods and all(fields[dim] in method.scope.ignores for method in methods):
+            if not free and all(fields[dim] in method.scope.ignores for method in methods):
                 never = " and ".join(dict.fromkeys(method.name for method in methods))
                 raise HdicaError(
                     f"{where}.{key} = {dim!r} is not allowed (a parameter on which {never} depends)"

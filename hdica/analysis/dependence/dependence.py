@@ -12,7 +12,7 @@ import xarray as xr
 from hdica.analysis import reading
 from hdica.analysis.dependence import BOUNDS, Dependence, bound
 from hdica.analysis.settings import Suiting
-from hdica.show.choose import MOST, Point, points, selection_note, shown
+from hdica.show.choose import MOST, Point, at_largest_n, points, selection_note, shown
 from hdica.show.finding import THEORY, Finding, Form, named
 from hdica.show.marks import GREY, bars, color_of, level, lines_first
 from hdica.show.panel import Line, Panel, Points
@@ -109,7 +109,7 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
         claimed = claimed & BOUNDS[sign](out[name], number)
     last = xr.DataArray(True)
     if "n" in out.dims and out.attrs["over"] != "n":
-        last = out["n"] == out["n"].where(means.notnull()).max(_apart_from(out, "simulation"))
+        last = out["n"] == _at_last_n(out)["n"]
     claimed, last, seeds, output = (
         one.broadcast_like(means).transpose(*means.dims)
         for one in (claimed, last, out["seeds"], out["output"])
@@ -134,17 +134,12 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
     return out.assign(claimed=claimed.astype(int)).assign_attrs(attrs)
 
 
-def _apart_from(data: xr.Dataset, dim: str) -> list[str]:
-    """Dimensions of the means but for one."""
-    return [str(d) for d in data["mean"].dims if d != dim]
-
-
 def _at_last_n(data: xr.Dataset) -> xr.Dataset:
     """Every method at the largest n at which it has a mean, with that n over ``simulation``."""
     if "n" not in data.dims:
         return data
-    there = data["mean"].notnull().any([d for d in _apart_from(data, "n") if d != "simulation"])
-    return data.isel(n=there.cumsum("n").argmax("n"))
+    others = [str(d) for d in data["mean"].dims if d not in ("simulation", "n")]
+    return at_largest_n(data, data["mean"].notnull().any(others))
 
 
 def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:

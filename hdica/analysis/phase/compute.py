@@ -100,7 +100,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
         predicted = odds(reading.group(tree, settings.odds), out)
         out = out.merge(predicted).merge(_excess(predicted["odds"], out, shared))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
-    out.attrs |= {"noise": "own" if shared is None else "shared", "time": last}
+    out.attrs |= {"noise": reading.noise_of([data]), "time": last}
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
     out.attrs["divides"] = int(states is None or states.attrs["divides"])
     own = [d for d in ("n", "transition") if d in out.dims]
@@ -268,9 +268,9 @@ def _excess(p0: xr.DataArray, out: xr.Dataset, runs: xr.Dataset | None) -> xr.Da
             (sides[0].sum(cells) > 0) & (sides[1].sum(cells) > 0)
         ),
     }
+    gone = out["successes"] - out["trials"] * p0
     for name, weight in weights.items():
         each = weight / out["trials"].clip(min=1)
-        gone = out["successes"] - out["trials"] * p0
         result[name] = (each * gone).sum(cells).where(weight.notnull().any(cells))
         if runs is None:
             variance = (each**2 * out["trials"] * p0 * (1 - p0)).sum(cells)

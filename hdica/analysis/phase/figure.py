@@ -285,11 +285,7 @@ def _separation(data: xr.Dataset) -> list[Finding]:
 
 
 def _gap(data: xr.Dataset) -> list[Finding]:
-    """The measured less the theoretical boundary, over the values of x at which both are known.
-
-    Nothing where fewer than two are. The verdict compares them with a boundary that is off by
-    :data:`CONTROL`.
-    """
+    """The measured less the theoretical boundary, for each combination of the other parameters."""
     divides = data.attrs["y"] in starts() and data.attrs["divides"]
     if not divides or "boundary" not in data:
         return []
@@ -299,13 +295,16 @@ def _gap(data: xr.Dataset) -> list[Finding]:
 
 
 def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
-    """The offset of the boundary at one combination of the other parameters."""
+    """The offset over the values of x at which both boundaries are known, if two or more are.
+
+    The verdict compares each with a boundary that is off by :data:`CONTROL`.
+    """
     gap, error = (here["threshold"] - here["boundary"]).values, here["threshold_se"].values
-    if gap.ndim != 1 or int(np.isfinite(gap).sum()) < 2:
+    there = np.isfinite(gap)
+    if gap.ndim != 1 or there.sum() < 2:
         return []
-    known = np.isfinite(gap) & _placed(here)
-    if known.sum() < 2:
-        known = np.isfinite(gap)
+    known = there & _placed(here)
+    known = known if known.sum() >= 2 else there
     many, margin = int(known.sum()), CONTROL * np.abs(here["boundary"].values[known])
     gap, error = gap[known], error[known]
     result = judged(gap, error, margin)
@@ -313,7 +312,7 @@ def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
     values = f"{count(many)} values" if many > 2 else "both values"
     test = f"of {values} of {symbol(here.attrs['x']).html}, each with a control"
     test += f" off by {number(100 * CONTROL)} %"
-    if coarse := int(np.isfinite(here["threshold"] - here["boundary"]).sum()) - many:
+    if coarse := int(there.sum()) - many:
         test += f"; at {count(coarse)} more too few runs have reached a state to place it"
     name, value, se = "the mean offset" + edge, float(gap.mean()), np.nan
     if here.attrs["noise"] == "shared" and (error > 0).all():

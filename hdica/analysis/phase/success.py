@@ -137,8 +137,7 @@ def maps(data: xr.Dataset, most: int | None = None) -> list[Point]:
     own = (data.attrs["x"], data.attrs["y"], "n")
     others = [str(d) for d in data["probability"].dims if d not in own]
     top = {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
-    every = points(data, others)
-    return [{**other, **top} for other in (every if most is None else evenly(every, most))]
+    return [{**other, **top} for other in evenly(points(data, others), most)]
 
 
 def event(data: xr.Dataset) -> Text:

@@ -202,9 +202,11 @@ def _fit(out: xr.Dataset, predicted: xr.DataArray, shared: bool) -> Fit:
     at = predicted.transpose(*dims).values
     if bool(out["hits"].notnull().any()):
         hits = out["hits"].where(out["measured"].notnull()).values
-        return shares(hits, out["runs"].values, at, shared)
-    cv = (out["sd"] / out["predicted"]).transpose(*dims).values if "sd" in out else None
-    return means(out["measured"].values, out["se"].values, out["runs"].values, at, cv, shared)
+        fit = shares(hits, out["runs"].values, at)
+    else:
+        cv = (out["sd"] / out["predicted"]).transpose(*dims).values if "sd" in out else None
+        fit = means(out["measured"].values, out["se"].values, out["runs"].values, at, cv)
+    return fit._replace(chi2=0.0, points=0, p_value=fit.worst) if shared else fit
 
 
 def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
@@ -283,12 +285,7 @@ class Fit(NamedTuple):
 
 
 def means(
-    measured: Array,
-    se: Array,
-    runs: Array,
-    predicted: Array,
-    cv: Array | None = None,
-    shared: bool = False,
+    measured: Array, se: Array, runs: Array, predicted: Array, cv: Array | None = None
 ) -> Fit:
     """Of means over seeds, whose scatter is predicted, or estimated from as many runs.
 
@@ -304,10 +301,10 @@ def means(
         part = np.asarray(measured / predicted * shape)
         below, above = stats.gamma.cdf(part, shape), stats.gamma.sf(part, shape)
         p, side = np.minimum(below, above), np.where(above < below, 1.0, -1.0)
-    return _together(_scores(p, side), np.isfinite(p) & (not shared))
+    return _together(_scores(p, side), np.isfinite(p))
 
 
-def shares(hits: Array, runs: Array, predicted: Array, shared: bool = False) -> Fit:
+def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
     """Of shares of runs: exactly in each cell, by chi-square where enough is expected."""
     p0 = np.clip(predicted, 0.0, 1.0)
     known = np.isfinite(hits) & np.isfinite(p0) & (runs > 0)
@@ -319,7 +316,7 @@ def shares(hits: Array, runs: Array, predicted: Array, shared: bool = False) -> 
         normal = (hits - runs * p0) / np.sqrt(runs * p0 * (1 - p0))
     many = known & (expected >= EXPECTED)
     score = np.where(many, normal, _scores(p, hits - runs * p0))
-    return _together(np.where(known, score, np.nan), many & (not shared), p)
+    return _together(np.where(known, score, np.nan), many, p)
 
 
 def _scores(p: Array, side: Array) -> Array:

@@ -189,8 +189,7 @@ def fits(data: xr.Dataset, most: int | None = None) -> list[Point]:
     """
     along = parameters(data)
     others = [str(d) for d in data["value"].dims if d not in ("simulation", "n", *along)]
-    some = points(data, others)
-    some = some if most is None else evenly(some, most)
+    some = evenly(points(data, others), most)
     out = []
     for method in data["simulation"].values:
         seeds = data["seeds"].sel(simulation=method)
