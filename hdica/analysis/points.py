@@ -1,4 +1,4 @@
-"""Grid points of results: what can be chosen, and means over seeds at all points and in slices."""
+"""Grid points of results: what can be chosen, and means over seeds at all points."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ ERROR = "error"
 """The error of all variables of a method at once, which is the last to be looked at."""
 TIMES = {"time": "", "snapshot": " of the density"}
 """Times, which are all written t, and what tells them apart."""
-MOST_CELLS = 160
-"""Cells of a map along each side; of more values every second, third, ... is read."""
 BAND = 2**22
 """Numbers of a variable that are in memory at a time, unless one row of a map has more."""
 GROUP = "points"
@@ -297,17 +295,17 @@ def spread_times(size: int, most: int) -> list[int]:
 
 def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
     data, kept, columns = tree[every[0].method].to_dataset(), _times(every), {}
-    for name, many in _counts(data["status"].load()).items():
+    for name, many in counts(data["status"].load()).items():
         about = {"long_name": f"points that are {name}", "units": "1"}
         columns[f"runs_{name}"] = many.reset_coords(drop=True).drop_attrs().assign_attrs(about)
 
     def reduced(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
-        return _densities(band, shown).isel(kept, missing_dims="ignore")
+        return densities_of(band, shown).isel(kept, missing_dims="ignore")
 
     for one in every:
         longest = max(one.swept, key=lambda axis: axis.size, default=None)
         side, about = longest.name if longest else "", _about(tree, one)
-        read = _in_bands(_with_error(tree, one), one, side, reduced)
+        read = in_bands(with_error(tree, one), one, side, reduced)
         read = read.transpose(*(axis.name for axis in one.axes), missing_dims="ignore")
         columns[one.variable] = read["mean"].assign_attrs(about)
         if bool(read["error"].notnull().any()):
@@ -335,38 +333,7 @@ def _about(tree: xr.DataTree, one: Quantity) -> dict[str, str]:
     }
 
 
-def every_nth(size: int, most: int = MOST_CELLS) -> int:
-    """The step with which at most so many of some values are taken."""
-    return max(1, math.ceil(size / most))
-
-
-def mean_over(
-    tree: xr.DataTree, shown: Quantity, point: Point, *sides: str, whole: bool = True
-) -> xr.Dataset:
-    """A variable over up to two swept parameters, mean over seeds, at a point of the other ones.
-
-    ``mean`` and ``error`` (standard error over seeds; of a method without seeds the solver's, NaN
-    where it has none) over the sides in their order and, if all times are wanted (``whole``) rather
-    than that of the point, the quantity's own dimension; and the counts of seeds by status,
-    ``pending``, ``done``, ``diverged`` and ``failed``, over the sides.
-    """
-    part = _with_error(tree, shown)
-    kept = {name: slice(None, None, every_nth(part.sizes[name])) for name in sides}
-    free = (*sides, shown.along.name) if shown.along and whole else sides
-
-    def reduced(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
-        return _means(band, shown).assign(_counts(band["status"])).reset_coords(drop=True)
-
-    part = part.isel({**_places(shown, point, *free), **kept})
-    return _in_bands(part, shown, sides[0] if sides else "", reduced).transpose(*sides, ...)
-
-
-def _places(shown: Quantity, point: Point, *free: str) -> dict[str, int]:
-    """Positions of a point along the dimensions of a quantity, but for those that are free."""
-    return {one.name: point[one.name] for one in shown.axes if one.name not in free}
-
-
-def _in_bands(
+def in_bands(
     part: xr.Dataset, shown: Quantity, side: str, reduced: Callable[..., xr.Dataset]
 ) -> xr.Dataset:
     """What becomes of data that are read in bands along a side, each of a bounded size."""
@@ -379,21 +346,13 @@ def _in_bands(
     return rows[0] if len(rows) == 1 else xr.concat(rows, dim=side)
 
 
-def _counts(status: xr.DataArray) -> dict[str, xr.DataArray]:
+def counts(status: xr.DataArray) -> dict[str, xr.DataArray]:
     """How many seeds have each status, by its name."""
     each = {name: status == code for code, name in enumerate(STATUS_NAMES)}
     return {k: v.sum("seed") if "seed" in v.dims else v.astype(int) for k, v in each.items()}
 
 
-def runs(tree: xr.DataTree, shown: Quantity, point: Point) -> NDArray[np.float64]:
-    """Values of every finished seed at one point and time, shape (seeds,)."""
-    time = {shown.along.name: point[shown.along.name]} if shown.along else {}
-    part = _with_error(tree, shown).isel(_places(shown, point, *time)).load()
-    values = np.atleast_1d(finished(part, shown.variable).isel(time).to_numpy()).astype(float)
-    return values[np.isfinite(values)]
-
-
-def _with_error(tree: xr.DataTree, shown: Quantity) -> xr.Dataset:
+def with_error(tree: xr.DataTree, shown: Quantity) -> xr.Dataset:
     """A variable with the status and with what its mean and its error are made of.
 
     That is, of a method without seeds, the solver's own error, and of its density the distribution
@@ -406,27 +365,7 @@ def _with_error(tree: xr.DataTree, shown: Quantity) -> xr.Dataset:
     return data[["status", shown.variable, *(name for name in more if name in data)]]
 
 
-def density(tree: xr.DataTree, shown: Quantity, point: Point, *free: str) -> xr.Dataset:
-    """The density of the estimate given the feature at one point, a snapshot and a group.
-
-    ``mean`` and ``error`` over own dimensions that are free and x, of runs and of limits the mean
-    over the bin around each x; for one seed the error is that of independent entries.
-    """
-    part = _with_error(tree, shown).isel(_places(shown, point, *free, DENSITY.dims[-1]))
-    return _densities(part.load(), shown).transpose(*free, DENSITY.dims[-1])
-
-
-def reason(tree: xr.DataTree, shown: Quantity, point: Point) -> str:
-    """Why the first point that did not get its numbers diverged or failed; empty if none did."""
-    data = tree[shown.method].to_dataset()
-    if "reason" not in data:
-        return ""
-    at = {one.name: point[one.name] for one in shown.swept}
-    texts = np.atleast_1d(data["reason"].isel(at).load().to_numpy())
-    return next((str(text) for text in texts if text), "")
-
-
-def _means(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
+def means_of(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
     """Mean and error of what is in memory, at all its times; of one seed no error is known."""
     mean = over_bins(band) if shown.variable == DENSITY.name else finished(band, shown.variable)
     error = xr.full_like(mean, np.nan)
@@ -438,10 +377,10 @@ def _means(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
     return xr.Dataset({"mean": mean, "error": error}).reset_coords(drop=True)
 
 
-def _densities(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
+def densities_of(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
     """The same, of histograms with an error for one seed too."""
     if shown.variable != DENSITY.name or not shown.seeds:
-        return _means(band, shown)
+        return means_of(band, shown)
     out = histogram_of(band, band["n"].astype(float) if "n" in band.coords else math.nan)
     out = out[["density", "density_se"]].rename(density="mean", density_se="error")
     return out.reset_coords(drop=True)

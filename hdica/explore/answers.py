@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
-from hdica.analysis import points
 from hdica.analysis.points import DENSITY, Point, Quantity, beside, quantities
 from hdica.errors import HdicaError
+from hdica.explore import slices
 from hdica.explore.feed import Feed, Snapshot
 from hdica.report.explored import Entry, Numbers, Table, catalogue, embedded, kinds, written
 from hdica.report.parts import EXPLORER, STYLES, digest, joined, template
@@ -48,7 +48,7 @@ class Maps:
         fixed = tuple((a.name, point[a.name]) for a in shown.axes if a.name not in free)
         key = (now.number, shown.method, shown.variable, up, across, fixed)
         if (data := self.read.pop(key, None)) is None:
-            data = points.mean_over(now.tree, shown, point, up, across, whole=whole)
+            data = slices.mean_over(now.tree, shown, point, up, across, whole=whole)
         self.read[key] = data
         self._bound(now)
         mean = data["mean"].to_numpy()
@@ -68,7 +68,7 @@ class Maps:
 
 def _fits(shown: Quantity, up: str, across: str) -> bool:
     """Whether a map of all times is small enough to be kept."""
-    cells = [-(-a.size // points.every_nth(a.size)) for a in shown.swept if a.name in (up, across)]
+    cells = [-(-a.size // slices.every_nth(a.size)) for a in shown.swept if a.name in (up, across)]
     times = shown.along.size if shown.along else 1
     return math.prod(cells) * times <= MAP_NUMBERS
 
@@ -138,17 +138,17 @@ class Answers:
         with ``table``, ``point`` (positions by dimension), ``sides`` (the free dimensions, of a map
         first the upright one) and ``runs``, whether it is the values of single seeds.
         """
-        now, numbers, slices = self.feed.now, Numbers(), []
+        now, numbers, out = self.feed.now, Numbers(), list[Entry]()
         wanted = _checked(request, now)
         with _speaking_of(now):
             for one in wanted:
                 shown, sides = _asked(self._quantities(now), one)
                 if one["runs"]:
-                    mean = points.runs(now.tree, shown, one["point"])
-                    slices.append({"mean": numbers.put(mean), "error": None, "counts": {}})
+                    mean = slices.runs(now.tree, shown, one["point"])
+                    out.append({"mean": numbers.put(mean), "error": None, "counts": {}})
                 else:
-                    slices.append(self._slice(now, shown, one["point"], sides, numbers))
-        return numbers.message({"slices": slices})
+                    out.append(self._slice(now, shown, one["point"], sides, numbers))
+        return numbers.message({"slices": out})
 
     def _slice(
         self, now: Snapshot, shown: Quantity, point: Point, sides: list[str], numbers: Numbers
@@ -156,21 +156,21 @@ class Answers:
         swept = [name for name in sides if name in (a.name for a in shown.swept)]
         out: Entry = {"why": ""}
         if shown.variable == DENSITY.name and DENSITY.dims[-1] in sides:
-            data = points.density(now.tree, shown, point, *sides[:-1])
+            data = slices.density(now.tree, shown, point, *sides[:-1])
         elif len(swept) == 2:
             data, out["ends"] = self.maps.at(now, shown, point, *swept)
         else:
             # The mean of a density over bins needs them all.
             dense = shown.variable == DENSITY.name
-            data = points.mean_over(now.tree, shown, point, *swept, whole=dense or sides != swept)
+            data = slices.mean_over(now.tree, shown, point, *swept, whole=dense or sides != swept)
             data = data.isel({DENSITY.dims[-1]: point[DENSITY.dims[-1]]} if dense else {})
         out |= {name: numbers.put(data[name].to_numpy()) for name in ("mean", "error")}
         counts = {k: data[k].to_numpy() for k in STATUS_NAMES if k in data and data[k].any()}
         missing = counts.keys() - {"done"}
         out["counts"] = {k: numbers.put(v) for k, v in counts.items()} if missing else {}
         if missing - {"pending"} and not swept:
-            out["why"] = points.reason(now.tree, shown, point)
-        every = [points.every_nth(shown.axis(k).size) if k in swept else 1 for k in sides]
+            out["why"] = slices.reason(now.tree, shown, point)
+        every = [slices.every_nth(shown.axis(k).size) if k in swept else 1 for k in sides]
         return out | {"every": every}
 
 

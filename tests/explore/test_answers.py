@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import points
 from hdica.analysis.points import Axis, Quantity, quantity
 from hdica.errors import HdicaError
+from hdica.explore import slices
 from hdica.explore.answers import Answers, Maps
 from hdica.explore.feed import Feed
 from hdica.report.explored import LONG, WORD, Numbers, Table, catalogue
@@ -156,7 +156,7 @@ def test_maps_are_kept_for_all_times(whole: Path, monkeypatch: pytest.MonkeyPatc
     now, maps = Feed(whole).now, Maps()
     shown: Quantity = quantity(now.tree, "walk", "Q")
     first, ends = maps.at(now, shown, AT, "Q0", "tau")
-    monkeypatch.setattr(points, "mean_over", None)  # nothing is read any more
+    monkeypatch.setattr(slices, "mean_over", None)  # nothing is read any more
     later, again = maps.at(now, shown, {**AT, "time": 0}, "Q0", "tau")
     assert ends == again
     assert not later["mean"].equals(first["mean"])

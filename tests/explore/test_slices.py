@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis import points
+from hdica.explore import slices
 from hdica.status import DONE, STATUS_NAMES
 from hdica.store.results import open_results
 
@@ -31,7 +32,7 @@ def walks(whole: Path) -> xr.Dataset:
 def test_a_map_has_means_and_errors_over_seeds(whole: Path, walks: xr.Dataset) -> None:
     tree = open_results(whole)
     shown, point = chosen(tree, n=10)
-    found = points.mean_over(tree, shown, point, "Q0", "tau")
+    found = slices.mean_over(tree, shown, point, "Q0", "tau")
     part = walks.sel(n=10).reset_coords(drop=True)
     mean = part["Q"].where(part["status"] == DONE).mean("seed")
     error = part["Q"].where(part["status"] == DONE).std("seed", ddof=1) / np.sqrt(6)
@@ -49,40 +50,40 @@ def test_a_large_map_is_read_in_bands_and_thinned(
 ) -> None:
     tree = open_results(whole)
     shown, point = chosen(tree)
-    everything = points.mean_over(tree, shown, point, "Q0", "tau")
+    everything = slices.mean_over(tree, shown, point, "Q0", "tau")
     monkeypatch.setattr(points, "BAND", 1)
-    bands = points.mean_over(tree, shown, point, "Q0", "tau")
+    bands = slices.mean_over(tree, shown, point, "Q0", "tau")
     xr.testing.assert_identical(bands, everything)
-    every = points.every_nth
-    monkeypatch.setattr(points, "every_nth", lambda size: every(size, 2))
-    thinned = points.mean_over(tree, shown, point, "Q0", "tau")
+    every = slices.every_nth
+    monkeypatch.setattr(slices, "every_nth", lambda size: every(size, 2))
+    thinned = slices.mean_over(tree, shown, point, "Q0", "tau")
     xr.testing.assert_identical(thinned, everything.isel(tau=[0, 2]))
 
 
 def test_a_map_at_one_time_is_a_map_of_all_at_that_time(whole: Path) -> None:
     tree = open_results(whole)
     shown, point = chosen(tree, time=0.5)
-    everything = points.mean_over(tree, shown, point, "Q0", "tau")
-    one = points.mean_over(tree, shown, point, "Q0", "tau", whole=False)
+    everything = slices.mean_over(tree, shown, point, "Q0", "tau")
+    one = slices.mean_over(tree, shown, point, "Q0", "tau", whole=False)
     xr.testing.assert_allclose(one["mean"], everything["mean"].sel(time=0.5, drop=True))
 
 
 def test_a_course_and_a_cut_cross_at_the_point(whole: Path, walks: xr.Dataset) -> None:
     tree = open_results(whole)
     shown, point = chosen(tree, tau=0.2, Q0=0.25, time=0.5)
-    course = points.mean_over(tree, shown, point)
-    cut = points.mean_over(tree, shown, point, "tau", whole=False)
+    course = slices.mean_over(tree, shown, point)
+    cut = slices.mean_over(tree, shown, point, "tau", whole=False)
     expected = walks["Q"].sel(tau=0.2, Q0=0.25, n=30, time=0.5)
     assert course["mean"].sel(time=0.5) == pytest.approx(expected.mean().item())
     assert cut["mean"].sel(tau=0.2) == pytest.approx(expected.mean().item())
-    np.testing.assert_allclose(points.runs(tree, shown, point), expected)
+    np.testing.assert_allclose(slices.runs(tree, shown, point), expected)
 
 
 def test_theory_is_shown_at_the_same_point(whole: Path) -> None:
     tree = open_results(whole)
     shown, _ = chosen(tree)
     assert {one.method for one in points.beside(tree, shown)} == {"line", "profile"}
-    found = points.mean_over(tree, *chosen(tree, "line", tau=0.2, Q0=0.25))["mean"]
+    found = slices.mean_over(tree, *chosen(tree, "line", tau=0.2, Q0=0.25))["mean"]
     np.testing.assert_allclose(found, 0.25 + 0.2 * np.array([0, 0.5, 2]))
 
 
@@ -90,7 +91,7 @@ def test_theory_is_shown_at_the_same_point(whole: Path) -> None:
 def test_densities_are_means_over_seeds(whole: Path, walks: xr.Dataset, whole_time: bool) -> None:
     tree = open_results(whole)
     shown, point = chosen(tree, "walk", "density", tau=0.2, Q0=0.25, snapshot=0.5, feature=1.0)
-    found = points.density(tree, shown, point, *(["snapshot"] if whole_time else []))
+    found = slices.density(tree, shown, point, *(["snapshot"] if whole_time else []))
     part = walks["density"].sel(tau=0.2, Q0=0.25, n=30).isel(feature=point["feature"])
     part = part if whole_time else part.sel(snapshot=0.5)
     np.testing.assert_allclose(found["mean"], part.mean("seed"))
@@ -100,7 +101,7 @@ def test_densities_are_means_over_seeds(whole: Path, walks: xr.Dataset, whole_ti
 def test_why_a_point_diverged_or_failed_is_told(whole: Path) -> None:
     tree = open_results(whole)
     for tau, why in ((0.13, "0.13"), (0.17, "diverged at step 7"), (0.2, "")):
-        found = points.reason(tree, *chosen(tree, tau=tau))
+        found = slices.reason(tree, *chosen(tree, tau=tau))
         assert why in found
         assert bool(found) == bool(why)
 
