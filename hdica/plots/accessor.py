@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import xarray as xr
 
 from hdica.analysis.aggregate import analysed, frame
-from hdica.analysis.convergence.compute import DISTANCE, distance, limits_of
-from hdica.analysis.ensemble.passages import bands, crossings
+from hdica.analysis.convergence.compute import limits_of
 from hdica.analysis.laws.densities import over_bins
 from hdica.analysis.registry import analyses
 from hdica.errors import HdicaError, suggestion
+from hdica.plots.curves import DISTANCE, bands, crossings, distance
 from hdica.plots.figures import Plots, film_of
 from hdica.plots.result import matching, means, read
 from hdica.show.panel import Panel

@@ -13,7 +13,6 @@ import xarray as xr
 
 from hdica.analysis.convergence.compute import limits_of
 from hdica.analysis.convergence.figure import together as trajectories_of
-from hdica.analysis.ensemble.passages import bands
 from hdica.analysis.escape import MEANS
 from hdica.analysis.landscapes.landscapes import panel_of
 from hdica.analysis.laws.densities import GROUPS, WHAT, over_time
@@ -22,6 +21,7 @@ from hdica.analysis.reading import at_end
 from hdica.analysis.registry import at_hand
 from hdica.analysis.steady.transition import OF, OVERLAP
 from hdica.errors import HdicaError, suggestion
+from hdica.plots.curves import bands
 from hdica.plots.result import Result, at, check, matching, read
 from hdica.show.choose import MOST, Point, evenly, spread
 from hdica.show.marks import map_of, wide_range

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from hdica.analysis.points import DENSITY, GROUP, TIMES, Axis, spread_times
 from hdica.report.parts import rounded
-from hdica.show.marks import bands, color_of, labels
+from hdica.report.ticks import labels
+from hdica.show.marks import color_of
 from hdica.show.words import clock, count, measured, method_name, symbol, words
 from hdica.status import STATUS_NAMES
 
@@ -92,7 +93,7 @@ class Explored:
 def kinds(tables: Sequence[Table]) -> Entry:
     """Whether tables have means over seeds and theory, and the caption of curves of them."""
     runs, theory = any(t.seeds for t in tables), any(not t.seeds for t in tables)
-    return {"runs_shown": runs, "theory_shown": theory, "bands": bands(runs, theory)}
+    return {"runs_shown": runs, "theory_shown": theory, "bands": _bands(runs, theory)}
 
 
 def explored(aggregate: xr.DataTree) -> Explored | None:
@@ -327,3 +328,12 @@ def _axis(axis: Axis) -> Entry:
         # At the ticks of uneven numbers: all in full or all with powers of ten.
         "named": [t.html for t in labels(axis.values)] if spread else None,
     }
+
+
+def _bands(runs: bool, theory: bool) -> str:
+    """What is said below curves of means and of theory, if there are such."""
+    if not runs:
+        return "Lines: theory."
+    return "Bands: ± 2 standard errors of the mean over seeds" + (
+        "; lines without a band: theory." if theory else "."
+    )

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from hdica.report.parts import rounded
-from hdica.show.marks import ticks
+from hdica.report.ticks import ticks
 from hdica.show.panel import (
     Heat,
     Line,

@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullFor
 from numpy.typing import NDArray
 
 from hdica.report.place import TITLE
-from hdica.show.marks import ticks
+from hdica.report.ticks import ticks
 from hdica.show.panel import (
     Array,
     Heat,

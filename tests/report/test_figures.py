@@ -12,8 +12,8 @@ from hdica.report.page import panels
 from hdica.report.parts import file_name
 from hdica.report.place import is_figure
 from hdica.report.printed import STYLE, draw, files, in_lines, own_style
+from hdica.report.ticks import ticks
 from hdica.show.choose import grouped, shown, spread
-from hdica.show.marks import ticks
 from hdica.show.panel import Heat, Line, Panel, Points, Surface, Vertical
 from hdica.show.words import clock, count, number, place, symbol, words
 from tests.analysis import toy

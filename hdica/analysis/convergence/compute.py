@@ -10,7 +10,6 @@ import xarray as xr
 
 from hdica.analysis import reading
 from hdica.analysis.convergence import Convergence
-from hdica.errors import HdicaError
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
@@ -57,14 +56,6 @@ LONG_NAMES = {
     "term_known": "1 where C is that of theory and not fitted",
     "limit_from_n": "n from which theory at order 1/n holds",
     "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
-}
-
-DISTANCE = {
-    "difference": "mean of {v} over seeds minus its limit",
-    "difference_error": "standard error of the mean of {v} and the limit's own error together",
-    "z": "difference over its error",
-    **{k: LONG_NAMES[k] for k in ("sup_error", "sup_error_se", "sup_time", "mean", "se", "limit")},
-    "runs": "runs that are done",
 }
 
 HALF, RIVAL = 1 / 2, 1 / 6
@@ -158,25 +149,6 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
             "count": result["count"],
         }
     ).transpose(*reading.swept(values), "n", "time", missing_dims="ignore")
-
-
-def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
-    """The mean over seeds minus the limit, with the errors of both.
-
-    As :func:`against_limit`, of runs that may have one n, as a coordinate, or none.
-    """
-    for dim in set(values.dims) & set(limits["limit"].dims):
-        if not values.indexes[dim].isin(limits["limit"].indexes[dim]).all():
-            raise HdicaError(f"limit: it is not there at every {dim} of the runs")
-    single = "n" not in values.dims
-    if single:
-        values = values.expand_dims(n=[values["n"].item() if "n" in values.coords else np.nan])
-    out = against_limit(values.reset_coords(drop=True), limits)
-    if single:
-        out = out.isel(n=0, drop=bool(np.isnan(out["n"].values[0])))
-    error = np.sqrt(out["se"] ** 2 + limits["error"].fillna(0.0) ** 2)
-    out = out.assign(difference_error=error, limit=limits["limit"]).rename(count="runs")
-    return out[list(DISTANCE)]
 
 
 def _point(values: Array, n: Array, curves: Sequence[Array], level: float) -> reading.Cell:

@@ -292,11 +292,21 @@ def _extremes(data: xr.Dataset) -> list[Finding]:
             (least, Form.SMALLEST, np.nanargmin),
             (most, Form.LARGEST, np.nanargmax),
         ):
-            at = {x: data[x].values[int(pick(mean))].item(), **point}
-            extremes.append(_mean_at(data, at, name, form=form, theory=_whose(data)))
+            best = int(pick(mean))
+            at, near = {x: data[x].values[best].item(), **point}, _alike(data.sel(point), x, best)
+            fields = {"form": form, "theory": _whose(data), "evidence": near}
+            extremes.append(_mean_at(data, at, name, **fields))
         if bool(np.isinf(data["mean"].sel(point)).any()) or mean.size == 1:
             most.pop()
     return [*least, *most]
+
+
+def _alike(here: xr.Dataset, x: str, best: int) -> str:
+    """At which other x the mean has an interval that meets the one at the best."""
+    low, high = here["mean_low"].values, here["mean_high"].values
+    meets = (low <= high[best]) & (high >= low[best]) & (np.arange(low.size) != best)
+    places = [place({x: value}).html for value in here[x].values[meets].tolist()]
+    return f"within errors of {listed(places)}" if places else ""
 
 
 def _largest(data: xr.Dataset) -> Point:

@@ -36,6 +36,7 @@ from hdica.show.words import (
     titled,
     words,
 )
+from hdica.verdict.ladder import moments
 
 OF_CURVES = {
     "mean": "mean over seeds of each variable",
@@ -66,8 +67,8 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     means = []
     for values in every:
         count = values.notnull().all(settings.over).sum("seed")
-        one = {"mean": values.mean("seed"), "se": _error(values, count), "count": count}
-        means.append(xr.Dataset(one))
+        one = {"mean": values.mean("seed"), "se": moments(values)["sd"] / np.sqrt(count)}
+        means.append(xr.Dataset({**one, "count": count}))
     out = over(means, "variable", variables, ["count"])
     if settings.rises:
         out = out.merge(_rises(every, settings))
@@ -96,13 +97,6 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     return described(out.reset_coords(drop=True), OF_CURVES)
 
 
-def _error(values: xr.DataArray, count: xr.DataArray) -> xr.DataArray:
-    """Standard error of the mean over seeds; NaN for one seed."""
-    some = values.sizes["seed"] > 1
-    spread = values.std("seed", ddof=1) if some else values.mean("seed") * np.nan
-    return spread / np.sqrt(count.where(count > 0))
-
-
 def half_way(at: Array, values: Array) -> float:
     """First coordinate at which values are half-way from the first to the last; NaN if unknown."""
     middle = (values[0] + values[-1]) / 2
@@ -119,10 +113,9 @@ def _rises(every: list[xr.DataArray], settings: Curves) -> xr.Dataset:
         parts.append(xr.Dataset({"rise": one}))
     rises = over(parts, "variable", settings.variables)["rise"]
     earliest = (rises == rises.min("variable")).where(rises.notnull().all("variable"))
-    error = _error(rises, rises.notnull().sum("seed"))
-    return xr.Dataset(
-        {"rise": rises.mean("seed"), "rise_se": error, "first": earliest.mean("seed")}
-    )
+    result = moments(rises)
+    out = {"rise": result["mean"], "rise_se": result["se"], "first": earliest.mean("seed")}
+    return xr.Dataset(out)
 
 
 def curves_findings(data: xr.Dataset) -> list[Finding]:
