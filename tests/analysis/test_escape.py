@@ -5,7 +5,9 @@ import pytest
 from scipy import stats
 
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.escape.figure import findings
 from hdica.errors import HdicaError
+from hdica.show.finding import Form
 from hdica.verdict.survival import EscapeTimes, count_p, hazard_of, judge_escapes
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import LADDER, NUS, mean
@@ -32,6 +34,15 @@ def test_means_agree_within_their_errors_where_runs_escape(many):
     assert some["escapes"].min() < 300  # censoring matters
     naive = (some["exposure"] / some["runs"] - known) / error
     assert naive.mean() < -3  # the plain mean of the times is too short everywhere
+
+
+@pytest.mark.parametrize(("runs", "near"), [(400, "within errors of ν = 0.5"), (20_000, "")])
+def test_a_least_mean_names_those_that_runs_cannot_tell_from_it(runs, near):
+    """The means at ν = 0.5 and 1 differ by 8 %: four hundred runs have errors of 5 %."""
+    data = escape(escapes.store(runs=runs), escapes.SIMULATED)
+    least = next(one for one in findings(data) if one.form is Form.SMALLEST)
+    assert least.place == {"nu": 1.0, "n": 200}
+    assert least.evidence == near
 
 
 def test_medians_and_restricted_means_need_no_law(many):
