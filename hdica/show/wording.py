@@ -33,7 +33,7 @@ PATTERNS = {
     "range": "{quantity} lies between {low} and {high}",
     "extreme": "{quantity} is {extreme} {values}",
     "power": "{quantity} {values}",
-    "powers": "{quantity} goes as a power between {low} and {high}",
+    "powers": "{quantity} goes as powers from {low} to {high}",
     "agrees": "{quantity} is {value}{where}, in agreement with {theory}{predicted}",
     "differs": "{quantity} is {value}{where} and differs from {theory}{predicted}",
     "undecided": "{quantity} is {value}{where}; whether it agrees with {theory}{predicted} is "

@@ -133,7 +133,7 @@ CASES = {
     ),
     "many powers": (
         [power({"tau": k}, -k / 4, 0.03) for k in (1, 2, 3, 4)],
-        "The sd goes as a power between n−1.000 ± 0.030 at τ = 4 and n−0.250 ± 0.030 at τ = 1.",
+        "The sd goes as powers from n−1.000 ± 0.030 at τ = 4 to n−0.250 ± 0.030 at τ = 1.",
     ),
     "a power that begins like one half": (
         [power({}, -0.56, 0.03, predicted=-0.55)],

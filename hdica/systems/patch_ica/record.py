@@ -40,7 +40,7 @@ _AT, _OF = ("time",), ("component",)
 _PIXELS = ("component", "row", "column", "channel")
 _LESS = "mean of G over held-out patches less that of random directions of"
 _STANDARD, _AS_IT_IS = "projections with variance 1", "projections as they are"
-_FIT = "share of the norm that the nearest Gabor function leaves"
+_FIT = "share of the norm of a {} that its nearest Gabor function leaves out"
 
 
 def patches(system: PatchICA, seed: int) -> Patches:
@@ -177,10 +177,10 @@ FILTER_BANK = replace(
     outputs=Outputs(
         (
             Output("score", _OF, "mean of G over training patches less that of a Gaussian"),
-            Output("gabor_residual", _OF, f"{_FIT} of a filter"),
-            Output("gabor_residual_random", _OF, f"{_FIT} of a random filter of the same space"),
-            Output("feature_residual", _OF, f"{_FIT} of a feature"),
-            Output("feature_residual_random", _OF, f"{_FIT} of a random feature of the same space"),
+            Output("gabor_residual", _OF, _FIT.format("filter")),
+            Output("gabor_residual_random", _OF, _FIT.format("random filter of the same space")),
+            Output("feature_residual", _OF, _FIT.format("feature")),
+            Output("feature_residual_random", _OF, _FIT.format("random feature of the same space")),
             Output("frequency", _OF, "frequency of a feature's Gabor function", "cycles per pixel"),
             Output("orientation", _OF, "direction of a feature's wave to that of rows", "radian"),
             Output("variance", _OF, "share of the patches' variance along a principal component"),
