@@ -147,6 +147,23 @@ def test_a_boundary_agrees_where_each_of_its_points_rejects_its_control(off, err
     assert (one.seeds > 9) if verdict == "undecided" else np.isnan(one.seeds)
 
 
+@pytest.mark.parametrize(("spacing", "helps"), [(0.04, False), (0.01, True)])
+def test_seeds_are_asked_for_only_where_they_would_decide(spacing, helps):
+    """Of an error of 0.05 the spacing of the starts leaves a part however many runs there are."""
+    data = boundaries([0, 0, 0, 0, 0], 1.0).assign(threshold_spacing=("rate", np.full(5, spacing)))
+    (one,) = offsets(data)
+    assert one.verdict == "undecided"
+    assert np.isfinite(one.seeds) == helps
+    assert ("starts that are closer together" in one.evidence) != helps
+
+
+def test_the_spacing_of_the_starts_is_part_of_the_error(found):
+    part, whole = found["threshold_spacing"], found["threshold_se"]
+    assert not (part > whole).any()
+    assert (part.notnull() == whole.notnull()).all()
+    assert 0 < float(part.max()) <= np.diff(STARTS).max()
+
+
 def test_runs_without_an_error_decide_nothing():
     (one,) = offsets(boundaries([0] * 5, np.nan).assign(threshold=("rate", np.full(5, 0.5))))
     assert (one.verdict, one.evidence) == ("undecided", "one run has no error")

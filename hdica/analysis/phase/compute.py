@@ -44,6 +44,7 @@ LONG_NAMES = {
     "boundary": "smallest unstable informative fixed point",
     "threshold": "start with even odds (Spearman-Karber)",
     "threshold_se": "standard error of the start with even odds",
+    "threshold_spacing": "part of that error which the spacing of the starts leaves",
     "critical_value": "critical value",
     "critical_overlap": "overlap at the critical value",
     "critical_error": "error of the critical value",
@@ -145,7 +146,8 @@ def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
     known = out["probability"].sortby(y)
     if known.sizes[y] < 3 or known[y].dtype.kind not in "fiu":
         nothing = known.isel({y: 0}, drop=True) * np.nan
-        return xr.Dataset({"threshold": nothing, "threshold_se": nothing})
+        names = ("threshold", "threshold_se", "threshold_spacing")
+        return xr.Dataset(dict.fromkeys(names, nothing))
     # Where runs have not separated a share is somewhere between those of both neighbours.
     share = known.interpolate_na(y, use_coordinate=True)
     at = share[y].astype(float)
@@ -169,6 +171,7 @@ def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
     )
     crosses &= (out["trials"].sortby(y) > 0).all(y)
     result = {"threshold": _spearman_karber(share, y), "threshold_se": (variance + cell) ** 0.5}
+    result["threshold_spacing"] = cell**0.5
     return xr.Dataset({name: values.where(crosses) for name, values in result.items()})
 
 

@@ -308,12 +308,15 @@ def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
     many, margin = int(known.sum()), CONTROL * np.abs(here["boundary"].values[known])
     gap, error = gap[known], error[known]
     result = judged(gap, error, margin)
+    # What more seeds leave of the error: between two starts a rise may be anywhere.
+    left = here.get("threshold_spacing", xr.zeros_like(here["threshold_se"])).values[known]
+    coarse = judged(gap, left, margin).whole == UNDECIDED
     edge = " of the start with even odds from theory’s " + unstable_symbol(here)
     values = f"{count(many)} values" if many > 2 else "both values"
     test = f"of {values} of {symbol(here.attrs['x']).html}, each with a control"
     test += f" off by {number(100 * CONTROL)} %"
-    if coarse := int(there.sum()) - many:
-        test += f"; at {count(coarse)} more too few runs have reached a state to place it"
+    if apart := int(there.sum()) - many:
+        test += f"; at {count(apart)} more too few runs have reached a state to place it"
     name, value, se = "the mean offset" + edge, float(gap.mean()), np.nan
     if here.attrs["noise"] == "shared" and (error > 0).all():
         # No plain error of what is put together from such points.
@@ -326,7 +329,9 @@ def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
     if np.isfinite(se):
         p = min(p, stats.chi2.sf(((gap / error) ** 2).sum(), many))
     verdict, seeds = _stricter(result.whole, float(p)), np.nan
-    if verdict == UNDECIDED and more:
+    if verdict == UNDECIDED and coarse:
+        test += "; no seeds decide, only starts that are closer together"
+    elif verdict == UNDECIDED and more:
         seeds = float(np.ceil(more * here["trials"].max()))
     evidence = f"{p_value(float(p))}: {test}"
     if np.isnan(error).all():
