@@ -68,6 +68,8 @@ POWERS = 3
 """The same of powers."""
 ROUNDING = 1e-9
 """Of a prediction: a smaller difference is none."""
+LARGE = 1e5
+"""Larger numbers have powers of ten, unless they count something."""
 WIDE = 10.0
 """Predictions that differ by more than this factor are compared by ratios."""
 
@@ -142,13 +144,14 @@ def predicted(one: Finding) -> str:
     if one.error > 0 and 1e-3 <= abs(one.value) < 1e5:
         decimals = max(2 - int(np.floor(np.log10(one.error))), 0)
         return number(round(one.predicted, decimals), 9)
-    if abs(one.predicted) >= 1e5:
+    if abs(one.predicted) >= LARGE:
         return measurement(one.predicted, np.nan)
     return number(one.predicted, max(one.digits, 4))
 
 
 def _number(value: float, error: float, digits: int) -> str:
-    return measurement(value, error) if error > 0 else number(value, digits)
+    large = abs(value) >= LARGE and value != round(value)
+    return measurement(value, error) if error > 0 or large else number(value, digits)
 
 
 def _at(at: Mapping[str, object]) -> str:

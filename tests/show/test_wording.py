@@ -46,6 +46,10 @@ CASES = {
         [Finding(words("the escape time"), {}, 3.21, low=3.0, high=3.4, unit=STEPS)],
         "The escape time is 3.21 [3, 3.4] n³ steps.",
     ),
+    "a large ratio, and a large count": (
+        [Finding(words("the ratio"), {"n": k}, v) for k, v in ((1, 6187583.2), (2, 1227000.0))],
+        "The ratio is 6.188 × 10⁶ at n = 1 and 1227000 at n = 2.",
+    ),
     "two values at a common place": (
         [mean(v, place=p, predicted=np.nan) for v, p in zip((0.5, 0.8), at(0.1, 0.2), strict=True)],
         "At n = 400 mean Q is 0.5000 ± 0.0030 at τ = 0.1 and 0.8000 ± 0.0030 at τ = 0.2.",
