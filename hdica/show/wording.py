@@ -150,7 +150,7 @@ def predicted(one: Finding) -> str:
 
 
 def _number(value: float, error: float, digits: int) -> str:
-    large = abs(value) >= LARGE and value != round(value)
+    large = abs(value) >= LARGE and not float(value).is_integer()
     return measurement(value, error) if error > 0 or large else number(value, digits)
 
 
