@@ -150,8 +150,10 @@ def predicted(one: Finding) -> str:
 
 
 def _number(value: float, error: float, digits: int) -> str:
-    large = abs(value) >= LARGE and not float(value).is_integer()
-    return measurement(value, error) if error > 0 or large else number(value, digits)
+    if error > 0 or abs(value) < LARGE:
+        return measurement(value, error) if error > 0 else number(value, digits)
+    counts = value > 0 and float(value).is_integer()
+    return count(value) if counts else measurement(value, error)
 
 
 def _at(at: Mapping[str, object]) -> str:

@@ -48,7 +48,7 @@ CASES = {
     ),
     "a large ratio, and a large count": (
         [Finding(words("the ratio"), {"n": k}, v) for k, v in ((1, 6187583.2), (2, 1227000.0))],
-        "The ratio is 6.188 × 10⁶ at n = 1 and 1227000 at n = 2.",
+        "The ratio is 6.188 × 10⁶ at n = 1 and 1 227 000 at n = 2.",
     ),
     "two values at a common place": (
         [mean(v, place=p, predicted=np.nan) for v, p in zip((0.5, 0.8), at(0.1, 0.2), strict=True)],
