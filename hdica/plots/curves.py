@@ -9,10 +9,9 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.convergence.compute import LONG_NAMES, against_limit
-from hdica.analysis.ensemble.passages import passages
+from hdica.analysis.ensemble.passages import finished_runs, passages
 from hdica.analysis.reading import Cell, assembled
 from hdica.errors import HdicaError, suggestion
-from hdica.verdict.cells import Array
 from hdica.verdict.ladder import moments
 from hdica.verdict.resample import quantile
 from hdica.verdict.survival import first_below
@@ -59,7 +58,7 @@ def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
     timed = tuple(d for d in ("time",) if d in values.dims)
     shares = {"low": (1 - level) / 2, "middle": 0.5, "high": (1 + level) / 2}
     cells: list[Cell] = []
-    for cell in _finished_runs(values):
+    for cell in finished_runs(values):
         ordered = np.sort(cell, axis=0)
         ends = {k: (timed, quantile(ordered, share).value) for k, share in shares.items()}
         cells.append({**ends, "runs": len(cell)})
@@ -105,18 +104,10 @@ def crossings(values: xr.DataArray, level: float, rising: bool | None) -> xr.Dat
     if "seed" in values.dims:
         grid = [str(d) for d in values.dims if d not in ("seed", "time")]
         coords: dict[str, Any] = {d: values[d].values for d in grid} | {"share": [0.5]}
-        cells = _finished_runs(sign * values)
+        cells = finished_runs(sign * values)
         times = passages(cells, time, [sign * level], grid, coords)[list(CROSSINGS)]
         times = times.isel(crossing=0, share=0, drop=True)
         for own, (name, text) in CROSSINGS.items():
             timed = {} if name in ("reached", "never") else units
             out[name] = times[own].assign_attrs(long_name=text, **timed)
     return out.assign_attrs(level=level, rising=int(rising))
-
-
-def _finished_runs(values: xr.DataArray) -> list[Array]:
-    """Finished runs of every cell, each of shape (runs,) or (runs, times)."""
-    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
-    runs = values.transpose(*grid, "seed", ...).values
-    cells = [runs[i] for i in np.ndindex(runs.shape[: len(grid)])]
-    return [cell[np.isfinite(cell.reshape(len(cell), -1)).all(axis=1)] for cell in cells]

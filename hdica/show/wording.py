@@ -141,7 +141,7 @@ def predicted(one: Finding) -> str:
         return "0"
     if one.predicted_error > one.error / 3:
         return measurement(one.predicted, one.predicted_error)
-    if one.error > 0 and 1e-3 <= abs(one.value) < 1e5:
+    if one.error > 0 and 1e-3 <= abs(one.value) < LARGE:
         decimals = max(2 - int(np.floor(np.log10(one.error))), 0)
         return number(round(one.predicted, decimals), 9)
     if abs(one.predicted) >= LARGE:
@@ -150,8 +150,10 @@ def predicted(one: Finding) -> str:
 
 
 def _number(value: float, error: float, digits: int) -> str:
-    if error > 0 or abs(value) < LARGE:
-        return measurement(value, error) if error > 0 else number(value, digits)
+    if error > 0:
+        return measurement(value, error)
+    if abs(value) < LARGE:
+        return number(value, digits)
     counts = value > 0 and float(value).is_integer()
     return count(value) if counts else measurement(value, error)
 

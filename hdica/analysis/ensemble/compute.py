@@ -12,7 +12,7 @@ import xarray as xr
 from hdica.analysis import reading
 from hdica.analysis.ensemble import Ensemble
 from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
-from hdica.analysis.ensemble.passages import LONG_TIMES, passages
+from hdica.analysis.ensemble.passages import LONG_TIMES, finished_runs, passages
 from hdica.show import words
 from hdica.show.choose import Point, points, selected, spread
 from hdica.show.finding import Finding
@@ -65,8 +65,7 @@ def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
     data = reading.group(tree, settings.simulation)
     values, n = reading.at_top(reading.finished(data, variable))
     grid, time = reading.swept(values), values["time"].values.astype(float)
-    runs = values.transpose(*grid, "seed", "time").values
-    rows = [runs[i][np.isfinite(runs[i]).all(axis=-1)] for i in np.ndindex(runs.shape[:-2])]
+    rows = finished_runs(values)
     kept = spread(time.size, MOST_TIMES)
     coords: dict[str, reading.Values] = {d: values[d].values for d in grid}
     coords |= {"share": list(SHARES), "time": time[kept]}

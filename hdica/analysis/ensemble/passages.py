@@ -32,6 +32,14 @@ LONG_TIMES = (
 """Those that are times, here and in theory."""
 
 
+def finished_runs(values: xr.DataArray) -> list[Array]:
+    """Finished runs of every cell, each of shape (runs,) or (runs, times)."""
+    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+    runs = values.transpose(*grid, "seed", ...).values
+    cells = [runs[i] for i in np.ndindex(runs.shape[: len(grid)])]
+    return [cell[np.isfinite(cell.reshape(len(cell), -1)).all(axis=1)] for cell in cells]
+
+
 def passages(
     cells: Sequence[Array],
     time: Array,

@@ -294,8 +294,8 @@ def _extremes(data: xr.Dataset) -> list[Finding]:
         ):
             best = int(pick(mean))
             at, near = {x: data[x].values[best].item(), **point}, _alike(data.sel(point), x, best)
-            fields = {"form": form, "theory": _whose(data), "evidence": near}
-            extremes.append(_mean_at(data, at, name, **fields))
+            theory = _whose(data)
+            extremes.append(_mean_at(data, at, name, form=form, theory=theory, evidence=near))
         if bool(np.isinf(data["mean"].sel(point)).any()) or mean.size == 1:
             most.pop()
     return [*least, *most]

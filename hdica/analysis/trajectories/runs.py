@@ -67,8 +67,9 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     means = []
     for values in every:
         count = values.notnull().all(settings.over).sum("seed")
-        one = {"mean": values.mean("seed"), "se": moments(values)["sd"] / np.sqrt(count)}
-        means.append(xr.Dataset({**one, "count": count}))
+        result = moments(values)
+        one = {"mean": result["mean"], "se": result["sd"] / np.sqrt(count), "count": count}
+        means.append(xr.Dataset(one))
     out = over(means, "variable", variables, ["count"])
     if settings.rises:
         out = out.merge(_rises(every, settings))
