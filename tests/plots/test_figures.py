@@ -75,6 +75,14 @@ def test_axes_in_are_axes_out(runs, limit):
     assert plt.get_fignums() == [figure.number]
 
 
+def test_a_legend_lies_below_axes_whose_figure_makes_room(runs, limit):
+    _, ax = plt.subplots(layout="constrained")
+    runs.hdica.plot(ax=ax, limit=limit)
+    ax.figure.canvas.draw()
+    legend, axes = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y1 < axes.y0
+
+
 def test_a_new_figure_is_one_column_wide(runs):
     ax = runs.hdica.plot()
     assert ax.figure.get_figwidth() == pytest.approx(3.4)
