@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.polynomial import legendre
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients import quadrature
@@ -63,13 +64,15 @@ FARTHEST = 184.0
 class Part:
     """A smooth piece of a law: c(t), increasing, and its mass dP/dt, both vectorised.
 
-    ``place`` is t at which c(t) has a given value, anything beyond the range for values outside;
+    ``slope`` is dc/dt; ``place`` is t at which c(t) has a given value, anything beyond the range
+    for values outside;
     ``first`` are the range of t and places in it at which to begin to cut, increasing. ``width`` is
     the standard deviation of a normal piece wherever it lies, whose tails are known by that; else
     0, and tails are judged by where the range ends.
     """
 
     point: Function
+    slope: Function
     mass: Function
     place: Function
     first: tuple[float, ...]
@@ -109,6 +112,30 @@ def cut(part: Part, points: Array) -> Array:
     return np.unique(np.concatenate([edges, inside]))
 
 
+def cut_rows(
+    edges: Array, part: Part, places: Array, order: int
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """Composite Gauss rules of a part with these edges in t, one for each row of values of c.
+
+    Each is cut at the values in its row, shape (rows, cuts), NaN for none. Returned are the row,
+    the value and the weight of every node.
+    """
+    with np.errstate(all="ignore"):
+        at = np.nan_to_num(part.place(places), nan=edges[0], posinf=edges[-1], neginf=edges[0])
+    inner = np.broadcast_to(edges, (places.shape[0], edges.size))
+    every = np.sort(np.concatenate([inner, np.clip(at, edges[0], edges[-1])], axis=1), axis=1)
+    row, column = np.nonzero(np.diff(every, axis=1) > _EMPTY * (1 + np.abs(every[:, 1:])))
+    low, high = every[row, column], every[row, column + 1]
+    x, w = quadrature.gauss_legendre(order)
+    half = (high - low)[:, None] / 2
+    t = low[:, None] + half * (x + 1)
+    return np.repeat(row, order), part.point(t).ravel(), (part.mass(t) * half * w).ravel()
+
+
+_EMPTY = 1e-13
+"""Width of a panel, relative to its place, below which nothing lies in it."""
+
+
 def composite_rule(law: Law, points: Array, order: int = quadrature.ORDER) -> quadrature.Nodes:
     """A composite Gauss rule of a whole law, its panels cut at some values of c."""
     x, w = quadrature.gauss_legendre(order)
@@ -135,7 +162,9 @@ def _doubling(end: float, step: float = 1.0) -> tuple[float, ...]:
 def uniform_law(low: float, high: float) -> Law:
     """Density 1/(high - low) between two ends."""
     width = high - low
-    flat = Part(lambda t: t, lambda t: np.full(t.shape, 1 / width), lambda c: c, (low, high))
+    flat = Part(
+        lambda t: t, np.ones_like, lambda t: np.full(t.shape, 1 / width), lambda c: c, (low, high)
+    )
     return Law((flat,))
 
 
@@ -152,6 +181,7 @@ def normal_part(mean: float, scale: float, mass: float) -> Part:
     norm = mass / math.sqrt(2 * math.pi)
     return Part(
         lambda t: mean + scale * t,
+        lambda t: np.full(t.shape, scale),
         lambda t: norm * np.exp(-t * t / 2),
         lambda c: (c - mean) / scale,
         (*(-t for t in half[:0:-1]), *half),
@@ -163,6 +193,7 @@ def symmetric_law(right: Part) -> Law:
     """The law of which one half, on c >= 0, is given."""
     left = Part(
         lambda t: -right.point(-t),
+        lambda t: right.slope(-t),
         lambda t: right.mass(-t),
         lambda c: -right.place(-c),
         tuple(-t for t in right.first[::-1]),
@@ -173,7 +204,13 @@ def symmetric_law(right: Part) -> Law:
 def laplace_law(scale: float) -> Law:
     """Density exp(-|c|/scale)/(2 scale)."""
     ends = _doubling(FARTHEST)
-    right = Part(lambda t: scale * t, lambda t: np.exp(-t) / 2, lambda c: c / scale, ends)
+    right = Part(
+        lambda t: scale * t,
+        lambda t: np.full(t.shape, scale),
+        lambda t: np.exp(-t) / 2,
+        lambda c: c / scale,
+        ends,
+    )
     return symmetric_law(right)
 
 
@@ -196,7 +233,13 @@ def student_law(nu: float, scale: float) -> Law:
         matters = mass(t) > math.exp(-FARTHEST)
     end = float(t[np.flatnonzero(matters)[-1]])
     ends = _doubling(end, 0.5)
-    half = Part(lambda t: scale * np.sinh(t), mass, lambda c: np.arcsinh(c / scale), ends)
+    half = Part(
+        lambda t: scale * np.sinh(t),
+        lambda t: scale * np.cosh(t),
+        mass,
+        lambda c: np.arcsinh(c / scale),
+        ends,
+    )
     return symmetric_law(_with_mass(half, 0.5))
 
 
@@ -215,7 +258,8 @@ def chi2_law(k: float) -> Law:
     step = min(1.0, math.sqrt(2 / k))
     high = math.log1p((2 * FARTHEST + 40 * math.sqrt(k)) / k)
     left = [-t for t in _doubling(2 * FARTHEST / k + 1, step)[:0:-1]]
-    part = Part(lambda t: scale * np.expm1(t), mass, place, (*left, *_doubling(high, step)))
+    ends = (*left, *_doubling(high, step))
+    part = Part(lambda t: scale * np.expm1(t), lambda t: scale * np.exp(t), mass, place, ends)
     return Law((_with_mass(part, 1.0),))
 
 
@@ -243,7 +287,7 @@ def quantile_law(
         finite = np.isfinite(raw(t))
         last = t.size if finite.all() else int(np.argmin(finite))
         edges = tuple(sorted(t[:last].tolist()))
-        return _tabulated(Part(raw, lambda t: np.exp(sign * t), place, edges))
+        return _tabulated(Part(raw, raw, lambda t: np.exp(sign * t), place, edges))
 
     return Law((half(lower, log_cdf, 1.0), half(upper, log_sf, -1.0)))
 
@@ -251,20 +295,31 @@ def quantile_law(
 def _tabulated(part: Part) -> Part:
     """The same with c(t) as a polynomial on every panel: quantiles may be slow to find."""
     edges = part_edges(part)
+    point, slope = tabulated(part.point, edges)
+    return replace(part, point=point, slope=slope, first=tuple(edges.tolist()))
+
+
+def tabulated(function: Function, edges: Array) -> tuple[Function, Function]:
+    """A function as a polynomial on every panel between edges that resolve it, and its slope."""
     x, w = quadrature.gauss_legendre(quadrature.ORDER)
-    values = part.point(edges[:-1, None] + np.diff(edges)[:, None] * (x + 1) / 2)
+    points = edges[:-1, None] + np.diff(edges)[:, None] * (x + 1) / 2
+    values = function(points.ravel()).reshape(points.shape)
     orders = np.arange(quadrature.ORDER) + 0.5
     coefficients = np.sum(
         values[:, None, :] * (orders[:, None] * legendre.legvander(x, quadrature.ORDER - 1).T * w),
         axis=-1,
     )
+    slopes = 2 / np.diff(edges) * legendre.legder(coefficients.T, axis=0)
 
-    def point(t: Array) -> Array:
-        panel = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, edges.size - 2)
-        inside = 2 * (t - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
-        return np.asarray(legendre.legval(inside, coefficients.T[:, panel], tensor=False))
+    def value_of(table: Array) -> Function:
+        def value(t: Array) -> Array:
+            panel = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, edges.size - 2)
+            inside = 2 * (t - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
+            return np.asarray(legendre.legval(inside, table[:, panel], tensor=False))
 
-    return Part(point, part.mass, part.place, tuple(edges.tolist()))
+        return value
+
+    return value_of(coefficients.T), value_of(slopes)
 
 
 MOST_COMPONENTS = 64

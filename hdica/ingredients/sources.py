@@ -219,11 +219,12 @@ _WITH_NUMBER: dict[str, Callable[[float], Source]] = {
     "student": lru_cache(maxsize=64)(_student),
     "chi2": lru_cache(maxsize=64)(_chi2),
 }
-NAMES = (*_NAMED, *_WITH_NUMBER, "scipy", "discrete", "mixture")
+NAMES = (*_NAMED, *_WITH_NUMBER, "scipy", "discrete", "mixture", "sum")
 ALLOWED = (
     ", ".join(_NAMED)
     + ", {bernoulli_gaussian: p}, {student: nu}, {chi2: k}, "
-    + "{scipy: name, ...}, {discrete: {values, weights}} or {mixture: {weights, means, sds}}"
+    + "{scipy: name, ...}, {discrete: {values, weights}}, {mixture: {weights, means, sds}} or "
+    + "{sum: [{law, weight}, ...]}"
 )
 
 
@@ -265,7 +266,26 @@ def make_source(spec: object) -> Source:
             return _discrete(value.get("values", []), value.get("weights"))
         if name == "mixture":
             return laws.mixture(value)
+        if name == "sum":
+            return _sum(value)
     raise unknown_word("source", spec, NAMES, ALLOWED)
+
+
+def _sum(value: object) -> Source:
+    """The sum of laws with weights."""
+    from hdica.ingredients.sums import MOST_LAWS, sum_of  # which needs the laws that are made here
+
+    rows = value if isinstance(value, list) else []
+    fits = 1 <= len(rows) <= MOST_LAWS and all(
+        isinstance(row, dict) and set(row) == {"law", "weight"} and is_number(row["weight"])
+        for row in rows
+    )
+    if not fits or not all(LEAST <= row["weight"] <= MOST for row in rows):
+        raise HdicaError(
+            f"source: sum = {value!r} is not allowed (a list of at most {MOST_LAWS} laws, each "
+            f"{{law: ..., weight: w}} with w from {LEAST:g} to {MOST:g})"
+        )
+    return sum_of([(make_source(row["law"]), float(row["weight"])) for row in rows])
 
 
 MOST_ATOMS = 4096

@@ -119,7 +119,8 @@ SourceSpec = Annotated[Spec, _made_by(make_source)]
 BatchSize = Annotated[int, BeforeValidator(_batch)]
 
 
-def _prior_of(spec: Spec) -> Prior:
+def prior_of(spec: Spec) -> Prior:
+    """Law of the entries of a feature, of a field that says it."""
     return _of_vector(vector_prior, canonical(spec)) if is_vector(spec) else make_prior(spec)
 
 
@@ -141,7 +142,7 @@ def _named_vector(name: str) -> BeforeValidator:
     return BeforeValidator(lambda value: vector_input(value, name))
 
 
-PriorSpec = Annotated[Spec, _named_vector("prior"), _made_by(_prior_of), Reads()]
+PriorSpec = Annotated[Spec, _named_vector("prior"), _made_by(prior_of), Reads()]
 StartSpec = Annotated[dict[str, Any], _named_vector("start"), _made_by(_start_of), Reads()]
 DataSpec = Annotated[
     dict[str, Any] | None,
@@ -156,8 +157,9 @@ SCHEDULE = (
 )
 LAWS = (
     "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
-    "`{chi2: k}`, `{scipy: name, ...}` (any law of `scipy.stats`: `{scipy: poisson, mu: 3}`), "
-    "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (of normal laws)"
+    "`{chi2: k}`, `{scipy: name, ...}` (`{scipy: poisson, mu: 3}`), "
+    "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (normal), "
+    "`{sum: [{law, weight}]}`"
 )
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
@@ -302,7 +304,7 @@ def batch(system: object) -> int:
 
 def prior(system: HasEntries) -> Prior:
     """Law of the entries of the feature."""
-    return _prior_of(system.prior)
+    return prior_of(system.prior)
 
 
 def motion(system: HasEntries) -> Motion:
