@@ -23,7 +23,7 @@ from hdica.ingredients.starts import Start
 from hdica.process.progress import check_deadline
 
 Array = NDArray[np.float64]
-OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
+OVERLAP, PENALTY, PRODUCT = "xi.x/n", "x.phi(x)/n", "x.x/n"
 """Names of order parameters here: systems call them as their users do."""
 
 
@@ -166,9 +166,14 @@ def begin(prior: Prior, start: Start, n: int, stream: Stream) -> tuple[Array, Ar
     return contiguous(xi), contiguous(start.estimate(rng, xi))
 
 
-def orthonormal(rng: np.random.Generator, count: int, n: int) -> Array:
-    """Random orthonormal rows, shape (count, n), by Gram and Schmidt twice: no threads of BLAS."""
+def orthonormal(rng: np.random.Generator, count: int, n: int, first: Array | None = None) -> Array:
+    """Random orthonormal rows, shape (count, n), by Gram and Schmidt twice: no threads of BLAS.
+
+    If there is a ``first``, of shape (n,) and length 1, it is the first of them.
+    """
     rows = rng.standard_normal((count, n))
+    if first is not None:
+        rows[0] = first
     for i, row in enumerate(rows):
         for other in (*rows[:i], *rows[:i]):
             row -= dot(other, row) * other

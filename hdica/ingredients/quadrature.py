@@ -27,6 +27,20 @@ def dot(a: Array, b: Array) -> float:
     return float(np.sum(a * b))
 
 
+def root_of(g: Array) -> Array:
+    """Lower triangular L with L L' = G for a G that may have lost rank, shape (K, K)."""
+    size = len(g)
+    root = np.zeros((size, size))
+    for k in range(size):
+        for j in range(k + 1):
+            rest = g[k, j] - dot(root[k, :j], root[j, :j])
+            if j < k:
+                root[k, j] = rest / root[j, j] if root[j, j] > 0 else 0.0
+            else:
+                root[k, k] = float(np.sqrt(max(rest, 0.0)))
+    return root
+
+
 def numbers(values: object) -> Array | None:
     """A list of numbers as an array of shape (numbers,), None if it is anything else."""
     if not isinstance(values, list | tuple | np.ndarray):

@@ -6,11 +6,12 @@ these leave all but numbers as it is. Each argument stands once, so that nesting
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -136,9 +137,22 @@ def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Array]
 
 def on_numbers(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]:
     """The function of an expression on numbers, for numba."""
-    modules = [*_named(expression, "scalar", _scalars), "math"]
-    function: Callable[..., float]
-    function = sp.lambdify(symbols, sp.Float(1.0) * expression, modules=modules, cse=True)
+    return _on_numbers(sp.Float(1.0) * expression, symbols, [expression])
+
+
+def several_on_numbers(
+    expressions: Sequence[sp.Expr], row: sp.Symbol
+) -> Callable[[Array], tuple[float, ...]]:
+    """The functions of several expressions of the entries of a row, for numba."""
+    return _on_numbers(tuple(sp.Float(1.0) * one for one in expressions), (row,), expressions)
+
+
+def _on_numbers(
+    written: object, symbols: tuple[sp.Symbol, ...], expressions: Sequence[sp.Expr]
+) -> Callable[..., Any]:
+    names = [table for one in expressions for table in _named(one, "scalar", _scalars)]
+    function: Callable[..., Any]
+    function = sp.lambdify(symbols, written, modules=[*names, "math"], cse=True)
     return function
 
 

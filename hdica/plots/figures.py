@@ -264,7 +264,8 @@ class Plots:
         lambda r: (
             in_time(r)
             and sum(r.data.sizes[d] >= LEAST for d in r.numeric) > 1
-            and not entries() & set(r.data[r.overlap].dims)
+            and not (entries() if r.record is None else r.record.entries)
+            & set(r.data[r.overlap].dims)
         )
     )
     def phase(

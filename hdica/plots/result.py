@@ -142,7 +142,8 @@ class Result:
         data = self.data
         if "n" in data.coords and not data["n"].ndim:
             data = data.expand_dims("n", axis=-1)
-        pairs = [d for d in data[name].dims if d in entries()] if name in data else []
+        numbered = entries() if self.record is None else self.record.entries
+        pairs = [d for d in data[name].dims if d in numbered] if name in data else []
         if pairs:
             data = data.assign({name: abs(data[name]).max(pairs)})
         return replace(self, data=data)

@@ -35,8 +35,16 @@ def spoken() -> str:
 
 
 def entries() -> frozenset[str]:
-    """Dimensions that number entries of a matrix, each of which is looked at like a cell."""
-    return frozenset(dim for record in systems().values() for dim in record.entries)
+    """Dimensions that number entries of a matrix, each of which is looked at like a cell.
+
+    They are those of the system that is spoken of; if none is, those that are so in every system.
+    """
+    record = speaker()
+    if record is not None:
+        return record.entries
+    every = [dim for one in systems().values() for dim in one.dimensions]
+    others = {dim.name for dim in every if not dim.entries}
+    return frozenset(dim.name for dim in every if dim.entries) - others
 
 
 def padded() -> frozenset[str]:

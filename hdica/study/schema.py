@@ -167,6 +167,14 @@ def _parse_methods(content: object) -> object:
     return content
 
 
+def _variant(content: dict[str, Any]) -> dict[str, Any]:
+    """A study of the system that has its parameters, where one name stands for several systems."""
+    record, fixed = registry.lookup(content.get("system")), content.get("parameters")
+    if record is None or record.variant is None or not isinstance(fixed, dict):
+        return content
+    return {**content, "system": record.variant(fixed)}
+
+
 def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
     """A study whose swept constants have one spelling, in the grid and in its analyses."""
     grid, record = content.get("grid"), registry.lookup(content.get("system"))
@@ -242,8 +250,8 @@ class StudySchema(Section):
 
     @classmethod
     def in_full(cls, content: object) -> object:
-        """Swept constants in one spelling."""
-        return _one_spelling(check_keys(content, list(cls.model_fields)))
+        """The system that has the parameters, and swept constants in one spelling."""
+        return _one_spelling(_variant(check_keys(content, list(cls.model_fields))))
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

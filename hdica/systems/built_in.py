@@ -11,6 +11,8 @@ BUILT_IN = {
     "SubspaceICA": "hdica.systems.subspace_ica.record",
     "PatchICA": "hdica.systems.patch_ica.record",
     "FilterSeries": "hdica.systems.filter_series.record",
+    "OnlineRule": "hdica.systems.online_rule.record",
+    "SeveralRule": "hdica.systems.several_rule.record",
 }
 """Module of the record ``SYSTEM`` of each."""
 
@@ -24,8 +26,10 @@ if TYPE_CHECKING:  # what ``hdica`` offers of them, for whoever checks types
     from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
     from hdica.systems.online_ica.escape import escape_exponent as escape_exponent
     from hdica.systems.online_ica.record import OnlineICA as OnlineICA
+    from hdica.systems.online_rule.record import OnlineRule as OnlineRule
     from hdica.systems.patch_ica.record import PatchICA as PatchICA
     from hdica.systems.several_ica.record import SeveralICA as SeveralICA
+    from hdica.systems.several_rule.record import SeveralRule as SeveralRule
     from hdica.systems.sparse_pca.record import SparsePCA as SparsePCA
     from hdica.systems.subspace_ica.record import SubspaceICA as SubspaceICA
     from hdica.systems.tensorial_ica.record import TensorialICA as TensorialICA

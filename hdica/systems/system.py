@@ -224,6 +224,9 @@ class System(Generic[S]):
     horizon: float = 20.0
     """Time by which its examples have mostly learned, in units of the clock: where a search for the
     time of an event begins."""
+    variant: Callable[[Mapping[str, Any]], str] | None = None
+    """``variant(parameters)``: name of the system that has these parameters, where one name stands
+    for several systems."""
     works: tuple[Paper, ...] = ()
     """Further works on which its methods rest, beside those that many systems share: each is cited
     for the methods whose ``equations`` name it."""

@@ -16,6 +16,7 @@ from tests.fuzz import (
     valid_filters,
     valid_hebbian,
     valid_patch,
+    valid_rules,
     valid_several,
     valid_subspace_ica,
     valid_tensorial,
@@ -78,6 +79,8 @@ OWN = {
     "SubspaceICA": valid_subspace_ica,
     "PatchICA": valid_patch,
     "FilterSeries": valid_filters,
+    "OnlineRule": valid_rules,
+    "SeveralRule": valid_rules,
 }
 """Systems with parameters and analyses of their own."""
 SETS = {  # the field that an axis sets, beside its own name

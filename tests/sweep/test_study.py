@@ -21,7 +21,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         changed(system="Tyo"),
         "study 'toy': system = 'Tyo' is not known (did you mean 'Toy'? allowed: OnlineICA, "
         "SparsePCA, SeveralICA, "
-        "HebbianICA, TensorialICA, SubspaceICA, PatchICA, FilterSeries, Toy)",
+        "HebbianICA, TensorialICA, SubspaceICA, PatchICA, FilterSeries, OnlineRule, "
+        "SeveralRule, Toy)",
     ),
     (changed(study="Toy 1"), "study 'Toy 1': study = 'Toy 1' is not allowed"),
     (changed(grid={"tua": [1]}), "grid.tua is not a known parameter (did you mean 'tau'?"),

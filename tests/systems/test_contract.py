@@ -17,8 +17,10 @@ from hdica.store.publish import publish
 from hdica.store.results import open_results
 from hdica.study.study import study_from
 from hdica.systems.arguments import taken_names
+from hdica.systems.fields import with_parameter
 from hdica.systems.labelled import about, dataset, described
 from hdica.systems.method import Method, Role
+from hdica.systems.parameters import constants_of
 from hdica.systems.space import canonical
 from hdica.systems.system import System, methods_of, systems
 from tests.api.test_formats import assert_every_format
@@ -179,9 +181,9 @@ VARIANTS = [
 def test_points_together_have_the_bits_of_each_alone(record: System, method: Method) -> None:
     one = problem(record, method)
     step = next(control.name for control in record.controls if control.step)
-    given = getattr(one, step)
-    values = [given, 0.6 * given, 1.5 * given] if isinstance(given, float) else [given]
-    alike = [one.model_copy(update={step: value}) for value in values]
+    given = {**dict(one), **constants_of(one)}[step]
+    factors = (1.0, 0.6, 1.5) if isinstance(given, float) else ()
+    alike = [with_parameter(one, step, factor * given) for factor in factors] or [one]
     trials, n = [(system, seed) for seed in (5, 0, 7) for system in alike], size(method, 30)
     found = method.run_all(trials, TIMES, n)
     for (system, seed), result in zip(trials, found, strict=True):

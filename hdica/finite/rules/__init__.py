@@ -1,0 +1,3 @@
+"""Rules of K estimates and M features at finite n: chains of products, all coordinates."""
+
+VERSION = 4

@@ -1,0 +1,337 @@
+"""Averages of an update over its sample, given R and P, by the rule that suits it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from hdica.ingredients import switches
+from hdica.ingredients.laws import Source
+from hdica.ingredients.plain import Array
+from hdica.ingredients.quadrature import Nodes, gauss, root_of
+from hdica.ingredients.update import Update, degree_in, values_of
+from hdica.limits.rules.closed import Closed, closed_of
+from hdica.limits.rules.points import (
+    LEVELS,
+    QUASI,
+    Points,
+    Variable,
+    best_order,
+    cut_points,
+    quasi_random,
+    tensor,
+)
+
+NESTED = 4
+"""Variables up to which rules are nested; beyond, points are quasi-random."""
+MOST_POINTS = 4_000_000
+"""Points of a rule that is exact or refined."""
+REPLICATES = 8
+"""Independent sets of quasi-random points, whose scatter is the error."""
+_LOOKS, _HALVINGS, _MOST_ROOTS = 65, 45, 6
+_FEW, _INFINITE = 3, 1e-9
+_BLOCK = 2**14
+"""Points at a time, whose values stay in a cache."""
+
+
+class Means(NamedTuple):
+    """<F_k v_m>, shape (K, M), and <F_k u_l> and <F_k F_l>, shape (K, K)."""
+
+    v: Array
+    u: Array
+    square: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What an update is averaged over."""
+
+    update: Update
+    sources: tuple[Source, ...]
+    """Laws of v_m over its scale, standardised."""
+    scales: Array
+    """Standard deviations of the v_m, shape (M,)."""
+    noise: tuple[Source, ...] = ()
+    """Laws of the noise."""
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """v_1 ... v_M over their scales, e_1 ... e_K and the noise."""
+        laws = [*self.sources, *[None] * len(self.update.expressions), *self.noise]
+        return tuple(
+            Variable(None if law is None or law.label == "gaussian" else law) for law in laws
+        )
+
+    @cached_property
+    def closed(self) -> Closed | None:
+        """The averages in closed form, if there is one."""
+        normal = all(one.source is None for one in self.variables)
+        return closed_of(self.update) if normal and self.update.degree is None else None
+
+    @cached_property
+    def exact(self) -> Points | None:
+        """Points whose averages are those of a polynomial update; None of another, or of many."""
+        if self.update.degree is None:
+            return None
+        rules = [one.exact(self.update.degree + 1) for one in self.variables]
+        size = math.prod(rule.points.size for rule in rules)
+        return tensor(rules) if size <= MOST_POINTS else None
+
+    @property
+    def seconds(self) -> float:
+        """What a path takes, by the points of its averages."""
+        if self.closed is not None:
+            return 0.5
+        each = 2e-8 + 1.5e-8 * self.update.transcendental
+        if self.is_random:
+            points = float(REPLICATES * QUASI)
+        elif self.exact is not None:
+            points = 3.0 * self.exact.weights.size
+        else:
+            points = 3.0 * (100 if self.update.factors else 36) ** len(self.variables)
+        return 0.3 + 500 * each * points
+
+    def refusal(self, r: Array, p: Array) -> str:
+        """Empty if the mean of every F_k^2 is finite at R and P, else the sentence that says so."""
+        laws = [one.source for one in self.variables]
+        named = [
+            *(f"source {law.label}" for law in self.sources),
+            *("normal part" for _ in self.update.u),
+            *(f"noise {law.label}" for law in self.noise),
+        ]
+        degree = self.update.degree
+        for variable, name in enumerate(named):
+            source = laws[variable]
+            if degree is None:
+                infinite = self._diverges(variable, r, p)
+            elif source is None:
+                infinite = False
+            else:
+                infinite = not all(math.isfinite(source.moment(k)) for k in range(2 * degree + 1))
+            if infinite:
+                return (
+                    f"the limit does not exist: the mean of F^2 over the {name} is infinite (its "
+                    "tails are too heavy for this update)"
+                )
+        return ""
+
+    def _diverges(self, variable: int, r: Array, p: Array) -> bool:
+        """Whether the tails of one variable carry the mean of F^2, the others being moderate."""
+        few = [
+            one.exact(_FEW) if one.source is None else gauss(one.source.nodes, _FEW)
+            for one in self.variables
+        ]
+        few[variable], far = self.variables[variable].far()
+        points = tensor(few)
+        tail = tensor(
+            [*few[:variable], Nodes(far.astype(float), few[variable].weights), *few[variable + 1 :]]
+        )
+        within, beyond = (
+            Averages(self, 0).over(Points(points.values, weights), r, p, 0.0).square
+            for weights in (points.weights, points.weights * tail.values[variable])
+        )
+        return not bool(np.all(np.diag(beyond) <= _INFINITE * np.diag(within)))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether averages are those of replicates of quasi-random points."""
+        known = self.closed is not None or self.exact is not None
+        return not known and len(self.variables) > NESTED
+
+    def fixed(self, level: int) -> Points | None:
+        """Points that do not depend on R and P; None where the update switches.
+
+        The level is that of refinement, or the number of a replicate.
+        """
+        if self.exact is not None:
+            return self.exact
+        if self.is_random:
+            return quasi_random(self.variables, level)
+        if self.update.factors:
+            return None
+        return tensor([one.smooth(level) for one in self.variables])
+
+    @cached_property
+    def _affine(self) -> tuple[Callable[..., list[float]], ...]:
+        """Coefficients of u, v, noise and 1 of the switches that are linear in them."""
+        rows = []
+        for factor in self.update.factors:
+            if degree_in([factor], self.update.random) == 1:
+                poly = sp.Poly(factor, *self.update.random)
+                row = [
+                    *(poly.coeff_monomial(s) for s in self.update.random),
+                    poly.coeff_monomial(1),
+                ]
+                rest = self.update.arguments[len(self.update.random) :]
+                rows.append(sp.lambdify(rest, row, "numpy"))
+        return tuple(rows)
+
+    @cached_property
+    def _ends(self) -> Array:
+        """Planes on which the density of a variable ends or has a corner."""
+        rows = [(j, end) for j, one in enumerate(self.variables) for end in one.ends]
+        planes = np.zeros((len(rows), len(self.variables) + 1))
+        for row, (j, end) in zip(planes, rows, strict=True):
+            row[j], row[-1] = 1.0, -end
+        return planes
+
+    @cached_property
+    def _curved(self) -> tuple[tuple[frozenset[int], Callable[..., Array]], ...]:
+        """The other switches: the variables on which each depends, and its function."""
+        update, made = self.update, []
+        k, m = len(update.u), len(update.v)
+        for factor in update.factors:
+            if degree_in([factor], update.random) != 1:
+                places: set[int] = set()
+                for symbol in factor.free_symbols & set(update.random):
+                    at = update.random.index(symbol)
+                    if at < k:  # u_k has all v and e_1 ... e_k
+                        places |= {*range(m), *range(m, m + at + 1)}
+                    else:
+                        places.add(at - k if at < k + m else at)
+                function = switches.vectorised(factor, *update.arguments)
+                made.append((frozenset(places), function))
+        return tuple(made)
+
+    def cut(self, along: Array, across: Array, constant: Array, level: int) -> Points:
+        """Points cut where the update switches, in the order of the variables."""
+        k, m = along.shape
+        rows = np.array([np.asarray(one(*constant), dtype=float) for one in self._affine])
+        u, v, z, c = np.split(rows.reshape(-1, len(self.update.random) + 1), [k, k + m, -1], axis=1)
+        planes = np.concatenate([(v + u @ along) * self.scales, u @ across, z, c], axis=1)
+        planes = np.concatenate([planes, self._ends])
+        order = best_order(planes)
+
+        def curves(values: Array, depth: int) -> Array:
+            """Where curved switches change sign along a variable, given those outside of it."""
+            inside, found = set(order[depth + 1 :].tolist()), []
+            for places, function in self._curved:
+                if order[depth] in places and not places & inside:
+                    whole = np.zeros((len(order), values.shape[1]))
+                    whole[order[:depth]] = values
+                    looks = self.variables[order[depth]].looks(_LOOKS)
+                    value = _along(
+                        function, whole, order[depth], along, across, self.scales, constant
+                    )
+                    found.append(_sign_changes(value, looks, values.shape[1]))
+            return np.concatenate([np.zeros((values.shape[1], 0)), *found], axis=1)
+
+        points = cut_points(
+            [self.variables[j] for j in order], planes[:, [*order, -1]], level, curves
+        )
+        values = np.empty_like(points.values)
+        values[order] = points.values
+        return Points(values, points.weights)
+
+
+def _along(
+    function: Callable[..., Array],
+    whole: Array,
+    variable: int,
+    along: Array,
+    across: Array,
+    scales: Array,
+    constant: Array,
+) -> Callable[[Array], Array]:
+    """A switch of one standard variable, of shape (rows, any), with the others as they are."""
+    k, m = along.shape
+
+    def value(x: Array) -> Array:
+        base = np.repeat(whole[:, :, None], x.shape[1], axis=2)
+        base[variable] = x
+        v = scales[:, None, None] * base[:m]
+        u = np.einsum("km,mrx->krx", along, v) + np.einsum("kj,jrx->krx", across, base[m : m + k])
+        return function(*u, *v, *base[m + k :], *(np.full(x.shape, c) for c in constant))
+
+    return value
+
+
+def _sign_changes(value: Callable[[Array], Array], looks: Array, rows: int) -> Array:
+    """Where a function of a row and a number changes sign, NaN where it does less often."""
+    grid = np.broadcast_to(looks, (rows, looks.size))
+    signs = np.sign(value(grid))
+    row, column = np.nonzero(signs[:, 1:] * signs[:, :-1] < 0)
+    place = np.arange(row.size) - np.searchsorted(row, row)
+    near = place < _MOST_ROOTS
+    row, column, place = row[near], column[near], place[near]
+    places = np.full((rows, _MOST_ROOTS), np.nan)
+    low, high = grid[row, column].copy(), grid[row, column + 1].copy()
+    side = signs[row, column]
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        whole = np.full((rows, _MOST_ROOTS), 0.0)
+        whole[row, place] = middle
+        same = np.sign(value(whole)[row, place]) == side
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    places[row, place] = (low + high) / 2
+    return places
+
+
+@dataclass(eq=False)
+class Averages:
+    """Averages of an update at one level of refinement, or of one replicate."""
+
+    sample: Sample
+    level: int
+
+    @cached_property
+    def _fixed(self) -> Points | None:
+        return self.sample.fixed(self.level)
+
+    def at(self, r: Array, p: Array, t: float) -> Means:
+        """The averages at R, shape (K, M), and P, shape (K, K), and a time."""
+        k, m = r.shape
+        scales = self.sample.scales
+        if self.sample.closed is not None:
+            square = scales * scales
+            u = p + (r * (square - 1)) @ r.T
+            noise = np.eye(len(self.sample.noise))
+            cross = np.zeros((k + m, len(noise)))
+            signal = np.block([[u, r * square], [(r * square).T, np.diag(square)]])
+            return _means(self.sample.closed.sums(np.block([[signal, cross], [cross.T, noise]])), m)
+        points = self._fixed
+        if points is None:
+            points = self.sample.cut(r, root_of(p - r @ r.T), self._constant(p, t), self.level)
+        return self.over(points, r, p, t)
+
+    def _constant(self, p: Array, t: float) -> Array:
+        return self.sample.update.fixed(np.sqrt(np.maximum(np.diag(p), 0.0)).tolist(), t)
+
+    def over(self, points: Points, r: Array, p: Array, t: float) -> Means:
+        """The averages over some points."""
+        k, m = r.shape
+        across, constant = root_of(p - r @ r.T), self._constant(p, t)
+        sums = np.zeros((k, m + 2 * k))
+        for first in range(0, points.weights.size, _BLOCK):
+            part = slice(first, first + _BLOCK)
+            base, weights = points.values[:, part], points.weights[part]
+            v = self.sample.scales[:, None] * base[:m]
+            u = _combined(r, v) + _combined(across, base[m : m + k])
+            fixed = np.broadcast_to(constant[:, None], (constant.size, weights.size))
+            force = values_of(self.sample.update, np.concatenate([u, v, base[m + k :], fixed]))
+            others = np.concatenate([v, u, force])
+            sums += np.einsum("kn,jn->kj", force * weights, others)
+        return _means(sums, m)
+
+
+def _combined(matrix: Array, rows: Array) -> Array:
+    """The product of a small matrix and long rows, without threads of BLAS."""
+    return np.einsum("ki,in->kn", matrix, rows)
+
+
+def _means(sums: Array, features: int) -> Means:
+    v, u, square = np.split(sums, [features, features + len(sums)], axis=1)
+    return Means(v, u, np.tril(square) + np.tril(square, -1).T)
+
+
+def refinements(sample: Sample) -> int:
+    """How many levels there are: one of what is exact, or the replicates."""
+    if sample.is_random:
+        return REPLICATES
+    return 1 if sample.closed is not None or sample.exact is not None else LEVELS

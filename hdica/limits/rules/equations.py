@@ -1,0 +1,141 @@
+"""The limit of a rule of K estimates and M features: equations of R and P, and their path.
+
+With D = <F u'> + <u F'> + <F F'> - lambda P - P lambda,
+
+    dR/dt = <F v'> - lambda R - B R,      dP/dt = D - B P - P B',
+
+where B keeps what the rule normalises: 0 of a free norm, diag(D)/2 of every norm by itself, D/2 of
+the symmetric orthonormalisation, and the part of D below its diagonal with half of that of Gram
+and Schmidt (the last two for P = 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hdica.ingredients import switches
+from hdica.ingredients.plain import Array
+from hdica.ingredients.schedules import Schedule
+from hdica.limits.numerics.solvers import integrate
+from hdica.limits.rules.averages import Averages, Means, Sample, refinements
+
+FINE, COARSE = 1e-12, 1e-10
+CONTROL = 1.02
+"""Factor by which the equations of the negative control are wrong."""
+GOAL = 1e-8
+"""Difference of two levels of refinement from which averages are refined no more."""
+FIRST, SAFETY = 1, 3.0
+"""The first level, and how many differences of the last two an error is taken for."""
+QUANTILE = 3.5
+"""Standard errors of the mean of eight replicates that hold 99 % of it (Student)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """A rule in the limit."""
+
+    sample: Sample
+    shrinkage: Array
+    """lambda_k of psi_k(x) = -lambda_k x, shape (K,)."""
+    normalise: str
+    """One of :data:`hdica.ingredients.update.NORMALISATIONS`."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """K and M."""
+        return len(self.sample.update.u), len(self.sample.update.v)
+
+    def joined(self, r: Array, p: Array) -> Array:
+        """R and P as one state, shape (K, M + K)."""
+        return np.concatenate([r, p], axis=1)
+
+    def rate(self, averages: Averages, state: Array, t: float) -> Array:
+        """d(R, P)/dt at a state of shape (K, M + K)."""
+        features = self.shape[1]
+        r, p = state[:, :features], state[:, features:]
+        p = (p + p.T) / 2
+        return self.joined(*self.rates(averages.at(r, p, t), r, p))
+
+    def rates(self, means: Means, r: Array, p: Array) -> tuple[Array, Array]:
+        """dR/dt and dP/dt, given the averages."""
+        shrinks = self.shrinkage[:, None]
+        d = means.u + means.u.T + means.square - shrinks * p - p * shrinks.T
+        back = restoring(self.normalise, d)
+        return means.v - shrinks * r - back @ r, d - back @ p - p @ back.T
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which the update switches."""
+        update = self.sample.update
+        atoms = (one.atoms(*switches.SWITCHES) for one in update.expressions)
+        decided = (switches.decides(switch) for switch in set().union(*atoms))
+        times = (
+            switches.kinks_of(switch, update.t)
+            for one in decided
+            if one.free_symbols == {update.t}
+            for switch in [abs(one)]
+        )
+        return tuple(sorted({t for each in times for t in each if t > 0}))
+
+
+def restoring(normalise: str, d: Array) -> Array:
+    """B: what a step adds to the products of the estimates, as far as the rule takes it away."""
+    if normalise == "none":
+        return np.zeros_like(d)
+    if normalise == "symmetric":
+        return d / 2
+    half = np.diag(np.diag(d)) / 2
+    return half if normalise == "norm" else half + np.tril(d, -1)
+
+
+@dataclass(frozen=True)
+class Path:
+    """The limit at the output times: arrays of shape (T, K, M + K), R and then P.
+
+    ``error`` is the difference to a run at the level of refinement before and of a hundred times
+    coarser tolerance, or of replicates what their scatter leaves open; ``control`` the same limit
+    with its rates wrong by 2 %.
+    """
+
+    state: Array
+    error: Array
+    control: Array
+
+
+def follow(equations: Equations, r: Array, p: Array, times: Array) -> Path:
+    """R and P at increasing times from those of the start."""
+    start = equations.joined(r, p)
+    clock = Schedule(lambda t: np.asarray(t), None, equations.breaks)
+
+    def solved(level: int, tolerance: float, factor: float = 1.0) -> tuple[Array, float]:
+        averages = Averages(equations.sample, level)
+        return integrate(
+            lambda state, t: factor * equations.rate(averages, state, t),
+            clock,
+            start,
+            times,
+            tolerance,
+        )
+
+    levels = refinements(equations.sample)
+    if equations.sample.is_random:
+        runs = np.array([solved(replicate, COARSE)[0] for replicate in range(levels)])
+        error = QUANTILE * runs.std(axis=0, ddof=1) / np.sqrt(levels)
+        return Path(runs.mean(axis=0), error + COARSE, solved(0, COARSE, CONTROL)[0])
+    if levels == 1:
+        fine, close = solved(0, FINE)
+        step = max(COARSE, close)
+        error = np.abs(fine - solved(0, step)[0]) + close
+        return Path(fine, error, solved(0, step, CONTROL)[0])
+    level = FIRST
+    state, close = solved(level, FINE)
+    loose = np.abs(state - solved(level, max(COARSE, close))[0]) + close
+    while True:
+        level += 1
+        before, (state, close) = state, solved(level, FINE)
+        gap = np.abs(state - before)
+        if gap.max() < GOAL or level == levels - 1:
+            break
+    return Path(state, SAFETY * gap + loose + close, solved(FIRST, COARSE, CONTROL)[0])

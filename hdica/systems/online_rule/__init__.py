@@ -1,0 +1,3 @@
+"""Any online rule with one estimate and one feature."""
+
+VERSION = 4

@@ -1,0 +1,3 @@
+"""Any online rule with several estimates and features."""
+
+VERSION = 4
