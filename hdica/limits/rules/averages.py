@@ -18,7 +18,6 @@ from hdica.ingredients.quadrature import Nodes, gauss, root_of
 from hdica.ingredients.update import Update, degree_in, values_of
 from hdica.limits.rules.closed import Closed, closed_of
 from hdica.limits.rules.points import (
-    LEVELS,
     QUASI,
     Points,
     Variable,
@@ -32,6 +31,8 @@ NESTED = 4
 """Variables up to which rules are nested; beyond, points are quasi-random."""
 MOST_POINTS = 4_000_000
 """Points of a rule that is exact or refined."""
+FIRST = 1
+"""The first level of refinement."""
 REPLICATES = 8
 """Independent sets of quasi-random points, whose scatter is the error."""
 _LOOKS, _HALVINGS, _MOST_ROOTS = 65, 45, 6
@@ -74,14 +75,22 @@ class Sample:
         normal = all(one.source is None for one in self.variables)
         return closed_of(self.update) if normal and self.update.degree is None else None
 
+    @property
+    def _order(self) -> int:
+        return (self.update.degree or 0) + 1
+
     @cached_property
-    def exact(self) -> Points | None:
-        """Points whose averages are those of a polynomial update; None of another, or of many."""
+    def _is_exact(self) -> bool:
+        """Whether averages are those of a polynomial, by no more points than are allowed."""
         if self.update.degree is None:
-            return None
-        rules = [one.exact(self.update.degree + 1) for one in self.variables]
-        size = math.prod(rule.points.size for rule in rules)
-        return tensor(rules) if size <= MOST_POINTS else None
+            return False
+        sizes = (one.exact(self._order).points.size for one in self.variables)
+        return math.prod(sizes) <= MOST_POINTS
+
+    @property
+    def is_known(self) -> bool:
+        """Whether averages are in closed form or exact, with nothing to refine."""
+        return self.closed is not None or self._is_exact
 
     @property
     def seconds(self) -> float:
@@ -89,13 +98,17 @@ class Sample:
         if self.closed is not None:
             return 0.5
         each = 2e-8 + 1.5e-8 * self.update.transcendental
-        if self.is_random:
-            points = float(REPLICATES * QUASI)
-        elif self.exact is not None:
-            points = 3.0 * self.exact.weights.size
-        else:
-            points = 3.0 * (100 if self.update.factors else 36) ** len(self.variables)
+        points = REPLICATES * QUASI if self.is_random else 3 * self.size(FIRST + 1)
         return 0.3 + 500 * each * points
+
+    def size(self, level: int) -> int:
+        """About how many points there are at a level."""
+        if self._is_exact:
+            return math.prod(one.exact(self._order).points.size for one in self.variables)
+        if not self.update.factors:
+            return math.prod(one.smooth(level).points.size for one in self.variables)
+        cuts = 2 * len(self.update.factors)
+        return math.prod(one.nodes(level, cuts) for one in self.variables)
 
     def refusal(self, r: Array, p: Array) -> str:
         """Empty if the mean of every F_k^2 is finite at R and P, else the sentence that says so."""
@@ -138,19 +151,20 @@ class Sample:
         )
         return not bool(np.all(np.diag(beyond) <= _INFINITE * np.diag(within)))
 
-    @property
+    @cached_property
     def is_random(self) -> bool:
         """Whether averages are those of replicates of quasi-random points."""
-        known = self.closed is not None or self.exact is not None
-        return not known and len(self.variables) > NESTED
+        if self.is_known:
+            return False
+        return len(self.variables) > NESTED or self.size(FIRST + 1) > MOST_POINTS
 
     def fixed(self, level: int) -> Points | None:
         """Points that do not depend on R and P; None where the update switches.
 
         The level is that of refinement, or the number of a replicate.
         """
-        if self.exact is not None:
-            return self.exact
+        if self._is_exact:
+            return tensor([one.exact(self._order) for one in self.variables])
         if self.is_random:
             return quasi_random(self.variables, level)
         if self.update.factors:
@@ -328,10 +342,3 @@ def _combined(matrix: Array, rows: Array) -> Array:
 def _means(sums: Array, features: int) -> Means:
     v, u, square = np.split(sums, [features, features + len(sums)], axis=1)
     return Means(v, u, np.tril(square) + np.tril(square, -1).T)
-
-
-def refinements(sample: Sample) -> int:
-    """How many levels there are: one of what is exact, or the replicates."""
-    if sample.is_random:
-        return REPLICATES
-    return 1 if sample.closed is not None or sample.exact is not None else LEVELS

@@ -19,15 +19,23 @@ from hdica.ingredients import switches
 from hdica.ingredients.plain import Array
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.solvers import integrate
-from hdica.limits.rules.averages import Averages, Means, Sample, refinements
+from hdica.limits.rules.averages import (
+    FIRST,
+    MOST_POINTS,
+    REPLICATES,
+    Averages,
+    Means,
+    Sample,
+)
+from hdica.limits.rules.points import LEVELS
 
-FINE, COARSE = 1e-12, 1e-10
+FINE, COARSE, LOOSE, JUMPING = 1e-12, 1e-10, 1e-7, 1e-4
 CONTROL = 1.02
 """Factor by which the equations of the negative control are wrong."""
 GOAL = 1e-8
 """Difference of two levels of refinement from which averages are refined no more."""
-FIRST, SAFETY = 1, 3.0
-"""The first level, and how many differences of the last two an error is taken for."""
+SAFETY = 3.0
+"""How many differences of the last two levels an error is taken for."""
 QUANTILE = 3.5
 """Standard errors of the mean of eight replicates that hold 99 % of it (Student)."""
 
@@ -119,12 +127,14 @@ def follow(equations: Equations, r: Array, p: Array, times: Array) -> Path:
             tolerance,
         )
 
-    levels = refinements(equations.sample)
-    if equations.sample.is_random:
-        runs = np.array([solved(replicate, COARSE)[0] for replicate in range(levels)])
-        error = QUANTILE * runs.std(axis=0, ddof=1) / np.sqrt(levels)
-        return Path(runs.mean(axis=0), error + COARSE, solved(0, COARSE, CONTROL)[0])
-    if levels == 1:
+    sample = equations.sample
+    if sample.is_random:
+        # Means over fixed points jump where one of them comes to the other side of a switch.
+        step = JUMPING if sample.update.factors else LOOSE
+        runs = np.array([solved(replicate, step)[0] for replicate in range(REPLICATES)])
+        error = QUANTILE * runs.std(axis=0, ddof=1) / np.sqrt(REPLICATES)
+        return Path(runs.mean(axis=0), error + 3 * step, solved(0, step, CONTROL)[0])
+    if sample.is_known:
         fine, close = solved(0, FINE)
         step = max(COARSE, close)
         error = np.abs(fine - solved(0, step)[0]) + close
@@ -136,6 +146,7 @@ def follow(equations: Equations, r: Array, p: Array, times: Array) -> Path:
         level += 1
         before, (state, close) = state, solved(level, FINE)
         gap = np.abs(state - before)
-        if gap.max() < GOAL or level == levels - 1:
+        last = level == LEVELS - 1 or sample.size(level + 1) > MOST_POINTS
+        if gap.max() < GOAL or last:
             break
     return Path(state, SAFETY * gap + loose + close, solved(FIRST, COARSE, CONTROL)[0])

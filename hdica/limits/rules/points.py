@@ -92,6 +92,12 @@ class Variable:
             return gauss(self.source.nodes, order)
         return composite_rule(self.source.law, np.empty(0))
 
+    def nodes(self, level: int, cuts: int) -> int:
+        """About how many points a rule has that is cut so often."""
+        law = _normal(level) if self.source is None else self.source.law
+        panels = sum(len(part.first) - 1 + cuts for part in law.parts)
+        return panels * ORDERS[level] + (0 if law.atoms is None else law.atoms.points.size)
+
     @cached_property
     def ends(self) -> tuple[float, ...]:
         """Where its density ends or has a corner."""
