@@ -55,10 +55,10 @@ def _sum(sources: tuple[Source, ...], weights: tuple[float, ...]) -> Source:
 
     pairs = [(source.law, weight) for source, weight in zip(sources, weights, strict=True)]
     whole = reduce(_convolved, pairs[1:], _scaled(*pairs[0]))
-    symmetric, nodes = (
-        all(source.symmetric for source in sources),
-        laws.composite_rule(whole, np.empty(0)),
-    )
+    symmetric = all(source.symmetric for source in sources)
+    rule = laws.composite_rule(whole, np.empty(0))
+    # Far out a polynomial may lie below 0 by rounding.
+    nodes = Nodes(rule.points[rule.weights > 0], rule.weights[rule.weights > 0])
     return Source(label, sample, nodes, moment, symmetric, lambda: whole)
 
 
