@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hypothesis import strategies as st
@@ -216,7 +217,10 @@ def studies(draw: Draw, system: str | None = None) -> dict[str, Any]:
     """A study as plain data, which must be accepted: of one system, or of any."""
     system = system or draw(st.sampled_from(sorted(set(registry.systems()) - {"Toy"})))
     own = OWN.get(system)
-    fixed, grid = draw(own.parameters() if own else parameters(system))
+    if own is None or own is valid_rules:
+        fixed, grid = draw((own or sys.modules[__name__]).parameters(system))
+    else:
+        fixed, grid = draw(own.parameters())
     known = registry.methods_of(system)
     try:
         systems = _built(system, fixed, grid)

@@ -25,9 +25,9 @@ ONE: dict[str, list[Any]] = {"Q0": [[0.1, 0.5], {"start": -0.6, "stop": 0.6, "nu
 
 
 @st.composite
-def parameters(draw: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What stays fixed and what is swept, of one estimate and feature or of two."""
-    several = draw(st.booleans())
+def parameters(draw: Draw, system: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What stays fixed and what is swept, of one estimate and feature or of two of each."""
+    several = system == "SeveralRule"
     axes = AXES if several else AXES | ONE
     keys = draw(st.lists(st.sampled_from(list(axes)), max_size=3, unique=True))
     grid = {key: draw(st.sampled_from(axes[key])) for key in keys}
