@@ -160,7 +160,8 @@ def run_chains(
 def _placed(rule: FiniteRule, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Features, shape (M, n), |xi|^2 = n, and estimates, shape (K, n), with their R and P."""
     k, m = rule.r.shape
-    rows = math.sqrt(n) * orthonormal(rng, m + k, n)
+    first = None if rule.prior is None else rule.prior.feature(rng, n) / math.sqrt(n)
+    rows = math.sqrt(n) * orthonormal(rng, m + k, n, first)
     mixed = np.concatenate([rule.r, root_of(rule.p - rule.r @ rule.r.T)], axis=1)
     return rows[:m], np.sum(mixed[:, :, None] * rows, axis=1)
 

@@ -75,3 +75,28 @@ def test_the_smallest_dimension(name: str) -> None:
     runs = 4000
     assert p_value(by("chain", name, 3, runs), expected(name, 3, runs)) > LEVEL
     assert p_value(by("vector", name, 3, runs), expected(name, 3, runs)) > LEVEL
+
+
+SPARSE = {"atoms": [0, 2], "weights": [3, 1]}
+
+
+def seen(prior: object) -> tuple[np.ndarray, np.ndarray]:
+    """Mean overlap at t = 1 and 3 and its standard error, of all coordinates at n = 800."""
+    rule = hdica.OnlineRule(
+        update="0.6*tanh(v - u)",
+        entrywise="-0.18*sign(x)",
+        normalise="norm",
+        prior=prior,
+        start={"overlap": 0.5},
+    )
+    runs = hdica.simulate(rule, n=800, times=[0, 1, 3], seeds=40, method="vector")["Q"]
+    return runs.mean("seed").values[1:], runs.std("seed", ddof=1).values[1:] / 40**0.5
+
+
+def test_a_sparse_feature_is_learned_as_in_the_limit_of_its_density() -> None:
+    """Overlaps of 4e5 particles of the density's own equation; another prior has others."""
+    limit = np.array([0.7139, 0.9423])
+    mean, error = seen(SPARSE)
+    assert np.all(np.abs(mean - limit) < 4 * error + 0.002)
+    other, error = seen("gaussian")
+    assert np.all(np.abs(other - limit) > 4 * error + 0.002)
