@@ -217,7 +217,19 @@ def parse_update(
     HdicaError
         If a formula is none; the sentence says what is allowed.
     """
-    values, many = dict(sorted((constants or {}).items())), len(texts)
+    pairs = tuple(sorted((constants or {}).items()))
+    return _parsed(tuple(texts), label, features, tuple(noise), pairs)
+
+
+@lru_cache(maxsize=512)
+def _parsed(
+    texts: tuple[str, ...],
+    label: str,
+    features: int,
+    noise: tuple[str, ...],
+    constants: tuple[tuple[str, float], ...],
+) -> Update:
+    values, many = dict(constants), len(texts)
     u, v, norm = numbered("u", many), numbered("v", features), numbered("norm", many)
     target = _read(label, (*v, *noise, "t"), values)[0] if label else None
     own = ("u", "norm") if many > 1 and len(set(texts)) == 1 else ()

@@ -26,7 +26,7 @@ from hdica.plots.result import Result, at, check, matching, read
 from hdica.show.choose import MOST, Point, evenly, spread
 from hdica.show.marks import map_of, wide_range
 from hdica.show.panel import FRAMES, Film, Panel, film
-from hdica.show.terms import entries, speaking_of, starts
+from hdica.show.terms import speaking_of, starts
 from hdica.show.words import EMPTY, method_name, place, size, titled, words
 from hdica.systems.method import TRANSITION_KINDS
 
@@ -264,8 +264,7 @@ class Plots:
         lambda r: (
             in_time(r)
             and sum(r.data.sizes[d] >= LEAST for d in r.numeric) > 1
-            and not (entries() if r.record is None else r.record.entries)
-            & set(r.data[r.overlap].dims)
+            and not r.entries & set(r.data[r.overlap].dims)
         )
     )
     def phase(

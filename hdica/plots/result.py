@@ -51,6 +51,11 @@ class Result:
         return "" if self.record is None else self.record.name
 
     @property
+    def entries(self) -> frozenset[str]:
+        """Dimensions that number entries of a matrix."""
+        return entries() if self.record is None else self.record.entries
+
+    @property
     def varies(self) -> str:
         """The parameter whose critical values or branches these are; empty for other results."""
         methods = () if self.record is None else self.record.methods
@@ -142,8 +147,7 @@ class Result:
         data = self.data
         if "n" in data.coords and not data["n"].ndim:
             data = data.expand_dims("n", axis=-1)
-        numbered = entries() if self.record is None else self.record.entries
-        pairs = [d for d in data[name].dims if d in numbered] if name in data else []
+        pairs = [d for d in data[name].dims if d in self.entries] if name in data else []
         if pairs:
             data = data.assign({name: abs(data[name]).max(pairs)})
         return replace(self, data=data)

@@ -261,8 +261,7 @@ def at(name: str, value: object) -> Text:
 
 def is_numbered(name: str) -> bool:
     """Whether a dimension numbers entries of a matrix, in the system that is spoken of if any."""
-    record = terms.speaker()
-    return name not in NAMED and name in (terms.entries() if record is None else record.entries)
+    return name not in NAMED and name in terms.entries()
 
 
 def counted(name: str, value: Any) -> int:

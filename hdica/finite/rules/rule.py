@@ -44,9 +44,9 @@ class FiniteRule:
 
     update: Update
     sources: tuple[Source, ...]
-    """Laws of c_1 ... c_M."""
-    spike: tuple[float, ...] | None
-    """omega_m of spiked data, v_m = sqrt(omega_m) c_m + a_m; None where v = c."""
+    """Laws of v_m over its scale, standardised."""
+    scales: Array
+    """Standard deviations of the v_m, shape (M,)."""
     noise: tuple[Source, ...]
     """Laws of the noise."""
     psi: Formula
@@ -92,12 +92,10 @@ def _columns(rule: FiniteRule, stream: Stream) -> Callable[[int], Array]:
     named = [(f"source {m}" if m else "source", law) for m, law in enumerate(rule.sources)]
     laws = [*named, *((f"noise {j}", law) for j, law in enumerate(rule.noise))]
     draws = [_draw(law, stream, name) for name, law in laws]
-    spiked = [normal_numbers(stream(f"across {m}")) for m in range(len(rule.sources))]
+    scales = [*rule.scales.tolist(), *(1.0 for _ in rule.noise)]
 
     def drawn(size: int) -> Array:
-        columns = [draw(size) for draw in draws]
-        for m, omega in enumerate(rule.spike or ()):
-            columns[m] = math.sqrt(omega) * columns[m] + spiked[m](size)
+        columns = [scale * draw(size) for scale, draw in zip(scales, draws, strict=True)]
         return contiguous(columns[0] if len(columns) == 1 else np.stack(columns, axis=1))
 
     return drawn

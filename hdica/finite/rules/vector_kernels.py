@@ -171,7 +171,8 @@ def rule_vector_steps(  # type: ignore[no-untyped-def]
     n
         Dimension.
     carried
-        The turn of the last step, shape (K + 1, K): its last row is 0 before the first noise.
+        The turn of the last step, shape (K + 1, K); before the first noise it is 1, and the row
+        after it 0.
     source
         v_1 ... v_M and the noise of each step, shape (steps, M + J).
     clock
@@ -204,9 +205,6 @@ def rule_vector_steps(  # type: ignore[no-untyped-def]
     if carried[estimates, 0] == 0.0:
         still = (PLAIN, psi[1], psi[2])
         _pass(lanes, x, z, xi, n, turn, step, along, still, 0.0, scratch, sums)
-        carried[:] = 0.0
-        for k in range(estimates):
-            turn[k, k] = 1.0
         carried[estimates, 0] = 1.0
     for now in range(source.shape[0]):
         for m in range(features):

@@ -63,11 +63,11 @@ def _term(part: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Term | None:
             made = Term(float(factor), (), (), nothing)
         elif base in variables and power.is_Integer and power > 0:
             made = Term(1.0, (variables.index(base),) * int(power), (), nothing)
-        elif isinstance(factor, sp.erf) or (isinstance(base, sp.erf) and power == 2):
-            direction = _linear(base.args[0] if power == 2 else factor.args[0], variables)
+        elif isinstance(base, sp.erf) and power in (1, 2):
+            direction = _linear(base.args[0], variables)
             if direction is None:
                 return None
-            made = Term(1.0, (), (direction,) * int(power if power == 2 else 1), nothing)
+            made = Term(1.0, (), (direction,) * int(power), nothing)
         elif isinstance(factor, sp.exp):
             form = _quadratic(-factor.args[0], variables)
             if form is None:
@@ -79,22 +79,25 @@ def _term(part: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Term | None:
     return term
 
 
-def _linear(expression: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Array | None:
-    """Coefficients of a linear form without a constant."""
+def _homogeneous(
+    expression: sp.Expr, variables: tuple[sp.Symbol, ...], degree: int
+) -> sp.Poly | None:
+    """A polynomial all of whose terms have this degree; None of any other expression."""
     if not expression.is_polynomial(*variables):
         return None
     poly = sp.Poly(expression, *variables)
-    if any(sum(powers) != 1 for powers in poly.monoms()):
-        return None
-    return np.array([float(poly.coeff_monomial(v)) for v in variables])
+    return poly if all(sum(powers) == degree for powers in poly.monoms()) else None
+
+
+def _linear(expression: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Array | None:
+    """Coefficients of a linear form without a constant."""
+    poly = _homogeneous(expression, variables, 1)
+    return None if poly is None else np.array([float(poly.coeff_monomial(v)) for v in variables])
 
 
 def _quadratic(expression: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Array | None:
     """The matrix of a quadratic form that is nowhere negative."""
-    if not expression.is_polynomial(*variables):
-        return None
-    poly = sp.Poly(expression, *variables)
-    if any(sum(powers) != 2 for powers in poly.monoms()):
+    if _homogeneous(expression, variables, 2) is None:
         return None
     form = np.array(sp.hessian(expression, variables), dtype=float) / 2
     return form if np.linalg.eigvalsh(form).min() > -1e-12 else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import sympy as sp
 
 from hdica.ingredients import switches
 from hdica.ingredients.plain import Array
@@ -79,13 +80,9 @@ class Equations:
         update = self.sample.update
         atoms = (one.atoms(*switches.SWITCHES) for one in update.expressions)
         decided = (switches.decides(switch) for switch in set().union(*atoms))
-        times = (
-            switches.kinks_of(switch, update.t)
-            for one in decided
-            if one.free_symbols == {update.t}
-            for switch in [abs(one)]
-        )
-        return tuple(sorted({t for each in times for t in each if t > 0}))
+        in_time = (one for one in decided if one.free_symbols == {update.t})
+        times = {t for one in in_time for t in switches.kinks_of(sp.Abs(one), update.t)}
+        return tuple(sorted(t for t in times if t > 0))
 
 
 def restoring(normalise: str, d: Array) -> Array:

@@ -1,9 +1,9 @@
 """Points and weights of averages over a sample: v_1 ... v_M, normals e_1 ... e_K and noise.
 
-Given R and P the projections are u = R v + L e with L L' = P - R R' (any_rule: y is normal across
-the features). Averages of polynomials take Gauss rules, exact in every variable. Where an update
-switches between branches, the rules of each variable are cut where the variables outside of it
-make a switch change sign; of two switches also where both do, so that what is left to integrate
+Given R and P the projections are u = R v + L e with L L' = P - R R', because a sample is normal
+across the features. Averages of polynomials take Gauss rules, exact in every variable. Where an
+update switches between branches, the rules of each variable are cut where the variables outside of
+it make a switch change sign; of two switches also where both do, so that what is left to integrate
 over the outer variables is smooth between its own cuts. Beyond four variables points are
 quasi-random, with replicates.
 """
@@ -79,6 +79,10 @@ class Variable:
 
     source: Source | None
 
+    def law(self, level: int) -> Law:
+        """Atoms and smooth parts, a normal one as far as a level takes it."""
+        return _normal(level) if self.source is None else self.source.law
+
     def smooth(self, level: int) -> Nodes:
         """A rule for functions without switches in it."""
         return trapezoid(level) if self.source is None else self.exact(ORDERS[level])
@@ -94,7 +98,7 @@ class Variable:
 
     def nodes(self, level: int, cuts: int) -> int:
         """About how many points a rule has that is cut so often."""
-        law = _normal(level) if self.source is None else self.source.law
+        law = self.law(level)
         panels = sum(len(part.first) - 1 + cuts for part in law.parts)
         return panels * ORDERS[level] + (0 if law.atoms is None else law.atoms.points.size)
 
@@ -146,7 +150,7 @@ class Variable:
 
         Returned are the row, the value and the weight of every node.
         """
-        law, rows = _normal(level) if self.source is None else self.source.law, places.shape[0]
+        law, rows = self.law(level), places.shape[0]
         made = [] if law.atoms is None else [_atoms(law.atoms, rows)]
         for part in law.parts:
             edges = np.array(part.first) if self.source is None else part_edges(part)

@@ -59,10 +59,12 @@ def _named(run: Values, names: Names) -> Values:
     r, p = values[OVERLAP], values[PRODUCT]
     with np.errstate(invalid="ignore"):
         whole = {"R": r, "P": p, "cosine": cosines(r, p)}
-    single = len(names["R"][1]) == 1
-    return {
-        names[name][0]: value[:, 0, 0] if single else value for name, value in whole.items()
-    }, diverged
+    return {names[name][0]: _shaped(value, names) for name, value in whole.items()}, diverged
+
+
+def _shaped(value: Array, names: Names) -> Array:
+    """Values over time of the shape that a class has: numbers where there is one of each."""
+    return value[:, 0, 0] if names is ONE else value
 
 
 def simulations(names: Names) -> tuple[method.Simulation[Rule], ...]:
@@ -169,7 +171,7 @@ def ode(names: Names) -> method.Limit[Rule]:
     def run(system: Rule, times: Array) -> PointResult:
         r, p = start_of(system)
         path = follow(limit_of(system), r, p, times)
-        features, single = r.shape[1], len(names["R"][1]) == 1
+        features = r.shape[1]
         columns = {"": path.state, "_error": path.error, "_control": path.control}
         values: dict[str, Array] = {}
         for end, state in columns.items():
@@ -177,7 +179,7 @@ def ode(names: Names) -> method.Limit[Rule]:
             if not end:
                 parts["cosine"] = cosines(parts["R"], parts["P"])
             for name, value in parts.items():
-                values[names[name][0] + end] = value[:, 0, 0] if single else value
+                values[names[name][0] + end] = _shaped(value, names)
         return PointResult(values)
 
     outputs = list(_outputs(names))

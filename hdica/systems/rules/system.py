@@ -222,11 +222,12 @@ def start_of(system: Rule) -> tuple[Array, Array]:
 def rule_of(system: Rule) -> FiniteRule:
     """The rule as the kernels take it."""
     (r, p), prior = start_of(system), fields.optional(system, "prior")
+    sources, scales = projections(system)
     return FiniteRule(
         update=update_of(system),
-        sources=laws(system),
-        spike=spikes(system),
-        noise=tuple(make_source(spec) for spec in system.noise.values()),
+        sources=sources,
+        scales=scales,
+        noise=noises(system),
         psi=fields.formula(system, "entrywise"),
         normalise=system.normalise,
         r=r,
@@ -247,20 +248,26 @@ def closed_refusal(system: Rule) -> str:
 
 def limit_of(system: Rule) -> Equations:
     """The rule in the limit."""
-    omegas, many = spikes(system), len(texts_of(system))
-    scales = np.sqrt(1 + np.array(omegas or np.zeros(len(laws(system)))))
-    sources = laws(system)
-    if omegas is not None:
-        pairs = zip(sources, omegas, strict=True)
-        sources = tuple(_spiked(source, omega) for source, omega in pairs)
-    noise = tuple(make_source(spec) for spec in system.noise.values())
     shrinkage = -(fields.formula(system, "entrywise").slope_if_linear or 0.0)
-    sample = Sample(update_of(system), sources, scales, noise)
-    return Equations(sample, np.full(many, shrinkage), system.normalise)
+    sample = Sample(update_of(system), *projections(system), noises(system))
+    return Equations(sample, np.full(len(texts_of(system)), shrinkage), system.normalise)
+
+
+def noises(system: Rule) -> tuple[Source, ...]:
+    """Laws of the noise, in the order of its names."""
+    return tuple(make_source(spec) for spec in system.noise.values())
+
+
+def projections(system: Rule) -> tuple[tuple[Source, ...], Array]:
+    """Laws of the v_m over their standard deviations, and these: 1 unless data are spiked."""
+    sources, omegas = laws(system), spikes(system)
+    if omegas is None:
+        return sources, np.ones(len(sources))
+    pairs = zip(sources, omegas, strict=True)
+    return tuple(_spiked(*pair) for pair in pairs), np.sqrt(1 + np.array(omegas))
 
 
 def _spiked(source: Source, omega: float) -> Source:
     """The law of (sqrt(omega) c + a)/sqrt(1 + omega) with a normal."""
-    if source.label == "gaussian" or omega == 0:
-        return make_source("gaussian")
-    return sum_of([(source, math.sqrt(omega)), (make_source("gaussian"), 1.0)])
+    normal = make_source("gaussian")
+    return sum_of([(source, math.sqrt(omega)), (normal, 1.0)]) if omega else normal

@@ -46,7 +46,19 @@ def _committee(tau):
     return push
 
 
-_TWO = {"overlap": [[0.6, 0.3], [0.2, 0.5]]}
+def _orthonormal(mode: str, *rows: list[float]) -> Published:
+    """Cubic updates of orthonormal estimates with these overlaps."""
+    fields = {
+        "update": "-tau*u**3",
+        "normalise": mode,
+        "source": ["uniform", "rademacher"],
+        "start": {"overlap": [*rows]},
+        "constants": {"tau": 0.04},
+    }
+    return Published(fields, _cube(0.04))
+
+
+_TWO = [0.6, 0.3], [0.2, 0.5]
 PUBLISHED = {
     "INO-PCA": Published(
         {
@@ -95,36 +107,9 @@ PUBLISHED = {
         },
         _committee(0.5),
     ),
-    "symmetric": Published(
-        {
-            "update": "-tau*u**3",
-            "normalise": "symmetric",
-            "source": ["uniform", "rademacher"],
-            "start": _TWO,
-            "constants": {"tau": 0.04},
-        },
-        _cube(0.04),
-    ),
-    "gram-schmidt": Published(
-        {
-            "update": "-tau*u**3",
-            "normalise": "gram-schmidt",
-            "source": ["uniform", "rademacher"],
-            "start": _TWO,
-            "constants": {"tau": 0.04},
-        },
-        _cube(0.04),
-    ),
-    "three by symmetric": Published(
-        {
-            "update": "-tau*u**3",
-            "normalise": "symmetric",
-            "source": ["uniform", "rademacher"],
-            "start": {"overlap": [[0.6, 0.3], [0.2, 0.5], [0.1, 0.1]]},
-            "constants": {"tau": 0.04},
-        },
-        _cube(0.04),
-    ),
+    "symmetric": _orthonormal("symmetric", *_TWO),
+    "gram-schmidt": _orthonormal("gram-schmidt", *_TWO),
+    "three by symmetric": _orthonormal("symmetric", *_TWO, [0.1, 0.1]),
     "weighted sum": Published(
         {
             "update": "-tau*u**3",

@@ -11,6 +11,11 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
+from hdica.ingredients.switches import vectorised
+from hdica.limits.rules.averages import Averages, Sample
+from hdica.limits.rules.equations import QUANTILE
+from hdica.limits.rules.points import quasi_random
+from hdica.systems.rules.system import limit_of, start_of, update_of
 from tests.systems.rules.rules import PUBLISHED, committee, system
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/any_rule.json").read_text())
@@ -72,9 +77,6 @@ def test_ino_pca_ends_where_its_paper_says(group: str) -> None:
 
 def test_the_perceptron_has_its_closed_form() -> None:
     """<F v>, <F u> and <F^2> of Kinzel, in a case where product rules are off by 1 %."""
-    from hdica.limits.rules.averages import Averages
-    from hdica.systems.rules.system import limit_of
-
     sample = limit_of(system("perceptron")).sample
     for q, p in ((0.1, 1.0), (0.6, 0.7), (1.9, 4.0), (-0.5, 1.0)):
         mean = Averages(sample, 4).at(np.array([[q]]), np.array([[p]]), 0.0)
@@ -137,9 +139,6 @@ def test_runs_tend_to_the_limit(name: str) -> None:
 )
 def test_averages_are_those_of_samples(update: str, source: Any) -> None:
     """Against a million samples, with their own error, and a control off by 5 %."""
-    from hdica.limits.rules.averages import Averages
-    from hdica.systems.rules.system import limit_of, update_of
-
     rule = hdica.OnlineRule(update=update, source=source, constants={"tau": 1.0})
     sample, rng = limit_of(rule).sample, np.random.default_rng(5)
     r, p = np.array([[0.5]]), np.array([[0.8]])
@@ -147,8 +146,6 @@ def test_averages_are_those_of_samples(update: str, source: Any) -> None:
     v = sample.sources[0].sample(rng, size)
     u = 0.5 * v + np.sqrt(0.55) * rng.standard_normal(size)
     expression, symbols = update_of(rule).written_out[0], update_of(rule).random
-    from hdica.ingredients.switches import vectorised
-
     force = vectorised(expression, *symbols)(u, v)
     mean = Averages(sample, 3).at(r, p, 0.0)
     for found, values in ((mean.v, force * v), (mean.u, force * u), (mean.square, force**2)):
@@ -159,11 +156,6 @@ def test_averages_are_those_of_samples(update: str, source: Any) -> None:
 
 def test_quasi_random_points_have_honest_errors() -> None:
     """Five variables by replicates against the closed form, which such a rule has too."""
-    from hdica.limits.rules.averages import Averages, Sample
-    from hdica.limits.rules.equations import QUANTILE
-    from hdica.limits.rules.points import quasi_random
-    from hdica.systems.rules.system import limit_of, start_of
-
     case = GOLDEN["saad_solla"]["K=3 M=2 eta=0.3"]
     rule = written("saad_solla", case["parameters"])
     sample, (r, p) = limit_of(rule).sample, start_of(rule)
