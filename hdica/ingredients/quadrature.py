@@ -27,6 +27,11 @@ def dot(a: Array, b: Array) -> float:
     return float(np.sum(a * b))
 
 
+def gram(rows: Array) -> Array:
+    """Inner products of few rows with each other, shape (K, K), by sums as :func:`dot`."""
+    return np.asarray(np.sum(rows[:, None] * rows, axis=2))
+
+
 def root_of(g: Array) -> Array:
     """Lower triangular L with L L' = G for a G that may have lost rank, shape (K, K)."""
     size = len(g)

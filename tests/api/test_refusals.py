@@ -188,6 +188,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: hdica.TensorialICA(dimension=3, bounds={"epsilom": 0.1}), "did you mean 'epsilon'?"),
     (lambda: subspace(space="princpal"), "did you mean 'principal'?"),
     (lambda: subspace(batch="fersh"), "did you mean 'fresh'?"),
+    (lambda: hdica.OnlineRule(update="-u", normalise="nrom"), "did you mean 'norm'?"),
     (lambda: hdica.plots.style("colum"), "did you mean 'column'?"),
     (lambda: study().run(cluster="locl"), "did you mean 'local'?"),
     (lambda: hdica.FilterSeries(filters={"random": {"filtrs": 3}}), "did you mean 'filters'?"),

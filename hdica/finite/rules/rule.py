@@ -30,7 +30,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
 from hdica.ingredients.prior import Prior
-from hdica.ingredients.quadrature import dot, root_of
+from hdica.ingredients.quadrature import dot, gram, root_of
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.update import NORMALISATIONS, Update
 
@@ -129,7 +129,7 @@ def run_chains(
     # A lane that is left over goes as the first one does, and nobody looks at it.
     for lane in range(LANES):
         rule = rules[lane if lane < len(rules) else 0]
-        r[:, lane], g[:, lane] = rule.r.ravel(), (rule.p - rule.r @ rule.r.T).ravel()
+        r[:, lane], g[:, lane] = rule.r.ravel(), (rule.p - gram(rule.r)).ravel()
         constants[:, lane], shrinks[:, lane] = rule.update.numbers, rule.shrinkage / n
     lanes = side_by_side([stream("noise") for stream in streams])
     address, mode, norms = first.update.address, first.mode, first.update.uses_norms
@@ -147,7 +147,7 @@ def run_chains(
             overlaps = r[:, lane].reshape(k, m)
             return {
                 OVERLAP: overlaps.copy(),
-                PRODUCT: g[:, lane].reshape(k, k) + overlaps @ overlaps.T,
+                PRODUCT: g[:, lane].reshape(k, k) + gram(overlaps),
             }
 
         return Track(Observation(at_times), _columns(rules[lane], streams[lane]), CLOCK)
@@ -160,7 +160,7 @@ def _placed(rule: FiniteRule, n: int, rng: np.random.Generator) -> tuple[Array, 
     k, m = rule.r.shape
     first = None if rule.prior is None else rule.prior.feature(rng, n) / math.sqrt(n)
     rows = math.sqrt(n) * orthonormal(rng, m + k, n, first)
-    mixed = np.concatenate([rule.r, root_of(rule.p - rule.r @ rule.r.T)], axis=1)
+    mixed = np.concatenate([rule.r, root_of(rule.p - gram(rule.r))], axis=1)
     return rows[:m], np.sum(mixed[:, :, None] * rows, axis=1)
 
 

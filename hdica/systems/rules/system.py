@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.finite.rules.rule import FiniteRule, dimension_refusal
 from hdica.ingredients.grammar import FUNCTIONS, MORE
 from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array, is_number
+from hdica.ingredients.quadrature import gram
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.sums import sum_of
 from hdica.ingredients.update import NORMALISATIONS, RESERVED, Update, parse_update
@@ -82,8 +83,8 @@ class Rule(Parameters):
     def _consistent(self) -> Rule:
         if self.normalise not in NORMALISATIONS:
             raise HdicaError(
-                f"normalise = {self.normalise!r} is not allowed (allowed: "
-                f"{', '.join(NORMALISATIONS)})",
+                f"normalise = {self.normalise!r} is not allowed "
+                f"({suggestion(self.normalise, NORMALISATIONS)})",
                 ["normalise"],
             )
         _check_names(self)
@@ -201,7 +202,7 @@ def start_of(system: Rule) -> tuple[Array, Array]:
         if norms.shape != (many,) or not np.all((norms > 0) & (norms < math.inf)):
             raise refused("norm: a number > 0, or one an estimate")
         # Parts of the estimates across the features are orthogonal to each other.
-        p = r @ r.T
+        p = gram(r)
         if system.normalise in ("symmetric", "gram-schmidt"):
             p = np.zeros((many, many))
         np.fill_diagonal(p, norms**2)
@@ -212,7 +213,7 @@ def start_of(system: Rule) -> tuple[Array, Array]:
         and np.abs(p - np.eye(many)).max() > ROUNDING
     ):
         raise refused(f"normalise = {system.normalise!r} makes the estimates orthonormal")
-    if np.linalg.eigvalsh(p - r @ r.T).min() < -ROUNDING:
+    if np.linalg.eigvalsh(p - gram(r)).min() < -ROUNDING:
         raise refused(
             "no estimates have such overlaps and norms: P - R R' is not positive semidefinite"
         )
