@@ -33,7 +33,10 @@ def gram(rows: Array) -> Array:
 
 
 def root_of(g: Array) -> Array:
-    """Lower triangular L with L L' = G for a G that may have lost rank, shape (K, K)."""
+    """Lower triangular L with L L' = G for a G that may have lost rank, shape (K, K).
+
+    Where rounding has made G more than that, L L' has its diagonal and smaller products.
+    """
     size = len(g)
     root = np.zeros((size, size))
     for k in range(size):
@@ -43,6 +46,9 @@ def root_of(g: Array) -> Array:
                 root[k, j] = rest / root[j, j] if root[j, j] > 0 else 0.0
             else:
                 root[k, k] = float(np.sqrt(max(rest, 0.0)))
+                length = dot(root[k, :k], root[k, :k])
+                if rest < 0 < length:
+                    root[k, :k] *= np.sqrt(max(g[k, k], 0.0) / length)
     return root
 
 

@@ -18,6 +18,7 @@ import sympy as sp
 
 from hdica.ingredients import switches
 from hdica.ingredients.plain import Array
+from hdica.ingredients.quadrature import gram, root_of
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.solvers import integrate
 from hdica.limits.rules.averages import (
@@ -50,6 +51,8 @@ class Equations:
     """lambda_k of psi_k(x) = -lambda_k x, shape (K,)."""
     normalise: str
     """One of :data:`hdica.ingredients.update.NORMALISATIONS`."""
+    step: Schedule | None = None
+    """tau(t), by which an update without t is multiplied."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -60,12 +63,33 @@ class Equations:
         """R and P as one state, shape (K, M + K)."""
         return np.concatenate([r, p], axis=1)
 
-    def rate(self, averages: Averages, state: Array, t: float) -> Array:
-        """d(R, P)/dt at a state of shape (K, M + K)."""
+    def split(self, state: Array) -> tuple[Array, Array]:
+        """R and P of a state of shape (K, M + K)."""
         features = self.shape[1]
         r, p = state[:, :features], state[:, features:]
-        p = (p + p.T) / 2
-        return self.joined(*self.rates(averages.at(r, p, t), r, p))
+        return r, (p + p.T) / 2
+
+    def within(self, state: Array) -> Array:
+        """A state, or one nearby where no estimates have its P.
+
+        Two estimates that have become one, or one that is the feature, are at the edge of what
+        there is; beyond it, where rounding leads, equations may lead away.
+        """
+        r, p = self.split(state)
+        root = root_of(p - gram(r))
+        return state if np.all(np.diag(root) > 0) else self.joined(r, gram(r) + gram(root))
+
+    def means(self, averages: Averages, state: Array, t: float) -> Means:
+        """The averages at a state and a time, or for a rule with a step size at its value."""
+        r, p = self.split(state)
+        if self.step is None:
+            return averages.at(r, p, t)
+        of_one = averages.at(r, p, 0.0)
+        return Means(t * of_one.v, t * of_one.u, t * t * of_one.square)
+
+    def rate(self, averages: Averages, state: Array, t: float) -> Array:
+        """d(R, P)/dt at a state of shape (K, M + K); ``t`` as in :meth:`means`."""
+        return self.joined(*self.rates(self.means(averages, state, t), *self.split(state)))
 
     def rates(self, means: Means, r: Array, p: Array) -> tuple[Array, Array]:
         """dR/dt and dP/dt, given the averages."""
@@ -112,12 +136,12 @@ class Path:
 def follow(equations: Equations, r: Array, p: Array, times: Array) -> Path:
     """R and P at increasing times from those of the start."""
     start = equations.joined(r, p)
-    clock = Schedule(lambda t: np.asarray(t), None, equations.breaks)
+    clock = equations.step or Schedule(lambda t: np.asarray(t), None, equations.breaks)
 
     def solved(level: int, tolerance: float, factor: float = 1.0) -> tuple[Array, float]:
         averages = Averages(equations.sample, level)
         return integrate(
-            lambda state, t: factor * equations.rate(averages, state, t),
+            lambda state, t: factor * equations.rate(averages, equations.within(state), t),
             clock,
             start,
             times,

@@ -85,7 +85,13 @@ class Variable:
 
     def smooth(self, level: int) -> Nodes:
         """A rule for functions without switches in it."""
-        return trapezoid(level) if self.source is None else self.exact(ORDERS[level])
+        if self.source is None:
+            return trapezoid(level)
+        # A Gauss rule of heavy tails converges slowly where a function is no polynomial.
+        if all(abs(end) < _FARTHEST for end in self._edges):
+            return self.exact(ORDERS[level])
+        _, values, weights = self.cut(np.empty((1, 0)), level)
+        return Nodes(values, weights)
 
     def exact(self, order: int) -> Nodes:
         """A rule for polynomials of degree below 2 ``order``, as far as they have averages."""
@@ -105,14 +111,14 @@ class Variable:
     @cached_property
     def ends(self) -> tuple[float, ...]:
         """Where its density ends or has a corner."""
-        if self.source is None:
-            return ()
-        ends = [
-            float(part.point(np.array([t]))[0])
-            for part in self.source.law.parts
-            for t in (part.first[0], part.first[-1])
-        ]
-        return tuple(sorted({end for end in ends if abs(end) < _FARTHEST}))
+        return tuple(sorted({end for end in self._edges if abs(end) < _FARTHEST}))
+
+    @property
+    def _edges(self) -> list[float]:
+        """Both ends of every smooth part of the law of a source."""
+        parts = () if self.source is None else self.source.law.parts
+        ends = ((part, t) for part in parts for t in (part.first[0], part.first[-1]))
+        return [float(part.point(np.array([t]))[0]) for part, t in ends]
 
     def far(self) -> tuple[Nodes, NDArray[np.bool_]]:
         """A rule that goes far out, and which of its points have next to no mass beyond them."""
