@@ -12,6 +12,8 @@ import xarray as xr
 from hdica.api.request import Grid, Numbers, Over, Request, grid_of, saved
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
+from hdica.limits.mean_field.transitions.continuation import Transitions
+from hdica.limits.rules.transitions import Changes
 from hdica.process.progress import USUAL, check_timeout, named, shown, within
 from hdica.systems.arguments import check_range, finite, text
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
@@ -186,7 +188,8 @@ def critical(
         Over ``transition``, largest value first: ``value`` (critical parameter), ``kind``, ``Q``
         there, ``error`` of the value. Kinds are ``"fold"`` (two states merge and vanish),
         ``"transcritical"`` (an informative branch meets Q = 0 and exchanges stability with it;
-        with Q -> -Q symmetry a pitchfork in Q) and ``"junction"`` (a branch becomes condensed).
+        with Q -> -Q symmetry a pitchfork in Q), ``"junction"`` (a branch becomes condensed) and
+        ``"divergence"`` (the norm of a state becomes infinite, of rules that do not normalise it).
         Mirror images Q and -Q are given once, with Q > 0. Where two states merge with a corner,
         because one of them begins to condense there, the same value and Q stand twice, as a fold
         and as a junction: that is one point, and ``note`` says so. With ``over`` every variable
@@ -220,13 +223,17 @@ def _critical(
     record, method = record_of(system), _named(system)
     if parameter == varied(method) and low is None and high is None:
         return _natural(record, method, system)
-    if record.mean_field is None:
+    search: Callable[[Any, str, tuple[float, float]], Transitions | Changes] | None
+    search = record.changes
+    if search is None and record.mean_field is not None:
+        search = partial(find_transitions, record.mean_field)
+    if search is None:
         raise HdicaError(
             f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
             f"{record.name} (allowed: {varied(method)}, without low and high)"
         )
     ends = ends_of(record, parameter, low, high)
-    points = find_transitions(record.mean_field, system, parameter, ends)
+    points = search(system, parameter, ends)
     overlap = record.order_parameters[0].name
     columns = {"value": points.value, overlap: points.q, "error": points.error}
     data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}

@@ -185,7 +185,7 @@ def saved_outputs(save: Save) -> list[tuple[str, Output]]:
 
 
 STATE_KINDS = ("informative", "uninformative", "condensed")
-TRANSITION_KINDS = ("fold", "transcritical", "junction")
+TRANSITION_KINDS = ("fold", "transcritical", "junction", "divergence")
 INFORMATIVE, FOLD = 0, 0
 """Codes of the first of each."""
 ZERO = 1e-9

@@ -26,6 +26,7 @@ from hdica.systems.parameters import DESCRIBED, Described, Parameters
 
 if TYPE_CHECKING:
     from hdica.limits.mean_field.family import MeanField
+    from hdica.limits.rules.transitions import Changes
 
 S = TypeVar("S", bound=Parameters)
 Mask = NDArray[np.bool_]
@@ -212,6 +213,9 @@ class System(Generic[S]):
     """Dimensions of its own that results have."""
     mean_field: Callable[[S], MeanField] | None = None
     """The limit as a mean field, for a system of that family."""
+    changes: Callable[[S, str, tuple[float, float]], Changes] | None = None
+    """``changes(system, parameter, ends)``: where steady states change as any scalar parameter
+    varies, for a system that is no mean field."""
     notes: Notes[S] = field(default_factory=Notes)
     """Why nothing is learned, where nothing is."""
     functions: Mapping[str, str] = field(default_factory=dict)

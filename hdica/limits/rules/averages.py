@@ -14,9 +14,9 @@ import sympy as sp
 from hdica.ingredients import switches
 from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import Nodes, gauss, root_of
+from hdica.ingredients.quadrature import Nodes, dot, gauss, root_of
 from hdica.ingredients.update import Update, degree_in, values_of
-from hdica.limits.rules.closed import Closed, closed_of
+from hdica.limits.rules.closed import Closed, Series, closed_of, series_of
 from hdica.limits.rules.points import (
     QUASI,
     Points,
@@ -75,6 +75,11 @@ class Sample:
         normal = all(one.source is None for one in self.variables)
         return closed_of(self.update) if normal and self.update.degree is None else None
 
+    @cached_property
+    def series(self) -> Series | None:
+        """The averages from the moments of the sources, if they are all that matters."""
+        return series_of(self.update, self.sources, self.scales)
+
     @property
     def _order(self) -> int:
         return (self.update.degree or 0) + 1
@@ -90,12 +95,12 @@ class Sample:
     @property
     def is_known(self) -> bool:
         """Whether averages are in closed form or exact, with nothing to refine."""
-        return self.closed is not None or self._is_exact
+        return self.closed is not None or self.series is not None or self._is_exact
 
     @property
     def seconds(self) -> float:
         """What a path takes, by the points of its averages."""
-        if self.closed is not None:
+        if self.closed is not None or self.series is not None:
             return 0.5
         each = 2e-8 + 1.5e-8 * self.update.transcendental
         points = REPLICATES * QUASI if self.is_random else 3 * self.size(FIRST + 1)
@@ -302,6 +307,10 @@ class Averages:
         """The averages at R, shape (K, M), and P, shape (K, K), and a time."""
         k, m = r.shape
         scales = self.sample.scales
+        if self.sample.series is not None:
+            rest = max(0.0, float(p[0, 0]) - dot(r[0], r[0]))
+            along, mean_u, mean_square = self.sample.series.means(r[0], rest)
+            return Means(along[None], np.array([[mean_u]]), np.array([[mean_square]]))
         if self.sample.closed is not None:
             square = scales * scales
             u = p + (r * (square - 1)) @ r.T

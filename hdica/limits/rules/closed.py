@@ -1,4 +1,6 @@
-"""Averages in closed form over normal variables: of products of erf, exp(-quadratic) and powers.
+"""Averages in closed form: of polynomials of one u, and over normal variables of some products.
+
+Those are products of erf, exp(-quadratic) and powers.
 
 With C the covariance of y = (u, v, noise), a factor exp(-y'By) makes it C' = C (1 + 2 B C)^-1 and
 gives det(1 + 2 B C)^(-1/2). Under C' (Saad and Solla 1995; the rest by Stein's identity)
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +21,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
 from hdica.ingredients.update import Update
 
@@ -218,3 +221,79 @@ def closed_of(update: Update) -> Closed | None:
         terms.append(own)
     closed = Closed(terms, len(update.v), len(update.random))
     return closed if closed.groups is not None else None
+
+
+_MOST = 130
+"""Moments of a series at most."""
+_FACTORIALS = np.array([float(math.factorial(p)) for p in range(_MOST)])
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """<v F(u)>, <u F(u)> and <F(u)^2> of one polynomial F, from the moments of v and of the rest.
+
+    The p-th moment of a sum of independent numbers over p! is a product of power series.
+    """
+
+    coefficients: Array
+    """Of F, the lowest power first, shape (d + 1,)."""
+    moments: Array
+    """E v_m^p/p! at [m, p], shape (M, size)."""
+    raised: Array
+    """E v_m^(p + 1)/p! at [m, p], shape (M, d + 1)."""
+
+    @cached_property
+    def square(self) -> Array:
+        """Coefficients of F^2, shape (2 d + 1,)."""
+        return np.convolve(self.coefficients, self.coefficients)
+
+    def means(self, r: Array, variance: float) -> tuple[Array, float, float]:
+        """The averages at overlaps of shape (M,), the first of shape (M,).
+
+        ``variance`` is that of the part of u across the features.
+        """
+        size, degree = self.moments.shape[1], self.coefficients.size
+        powers = r[:, None] ** np.arange(size)
+        series = self.moments * powers
+        normal = np.zeros(size)
+        for p in range(0, size, 2):
+            normal[p] = (variance / 2) ** (p // 2) / math.factorial(p // 2)
+        moment = _power_series([normal, *series]) * _FACTORIALS[:size]
+        along = np.empty(r.size)
+        for j in range(r.size):
+            others = [series[k, :degree] for k in range(r.size) if k != j]
+            own = self.raised[j] * powers[j, :degree]
+            mixed = _power_series([normal[:degree], *others, own]) * _FACTORIALS[:degree]
+            along[j] = math.fsum(self.coefficients * mixed)
+        mean_u = math.fsum(self.coefficients * moment[1 : degree + 1])
+        return along, mean_u, math.fsum(self.square * moment[: self.square.size])
+
+
+def _power_series(series: Sequence[Array]) -> Array:
+    """Product of power series of one length, cut off there."""
+    product = series[0]
+    for other in series[1:]:
+        product = np.convolve(product, other)[: product.size]
+    return product
+
+
+def series_of(update: Update, sources: Sequence[Source], scales: Array) -> Series | None:
+    """The averages of one polynomial of u alone, if the update is one."""
+    if len(update.u) > 1 or not update.used <= {*update.u, *update.constants}:
+        return None
+    (expression,), (u,) = update.written_out, update.u
+    if not expression.is_polynomial(u):
+        return None
+    c = np.array([float(one) for one in reversed(sp.Poly(expression, u).all_coeffs())])
+    size = max(2 * c.size - 1, c.size + 1)
+    if size > _MOST:
+        return None
+
+    def table(orders: int, more: int) -> Array:
+        rows = [
+            [law.moment(p + more) * scale ** (p + more) / math.factorial(p) for p in range(orders)]
+            for law, scale in zip(sources, scales, strict=True)
+        ]
+        return np.array(rows).reshape(len(sources), orders)
+
+    return Series(c, table(size, 0), table(c.size, 1))

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from hdica.systems import fields
-from hdica.systems.rules.methods import COSINE, ONE, PAPERS, TAU, ode, simulations, stays
+from hdica.systems.rules.methods import COSINE, ONE, PAPERS, TAU, changes, methods, stays
 from hdica.systems.rules.system import Rule
 from hdica.systems.system import OrderParameter, Symbol, System, in_words, system_named
 
@@ -63,8 +63,9 @@ SYSTEM = System(
         "cosine": COSINE,
         **in_words(ode="ODE"),
     },
-    methods=(*simulations(ONE), ode(ONE)),
+    methods=methods(ONE),
     notes=stays("Q"),
+    changes=changes,
     variant=variant,
     horizon=20.0,
     examples=(

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import OVERLAP, PRODUCT, Values
 from hdica.finite.rules.rule import FiniteRule, run_chains, run_vector
 from hdica.ingredients.save import Save
-from hdica.limits.rules.equations import follow
+from hdica.limits.rules.equations import Equations, follow
+from hdica.limits.rules.steady import search_seconds, steady_refusal, steady_states
+from hdica.limits.rules.transitions import Changes, transitions
 from hdica.process.machine import slowness
-from hdica.systems import method, trials
+from hdica.systems import fields, method, trials
 from hdica.systems import system as registry
 from hdica.systems.method import ZERO, Array, Output, PointResult
+from hdica.systems.parameters import Parameters
 from hdica.systems.rules.system import (
     Rule,
     closed_refusal,
@@ -26,25 +31,61 @@ from hdica.systems.rules.system import (
     start_of,
 )
 
+S = TypeVar("S", bound=Parameters)
 _STEP = "x + F y/sqrt(n) + psi(x)/n"
 _LIMIT = (
     "dR/dt = <F v'> - lambda R - B R and dP/dt = D - B P - P B' with D = <F u'> + <u F'> + <F F'> "
     "- 2 lambda P (Saad and Solla 1995 for committees)"
 )
 FINITE = (*method.FINITE, "hdica.finite.rules", __package__)
-LIMIT = (*method.COMMON, method.NUMERICS, "hdica.limits.rules", __package__)
-ONE = {"R": ("Q", ("time",), "overlap Q = xi.x/n"), "P": ("P", ("time",), "P = |x|^2/n")}
-ONE["cosine"] = ("cosine", ("time",), "cosine of the angle between estimate and feature")
-SEVERAL = {
-    "R": ("R", ("time", "estimate", "feature"), "overlap R_km = xi_m.x_k/n"),
-    "P": ("P", ("time", "estimate", "other"), "product P_kl = x_k.x_l/n of two estimates"),
-    "cosine": ("cosine", ("time", "estimate", "feature"), "cosine of estimate and feature"),
-}
-Names = Mapping[str, tuple[str, tuple[str, ...], str]]
+LIMIT = (*method.COMMON, "hdica.limits.rules", __package__)
 
 
-def _outputs(names: Names) -> tuple[Output, ...]:
-    return tuple(Output(*row) for row in names.values())
+@dataclass(frozen=True)
+class Labels:
+    """The names under which a system has R, P and their cosines.
+
+    ``rows`` has name, dimensions and words of each that it has; ``taken`` is which part of arrays
+    of shape (..., K, M) and (..., K, K) they are.
+    """
+
+    rows: Mapping[str, tuple[str, tuple[str, ...], str]]
+    taken: tuple[int | slice, int | slice]
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Over time."""
+        return tuple(Output(*row) for row in self.rows.values())
+
+    def values(self, r: Array, p: Array, end: str = "") -> dict[str, Array]:
+        """R, P and their cosines by their names, with an end."""
+        whole = {"R": r, "P": p}
+        if "cosine" in self.rows and not end:
+            with np.errstate(invalid="ignore"):
+                whole["cosine"] = cosines(r, p)
+        return {
+            self.rows[name][0] + end: value[(..., *self.taken)]
+            for name, value in whole.items()
+            if name in self.rows
+        }
+
+
+ONE = Labels(
+    {
+        "R": ("Q", ("time",), "overlap Q = xi.x/n"),
+        "P": ("P", ("time",), "P = |x|^2/n"),
+        "cosine": ("cosine", ("time",), "cosine of the angle between estimate and feature"),
+    },
+    (0, 0),
+)
+SEVERAL = Labels(
+    {
+        "R": ("R", ("time", "estimate", "feature"), "overlap R_km = xi_m.x_k/n"),
+        "P": ("P", ("time", "estimate", "other"), "product P_kl = x_k.x_l/n of two estimates"),
+        "cosine": ("cosine", ("time", "estimate", "feature"), "cosine of estimate and feature"),
+    },
+    (slice(None), slice(None)),
+)
 
 
 def cosines(r: Array, p: Array) -> Array:
@@ -53,21 +94,7 @@ def cosines(r: Array, p: Array) -> Array:
     return np.divide(r, norms, out=np.zeros_like(r), where=norms > 0)
 
 
-def _named(run: Values, names: Names) -> Values:
-    """R, P and their cosines by the names of a class, numbers where there is one of each."""
-    values, diverged = run
-    r, p = values[OVERLAP], values[PRODUCT]
-    with np.errstate(invalid="ignore"):
-        whole = {"R": r, "P": p, "cosine": cosines(r, p)}
-    return {names[name][0]: _shaped(value, names) for name, value in whole.items()}, diverged
-
-
-def _shaped(value: Array, names: Names) -> Array:
-    """Values over time of the shape that a class has: numbers where there is one of each."""
-    return value[:, 0, 0] if names is ONE else value
-
-
-def simulations(names: Names) -> tuple[method.Simulation[Rule], ...]:
+def simulations(labels: Labels) -> tuple[method.Simulation[Rule], ...]:
     """``chain`` and ``vector``."""
 
     def chains(content: Callable[[Rule], object]) -> method.RunAll[Rule]:
@@ -78,14 +105,14 @@ def simulations(names: Names) -> tuple[method.Simulation[Rule], ...]:
             n: int,
             streams: list[Stream],
         ) -> list[Values]:
-            return [_named(values, names) for values in run_chains(rules, times, n, streams)]
+            return [_labelled(run, labels) for run in run_chains(rules, times, n, streams)]
 
         return trials.in_lanes(
             "chain", lambda system, n: rule_of(system), content, _alike, LANES, run
         )
 
     def vector(system: Rule, times: Array, n: int, stream: Stream, save: Save) -> Values:
-        return _named(run_vector(rule_of(system), times, n, stream), names)
+        return _labelled(run_vector(rule_of(system), times, n, stream), labels)
 
     own = chains(trials.content_of)
     chain = method.Simulation[Rule](
@@ -99,7 +126,7 @@ def simulations(names: Names) -> tuple[method.Simulation[Rule], ...]:
             bits=method.Bits.EVERY_KIND,
             engines=(*FINITE, "hdica.finite.projected"),
         ),
-        outputs=method.Outputs(_outputs(names)),
+        outputs=method.Outputs(labels.outputs),
         cost=method.Cost(seconds=_chain_seconds, fused=True),
         scope=method.Scope(refuses=chain_refusal),
         run=trials.alone(own),
@@ -116,7 +143,7 @@ def simulations(names: Names) -> tuple[method.Simulation[Rule], ...]:
             bits=method.Bits.EVERY_KIND,
             engines=FINITE,
         ),
-        outputs=method.Outputs(_outputs(names)),
+        outputs=method.Outputs(labels.outputs),
         cost=method.Cost(seconds=_vector_seconds, memory=_numbers, fused=True),
         run=trials.seeded("vector", vector),
     )
@@ -130,6 +157,12 @@ def simulations(names: Names) -> tuple[method.Simulation[Rule], ...]:
             ),
         ),
     )
+
+
+def _labelled(run: Values, labels: Labels) -> Values:
+    """What an engine gives, by the names of a system."""
+    values, diverged = run
+    return labels.values(values[OVERLAP], values[PRODUCT]), diverged
 
 
 def _alike(system: Rule, rule: FiniteRule) -> object:
@@ -165,63 +198,184 @@ def _numbers(system: Rule, n: int | None) -> int:
     return (k + m + 1) * (n or 0)
 
 
-def ode(names: Names) -> method.Limit[Rule]:
-    """``ode``: R and P as n -> infinity."""
+@dataclass(frozen=True)
+class Limiting(Generic[S]):
+    """How a system's limit is read: its equations, its start, and names for what they give."""
 
-    def run(system: Rule, times: Array) -> PointResult:
-        r, p = start_of(system)
-        path = follow(limit_of(system), r, p, times)
-        features = r.shape[1]
+    labels: Labels
+    equations: Callable[[S], Equations]
+    start: Callable[[S], tuple[Array, Array]]
+    """R and P at t = 0."""
+    paper: str
+    """The equations, in words and with their source."""
+    engines: tuple[str, ...]
+    without: Callable[[S], str] = method.always
+    """Empty if R and P close the limit, else why not."""
+
+    def refusal(self, system: S) -> str:
+        """Empty if the limit of R and P exists, else the sentence that says why not."""
+        return self.without(system) or self.equations(system).sample.refusal(*self.start(system))
+
+
+def ode(limit: Limiting[S]) -> method.Limit[S]:
+    """``ode``: R and P as n -> infinity."""
+    labels = limit.labels
+
+    def run(system: S, times: Array) -> PointResult:
+        r, p = limit.start(system)
+        path, features = follow(limit.equations(system), r, p, times), r.shape[1]
         columns = {"": path.state, "_error": path.error, "_control": path.control}
         values: dict[str, Array] = {}
         for end, state in columns.items():
-            parts = {"R": state[..., :features], "P": state[..., features:]}
-            if not end:
-                parts["cosine"] = cosines(parts["R"], parts["P"])
-            for name, value in parts.items():
-                values[names[name][0] + end] = _shaped(value, names)
+            values |= labels.values(state[..., :features], state[..., features:], end)
         return PointResult(values)
 
-    outputs = list(_outputs(names))
-    for name in ("R", "P"):
-        own, dims, words = names[name]
+    outputs = list(labels.outputs)
+    for name, dims, words in (row for key, row in labels.rows.items() if key != "cosine"):
         short = words.partition(" = ")[0]
-        outputs.append(Output(f"{own}_error", dims, f"error of the {short}"))
+        outputs.append(Output(f"{name}_error", dims, f"error of the {short}"))
         outputs.append(
-            Output(f"{own}_control", dims, f"{short} with rates wrong by 2 % (negative control)")
+            Output(f"{name}_control", dims, f"{short} with rates wrong by 2 % (negative control)")
         )
-    return method.Limit[Rule](
+    return method.Limit[S](
         name="ode",
         role=method.Role.LIMIT,
         rank=1,
         about=method.About(
-            text="R and P as n → ∞, where psi is linear, with a negative control",
+            text="the overlaps as n → ∞, where ψ is linear, with a negative control",
             accuracy="converged",
-            equations=f"{_LIMIT}; averages in closed form, by Gauss rules cut where F switches, or "
-            "by replicates of Sobol points",
-            engines=LIMIT,
+            equations=f"{limit.paper}; averages in closed form, by Gauss rules cut where F "
+            "switches, or by replicates of Sobol points",
+            engines=(*limit.engines, method.NUMERICS),
         ),
         outputs=method.Outputs(tuple(outputs)),
-        cost=method.Cost(seconds=_ode_seconds),
-        scope=method.Scope(refuses=limit_refusal),
+        cost=method.Cost(seconds=lambda system, n, last: limit.equations(system).sample.seconds),
+        scope=method.Scope(refuses=limit.refusal),
         run=lambda system, times, n, seed, save: run(system, times),
         closed=True,
     )
 
 
-def limit_refusal(system: Rule) -> str:
-    """Empty if the limit of R and P exists, else the sentence that says why not."""
-    return closed_refusal(system) or limit_of(system).sample.refusal(*start_of(system))
+MAX_STATES = 1024
 
 
-def _ode_seconds(system: Rule, n: int | None, last: float) -> float:
-    return limit_of(system).sample.seconds
+def fixed_points(limit: Limiting[S]) -> method.States[S]:
+    """``fixed_points``: steady states of R and P, and their stability."""
+
+    def run(system: S) -> PointResult:
+        states = steady_states(limit.equations(system))
+        columns = {
+            "eigenvalue": states.eigenvalue,
+            "stable": (states.eigenvalue < 0).astype(float),
+            "kind": (np.abs(states.r).max(axis=(1, 2), initial=0.0) < ZERO).astype(float),
+            "error": states.error,
+        }
+        values = method.padded(columns, MAX_STATES, "fixed points")
+        for name, value in limit.labels.values(states.r, states.p).items():
+            values[name] = np.full((MAX_STATES, *value.shape[1:]), np.nan)
+            values[name][: len(value)] = value
+        return PointResult(values)
+
+    def refusal(system: S) -> str:
+        return limit.refusal(system) or steady_refusal(limit.equations(system))
+
+    at = ("fixed_point",)
+    own = (Output(o.name, (*at, *o.dims[1:]), o.long_name) for o in limit.labels.outputs)
+    return method.States[S](
+        name="fixed_points",
+        role=method.Role.STEADY_STATES,
+        rank=1,
+        about=method.About(
+            text="steady states of the overlaps that a search from random starts finds, and "
+            "whether they are stable",
+            accuracy="converged",
+            equations=f"{limit.paper}, set to 0; Powell's hybrid method from random starts, twice "
+            "as many until they find no other state",
+            engines=limit.engines,
+        ),
+        outputs=method.Outputs(
+            (
+                *own,
+                Output("eigenvalue", at, "largest real part of the Jacobian's eigenvalues"),
+                Output("stable", at, "1 if stable, 0 if unstable"),
+                Output("kind", at, "0 informative, 1 uninformative (all overlaps 0)"),
+                Output("error", at, "error of the largest number of the fixed point"),
+            ),
+            coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
+        ),
+        cost=method.Cost(seconds=lambda system, n, last: search_seconds(limit.equations(system))),
+        scope=method.Scope(refuses=refusal, ignores=frozenset({"start"})),
+        run=lambda system, times, n, seed, save: run(system),
+    )
 
 
-def stays(name: str) -> registry.Notes[Rule]:
+def changes(system: Rule, parameter: str, ends: tuple[float, float]) -> Changes:
+    """Where the steady states of one estimate and one feature change as a parameter varies."""
+    # Before the search, so that a parameter that is none is refused as such.
+    fields.with_parameter(system, parameter, ends[1])
+    return transitions(
+        lambda value: limit_of(fields.with_parameter(system, parameter, value)), *ends
+    )
+
+
+MAX_TRANSITIONS = 12
+
+
+def critical(refuses: Callable[[Rule], str]) -> method.States[Rule]:
+    """``critical``: transitions of the steady states in the constant ``tau``."""
+    at = ("transition",)
+
+    def run(system: Rule) -> PointResult:
+        every = changes(system, TAU.name, (TAU.low, TAU.high))
+        kind = method.codes(every.kind, method.TRANSITION_KINDS)
+        columns = {"value": every.value, "Q": every.q, "kind": kind, "error": every.error}
+        return PointResult(method.padded(columns, MAX_TRANSITIONS, "transitions"))
+
+    def refusal(system: Rule) -> str:
+        try:
+            return refuses(fields.with_parameter(system, TAU.name, 1.0))
+        except HdicaError as exc:
+            return str(exc)
+
+    return method.States[Rule](
+        name="critical",
+        role=method.Role.TRANSITIONS,
+        rank=1,
+        about=method.About(
+            text="values of tau at which steady states merge, meet Q = 0 or diverge",
+            accuracy="converged",
+            equations=f"{_LIMIT}; states over a scan of tau, and where they change: folds, where "
+            "the determinant of the Jacobian vanishes too, and zeros of its eigenvalue at Q = 0",
+            engines=LIMIT,
+        ),
+        outputs=method.Outputs(
+            (
+                Output("value", at, "critical value of tau"),
+                Output("Q", at, "overlap at the transition"),
+                Output("kind", at, "0 fold, 1 transcritical, 3 divergence of the norm"),
+                Output("error", at, "error of the critical value"),
+            ),
+            coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
+        ),
+        cost=method.Cost(seconds=lambda system, n, last: 10.0),
+        scope=method.Scope(refuses=refusal, ignores=frozenset({TAU.name, "start"})),
+        run=lambda system, times, n, seed, save: run(system),
+        varies=TAU.name,
+    )
+
+
+def methods(labels: Labels) -> tuple[method.Method[Rule], ...]:
+    """All methods of a rule, by the names of its numbers."""
+    limit = Limiting(labels, limit_of, start_of, _LIMIT, LIMIT, closed_refusal)
+    states = fixed_points(limit)
+    one = (critical(states.scope.refuses),) if labels is ONE else ()
+    return (*simulations(labels), ode(limit), states, *one)
+
+
+def stays(name: str) -> registry.Notes[S]:
     """Why nothing is learned, by the overlaps of this name."""
 
-    def note(system: Rule, values: Mapping[str, NDArray[np.float64]], times: Array) -> str:
+    def note(system: S, values: Mapping[str, NDArray[np.float64]], times: Array) -> str:
         """Why nothing is learned from overlaps of 0."""
         if np.abs(values[name]).max() > ZERO:
             return ""

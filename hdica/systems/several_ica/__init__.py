@@ -1,3 +1,3 @@
 """Online ICA with several features (Wang and Lu 2017, section 2)."""
 
-VERSION = 4
+VERSION = 5

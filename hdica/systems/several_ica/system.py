@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,9 @@ from hdica.ingredients.plain import Array, is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
+from hdica.ingredients.update import parse_update
+from hdica.limits.rules.averages import Sample
+from hdica.limits.rules.equations import Equations
 from hdica.systems import fields
 from hdica.systems.parameters import Parameters
 
@@ -195,8 +198,8 @@ class SeveralICA(Parameters):
     nonlinearity: fields.FormulaText = Field(
         "x**3",
         description=(
-            "f, a formula in `x`: `tanh(x)`; the limit takes polynomials. `x**3` learns "
-            "sub-Gaussian sources (fourth moment below 3), `-x**3` super-Gaussian ones"
+            "f, a formula in `x`: `tanh(x)`. `x**3` learns sub-Gaussian sources (fourth moment "
+            "below 3), `-x**3` super-Gaussian ones"
         ),
     )
     start: Beginning = Field(
@@ -270,36 +273,14 @@ def rule(system: SeveralICA) -> Rule:
     )
 
 
-def limit_refusal(system: SeveralICA) -> str:
-    """Empty if the averages of the limit are moments of the sources, else why they are not."""
-    f = fields.formula(system, "nonlinearity").coefficients
-    if f is None:
-        return (
-            f"the limit of several features needs a polynomial nonlinearity, not "
-            f"{system.nonlinearity!r} (methods 'vector' and 'chain' take any)"
-        )
-    needed = max(2 * (f.size - 1), f.size)
-    for law in laws(system):
-        for order in range(needed + 1):
-            if not np.isfinite(law.moment(order)):
-                return (
-                    f"the limit does not exist: the source {law.label} has no finite moment of "
-                    f"order {order}, which the nonlinearity {system.nonlinearity!r} needs"
-                )
-    return ""
+def start(system: SeveralICA) -> tuple[Array, Array]:
+    """R and P of the one estimate at t = 0."""
+    return start_overlap(system)[None], np.ones((1, 1))
 
 
-FEATURES = 6
-"""Features at most of which fixed points are listed: six equal ones have 3^6 at least."""
-
-
-def steady_refusal(system: SeveralICA) -> str:
-    """Empty if the fixed points are looked for, else why not."""
-    if fields.schedule(system).constant is None:
-        return f"tau = {system.tau!r} is not allowed for fixed points (a constant step size)"
-    if len(system.sources) > FEATURES:
-        return (
-            f"{len(system.sources)} sources are not allowed for fixed points (at most {FEATURES}, "
-            "whose states are listed one by one)"
-        )
-    return limit_refusal(system)
+def equations(system: SeveralICA) -> Equations:
+    """The limit: F = -tau f(u)."""
+    f, read = fields.formula(system, "nonlinearity"), parse_update(("u",), "", len(system.sources))
+    update = replace(read, expressions=(-f.expression.subs(f.symbol, read.u[0]),))
+    sample = Sample(update, laws(system), np.ones(len(system.sources)))
+    return Equations(sample, np.zeros(1), "norm", fields.schedule(system))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from hdica.systems.rules.methods import COSINE, PAPERS, SEVERAL, TAU, ode, simulations, stays
+from hdica.systems.rules.methods import COSINE, PAPERS, SEVERAL, TAU, methods, stays
 from hdica.systems.rules.system import STARTS, Rule, start_of
 from hdica.systems.system import Dimension, OrderParameter, Symbol, System, in_words
 
@@ -64,7 +64,7 @@ SYSTEM = System(
         "cosine": COSINE,
         **in_words(ode="ODE"),
     },
-    methods=(*simulations(SEVERAL), ode(SEVERAL)),
+    methods=methods(SEVERAL),
     notes=stays("R"),
     horizon=20.0,
     examples=(

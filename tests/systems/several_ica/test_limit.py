@@ -6,20 +6,39 @@ import pytest
 import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.systems.several_ica.limit import averages_of, drift
+from hdica.limits.rules.averages import Averages
+from hdica.systems.several_ica.system import equations
 
 SKEWED = {"chi2": 3}
 TIMES = [0, 5, 10, 20, 40]
 
 
+def limit_of(sources, f="x**3"):
+    """The equations of these sources, and their averages: <c_j f>, <u f> and <f^2> at overlaps."""
+    start = {"overlap": [0.1] * len(sources)}
+    limit = equations(hdica.SeveralICA(tau=1, sources=sources, nonlinearity=f, start=start))
+    averages = Averages(limit.sample, 0)
+
+    def at(q):
+        means = averages.at(np.array([q]), np.ones((1, 1)), 0.0)
+        return -means.v[0], -means.u[0, 0], means.square[0, 0]
+
+    return limit, averages, at
+
+
+def drift(limit, averages, q, tau):
+    return limit.rate(averages, np.array([[*q, 1.0]]), tau)[0, :-1]
+
+
 def test_cubic_averages_are_those_of_the_cumulants():
     """<c_j u^3>, <u^4> and <u^6> by kappa_3, kappa_4, kappa_6, kappa_3^2 and mixed terms of it."""
-    laws = [make_source(spec) for spec in ("laplace", SKEWED, "rademacher")]
+    specs = ["laplace", SKEWED, "rademacher"]
+    laws = [make_source(spec) for spec in specs]
     q = np.array([0.4, -0.5, 0.3])
     m = np.array([[law.moment(k) for k in range(7)] for law in laws])
     k3, k4 = m[:, 3], m[:, 4] - 3
     k6 = m[:, 6] - 15 * m[:, 4] - 10 * m[:, 3] ** 2 + 30
-    found = averages_of(parse_formula("x**3", "x", {}), laws).at(q)
+    found = limit_of(specs)[2](q)
     assert found[0] == pytest.approx(3 * q + k4 * q**3, abs=1e-13)
     assert found[1] == pytest.approx(3 + np.sum(k4 * q**4), abs=1e-13)
     skew = np.sum(k3 * q**3)
@@ -29,9 +48,10 @@ def test_cubic_averages_are_those_of_the_cumulants():
 
 
 def test_averages_of_a_polynomial_are_those_of_samples():
-    laws = [make_source("uniform"), make_source(SKEWED)]
+    specs, text = ["uniform", SKEWED], "x**4/4 - x**2 + x/2"
+    laws = [make_source(spec) for spec in specs]
     f, q, rng, size = (
-        parse_formula("x**4/4 - x**2 + x/2", "x", {}),
+        parse_formula(text, "x", {}),
         [0.5, -0.6],
         np.random.default_rng(5),
         10**6,
@@ -39,7 +59,7 @@ def test_averages_of_a_polynomial_are_those_of_samples():
     c = np.stack([law.sample(rng, size) for law in laws])
     u = q @ c + np.sqrt(1 - np.square(q).sum()) * rng.standard_normal(size)
     value = f.value(u)
-    along, mean_u, square = averages_of(f, laws).at(np.array(q))
+    along, mean_u, square = limit_of(specs, text)[2](q)
     for got, terms in (
         (along[0], c[0] * value),
         (along[1], c[1] * value),
@@ -72,9 +92,9 @@ def test_it_is_hebbian_ica_with_one_projection(f):
 
 def test_a_rotated_pair_of_normal_sources_is_a_symmetry():
     """With Gaussian sources no direction is special: the drift is along Q."""
-    found = averages_of(parse_formula("x**3", "x", {}), [make_source("gaussian")] * 2)
+    limit, averages, _ = limit_of(["gaussian"] * 2)
     q = np.array([0.3, 0.6])
-    rate = drift(found, q, 0.1)
+    rate = drift(limit, averages, q, 0.1)
     assert rate[0] * q[1] == pytest.approx(rate[1] * q[0], abs=1e-14)
 
 
@@ -84,11 +104,25 @@ def test_errors_are_errors():
 
     names, times = ["rademacher", "uniform"], np.array(TIMES, dtype=float)
     found = hdica.limit(hdica.SeveralICA(tau=0.05, sources=names, Q1=0.5, Q2=0.6), times=times)
-    averages = averages_of(parse_formula("x**3", "x", {}), [make_source(one) for one in names])
+    limit, averages, _ = limit_of(names)
     way = {"method": "Radau", "rtol": 1e-12, "atol": 1e-14, "t_eval": times}
-    fine = solve_ivp(lambda t, q: drift(averages, q, 0.05), (0, 40), [0.5, 0.6], **way).y.T
+    fine = solve_ivp(lambda t, q: drift(limit, averages, q, 0.05), (0, 40), [0.5, 0.6], **way).y.T
     assert np.all(np.abs(found["Q"].values - fine) <= found["Q_error"].values + 1e-10)
     assert found["Q_error"].values.max() < 1e-8
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+def test_a_nonlinearity_that_is_no_polynomial_has_a_limit():
+    system = hdica.SeveralICA(
+        tau=0.2, sources=["laplace", "uniform"], nonlinearity="tanh(x)", Q1=0.6, Q2=0.3
+    )
+    limit = hdica.limit(system, times=[0, 20, 40])
+    assert limit.Q_error.values.max() < 1e-6
+    found = hdica.simulate(system, n=8000, times=[0, 20, 40], seeds=1600, timeout=None)["Q"]
+    allowed = 4 * found.std("seed", ddof=1)[1:] / 40 + 3e-4
+    assert bool((np.abs(found.mean("seed") - limit.Q)[1:] < allowed).all())
+    assert bool((np.abs(found.mean("seed") - limit.Q_control)[1:] > allowed).any())
 
 
 OPPOSITE = {"sources": ["rademacher", "laplace"], "Q1": 0.5, "Q2": 0.5}

@@ -122,7 +122,7 @@ def test_one_feature_is_online_ica():
 
 def test_what_has_no_list_is_refused():
     system = hdica.SeveralICA(tau={"steps": {"times": [1], "values": [0.1, 0.05]}})
-    with pytest.raises(HdicaError, match="a constant step size"):
+    with pytest.raises(HdicaError, match="give a constant one"):
         hdica.fixed_points(system)
     many = hdica.SeveralICA(tau=0.1, sources=["uniform"] * 7, start={"overlap": [0.1] * 7})
     with pytest.raises(HdicaError, match="at most 6"):

@@ -41,10 +41,8 @@ def test_a_start_on_a_feature_stays_within_its_rounding():
 
 
 def test_the_limit_says_what_it_needs():
-    with pytest.raises(HdicaError, match="needs a polynomial nonlinearity"):
-        hdica.limit(hdica.SeveralICA(tau=0.1, nonlinearity="tanh(x)"), times=[0, 1])
     heavy = hdica.SeveralICA(tau=0.1, sources=["uniform", {"student": 5}])
-    with pytest.raises(HdicaError, match="no finite moment of order 5"):
+    with pytest.raises(HdicaError, match=r"mean of F\^2 over the source student.* is infinite"):
         hdica.limit(heavy, times=[0, 1])
 
 
