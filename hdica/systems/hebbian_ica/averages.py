@@ -24,7 +24,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, composite_rule, normal_law
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import Nodes, gauss, panel_nodes
+from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 
@@ -145,14 +145,17 @@ def normal_rule(phi: Formula, tolerance: float, fine: bool = True) -> Nodes:
     return _shortest(_resolved(normal_law(1.0), phi, fine), phi, tolerance)
 
 
-def normals(
-    phi: Formula, inside: Array, scale: float, tolerance: float, fine: bool
-) -> tuple[Array, Array]:
-    """Points and weights of a normal variable g, cut where u + c g meets a kink of phi."""
-    if phi.kinks:
-        return normal_panels(phi.kinks, inside, scale, 12 if fine else 9)
-    rule = normal_rule(phi, tolerance, fine)
-    return rule.points[None], rule.weights[None]
+def sample_rules(
+    phi: Formula, sources: Sequence[Source], order: int, tolerance: float, fine: bool = True
+) -> tuple[list[Nodes], Nodes]:
+    """Rules of the sources and of the normal law; of polynomials Gauss rules of ``order`` points.
+
+    These are exact up to the degree 2 ``order`` - 1.
+    """
+    if phi.coefficients is not None:
+        return [gauss(source.nodes, order) for source in sources], gaussian_nodes(order)
+    rules = [source_rule(phi, source, tolerance, fine) for source in sources]
+    return rules, normal_rule(phi, tolerance, fine)
 
 
 def product(
@@ -333,7 +336,11 @@ class _Quadrature:
 
     def _hermite(self, inside: Array, scale: float, terms: int) -> tuple[list[Array], Array]:
         """<phi(u + c g) He_n(g)> / sqrt(n!) for n < terms, and <phi(u + c g)^2>, at every u."""
-        g, w = normals(self.phi, inside, scale, self.tolerance, self.fine)
+        if self.phi.kinks:
+            g, w = normal_panels(self.phi.kinks, inside, scale, 12 if self.fine else 9)
+        else:
+            rule = normal_rule(self.phi, self.tolerance, self.fine)
+            g, w = rule.points[None], rule.weights[None]
         value = self.phi.value(inside[:, None] + scale * g)
         weighted = value * w
         square = np.sum(weighted * value, axis=1)

@@ -264,7 +264,6 @@ class Escape:
     mean_optimal: Array
     laws: tuple[tuple[theory.EscapeLaw | None, ...], ...]  # [i][j], None where it does not escape
     race: Race | None  # None if none of the means is a number above 0
-    n: int | None
     competing: bool  # whether the law of the first escape is that of several entries
 
     @property
@@ -315,10 +314,9 @@ class Escape:
 
     def survival(self, times: Array) -> Array:
         """Probability that no entry has escaped until times in n^3 steps."""
-        at = np.asarray(times, dtype=float)
-        hazard = np.zeros(at.shape)
+        hazard = np.zeros(np.shape(times))
         for law in self.escaping:
-            hazard += law.hazard(at)
+            hazard += law.hazard(times)
         return np.asarray(np.exp(-hazard))
 
     def survival_last(self, times: Array) -> Array:
@@ -348,7 +346,6 @@ def escape_of_entries(
     sources: Sequence[Source],
     sigma: Sequence[int],
     entries_of: Callable[[list[Source]], list[Entry]],
-    n: int | None = None,
     competing: bool | None = None,
 ) -> Escape:
     """Escape times of the K x M overlaps of K projections with these signs and M sources.
@@ -371,7 +368,6 @@ def escape_of_entries(
         **{k: table(k) for k in ("kramers", "exponent", "nu_optimal", "mean_optimal")},
         laws=laws,
         race=_race(entries, sigma, [which.count(k) for k in range(len(kinds))]),
-        n=n,
         competing=bool(escapes.sum() > 1) if competing is None else competing,
     )
 
@@ -433,4 +429,4 @@ def escape(
             )
         return [entry(source, trap) for source, trap in zip(kinds, traps, strict=True)]
 
-    return escape_of_entries(sources, sigma, entries, n)
+    return escape_of_entries(sources, sigma, entries)

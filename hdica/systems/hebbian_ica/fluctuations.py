@@ -35,11 +35,10 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.solvers import integrate
-from hdica.systems.hebbian_ica.averages import normal_rule, product, source_rule
+from hdica.systems.hebbian_ica.averages import product, sample_rules
 from hdica.systems.hebbian_ica.ode import Array, Field, as_matrix, jacobian, product_of
 
 # Tolerances of the steps for polynomials, and of steps and quadrature for other functions.
@@ -67,14 +66,10 @@ class Fluctuations:
 def _nodes(field: Field, tolerance: float) -> tuple[Array, Array, Array]:
     """Sources (points, M) and normals (points, K) of a sample, weighted; exact for polynomials."""
     check_noise(field.phi, field.sources)
-    k, m = field.shape
-    if field.phi.coefficients is None:
-        sources = [source_rule(field.phi, source, tolerance) for source in field.sources]
-        normal = normal_rule(field.phi, tolerance)
-    else:
-        # xi is of degree 2d at most, so that a Gauss rule of 2d + 1 points averages its square.
-        order = 2 * max(1, field.phi.coefficients.size - 1) + 1
-        sources, normal = [gauss(s.nodes, order) for s in field.sources], gaussian_nodes(order)
+    (k, m), c = field.shape, field.phi.coefficients
+    # xi is of degree 2d at most, so that a Gauss rule of 2d + 1 points averages its square.
+    order = 0 if c is None else 2 * max(1, c.size - 1) + 1
+    sources, normal = sample_rules(field.phi, field.sources, order, tolerance)
     points, weights = product([*sources, *[normal] * k], most=400_000)
     return points[:, :m], points[:, m:], weights
 

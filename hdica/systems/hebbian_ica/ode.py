@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.averages import expectations
@@ -116,10 +115,8 @@ def _approximate(signs: Array, phi: Formula, laws: tuple[Source, ...]) -> tuple[
         except averages.TooManyPoints:
             if tolerance == _TOLERANCES[-1]:
                 raise
-    rough = averages.mean_function(
-        phi, laws, min(1e-3, max(averages.COARSE, _ROUGHER * tolerance)), False
-    )
-    return _parts(signs, fine), _parts(signs, rough)
+    looser = min(1e-3, max(averages.COARSE, _ROUGHER * tolerance))
+    return _parts(signs, fine), _parts(signs, averages.mean_function(phi, laws, looser, False))
 
 
 def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Numbers]]) -> Parts:
@@ -235,10 +232,14 @@ class Problem:
 
     def rate(self, signs: tuple[float, ...], rough: bool = False, factor: float = 1.0) -> Rate:
         """dR/dt as a function of R and mu for these signs, ``factor`` times what (17) says."""
-        parts = _signed_parts(signs, self.phi, self.sources, rough)
+        field = _field(signs, self.phi, self.sources)
+        parts, alone = (field.rough, field.scalar) if rough else (field.parts, None)
 
         def rate(r: Array, mu: float) -> Array:
             learning, loss = parts(r)
+            if alone is not None:
+                # The series of K = M = 1, off by as much as they may be.
+                learning, loss = learning + alone.learning_error, loss + alone.loss_error
             flow = factor * (mu * learning + mu**2 / self.batch * loss)
             return np.asarray(flow - self.motion.drift * r)
 
@@ -250,24 +251,6 @@ def _field(signs: tuple[float, ...], phi: Formula, sources: tuple[Source, ...]) 
     return make_field(signs, phi, sources)
 
 
-def _signed_parts(
-    signs: tuple[float, ...], phi: Formula, sources: tuple[Source, ...], rough: bool
-) -> Parts:
-    """L and D; a rough one of K = M = 1 is off by as much as its series may be."""
-    field = _field(signs, phi, sources)
-    if not rough:
-        return field.parts
-    alone = field.scalar
-    if alone is None:
-        return field.rough
-
-    def shifted(r: Numbers) -> tuple[Numbers, Numbers]:
-        learning, loss = field.parts(r)
-        return learning + alone.learning_error, loss + alone.loss_error
-
-    return shifted
-
-
 def pieces(breaks: Array, end: float) -> Iterator[tuple[float, float]]:
     """Intervals between breaks inside (0, end)."""
     edges = [0.0, *sorted({float(b) for b in breaks if 0 < b < end}), end]
@@ -276,8 +259,7 @@ def pieces(breaks: Array, end: float) -> Iterator[tuple[float, float]]:
 
 def left_at(motion: Motion, time: float) -> float:
     """What a jump at a time leaves of R: 1 where there is none."""
-    shares = [left for t, left in zip(motion.times, motion.left, strict=True) if t == time]
-    return shares[0] if shares else 1.0
+    return dict(zip(motion.times, motion.left, strict=True)).get(time, 1.0)
 
 
 def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> Path:
@@ -319,12 +301,8 @@ def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
     Exact for polynomials. Jumps of phi do not belong to phi', as the rule takes it.
     """
     tolerance, kinks, slope = averages.FINE if fine else averages.COARSE, phi.kinks, phi.derivative
-    if phi.coefficients is not None:
-        order = phi.coefficients.size
-        rules, normal = [gauss(s.nodes, order) for s in sources], gaussian_nodes(order)
-    else:
-        rules = [averages.source_rule(phi, source, tolerance, fine) for source in sources]
-        normal = averages.normal_rule(phi, tolerance, fine)
+    order = 0 if phi.coefficients is None else phi.coefficients.size
+    rules, normal = averages.sample_rules(phi, sources, order, tolerance, fine)
     points, weights = averages.product(
         rules, averages.MOST_PAIRS, 120 if kinks else normal.points.size
     )

@@ -15,7 +15,7 @@ hybrid method with the coarser quadrature, and what is new is polished with the 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,50 +229,33 @@ _ROUGH, _NEAR, _SOLVED = 1e-5, 1e-4, 1e-10
 _MOST_STEPS = 40
 
 
-@dataclass(frozen=True)
-class _Rough(Search):
-    """Zeros so far, polished; ``rough`` are those of the coarser quadrature, (N, K, M)."""
-
-    rough: Array
-
-
 def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
     """Zeros of a field whose phi is no polynomial."""
     rng, shape = np.random.default_rng(SEED), field.shape
-    result = _Rough(np.zeros((0, *shape)), np.zeros(0), 0, np.zeros((0, *shape)))
+    # Polished zeros so far, and those of the coarser quadrature, (N, K, M) both.
+    zeros, rough = np.zeros((2, 0, *shape))
+    hits, starts = list[float](), 0
     patterns = pattern_starts(rng, group, shape, _FEW_PATTERNS)
-    for begin in (_near(field, group, mu), patterns, _scan(field, mu)):
-        result = _followed(field, group, mu, result, begin)
-    for _ in range(_ROUNDS):
-        begin = mixed_starts(rng, group, result.zeros, mu, _RANDOM)
-        result = _followed(field, group, mu, result, begin)
-    return result
-
-
-def _followed(field: Field, group: Symmetries, mu: float, result: _Rough, begin: Array) -> _Rough:
-    """The zeros after some more starts."""
-    result = replace(result, starts=result.starts + len(begin), hits=result.hits.copy())
-    for start in begin:
-        rough = _flowed(field.rough, mu, start, _ROUGH, 1e-6)
-        if rough is None:
-            continue
-        one, _ = representatives(group, rough[None])
-        gap = np.abs(result.rough - one).max(axis=(1, 2), initial=0.0)
-        if len(gap) and float(gap.min()) < _NEAR:
-            result.hits[int(np.argmin(gap))] += 1.0
-            continue
-        r = _flowed(field.parts, mu, one[0], _SOLVED, 1e-14)
-        if r is None:
-            continue
-        new, _ = representatives(group, r[None])
-        if len(unknown(new, result.zeros)):
-            result = _Rough(
-                np.concatenate([result.zeros, new]),
-                np.append(result.hits, 1.0),
-                result.starts,
-                np.concatenate([result.rough, one]),
-            )
-    return result
+    for first in (_near(field, group, mu), patterns, _scan(field, mu), *[None] * _ROUNDS):
+        begin = mixed_starts(rng, group, zeros, mu, _RANDOM) if first is None else first
+        starts += len(begin)
+        for start in begin:
+            near = _flowed(field.rough, mu, start, _ROUGH, 1e-6)
+            if near is None:
+                continue
+            one, _ = representatives(group, near[None])
+            gap = np.abs(rough - one).max(axis=(1, 2), initial=0.0)
+            if len(gap) and float(gap.min()) < _NEAR:
+                hits[int(np.argmin(gap))] += 1.0
+                continue
+            r = _flowed(field.parts, mu, one[0], _SOLVED, 1e-14)
+            if r is None:
+                continue
+            new, _ = representatives(group, r[None])
+            if len(unknown(new, zeros)):
+                zeros, rough = np.concatenate([zeros, new]), np.concatenate([rough, one])
+                hits.append(1.0)
+    return Search(zeros, np.array(hits), starts)
 
 
 def _flowed(parts: Parts, mu: float, start: Array, tolerance: float, step: float) -> Array | None:

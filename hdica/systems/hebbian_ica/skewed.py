@@ -35,7 +35,7 @@ from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica import escapes
 from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.escape_times import Entry, Escape, escape_of_entries
-from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, entries, passages_in
+from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, passages_in, seconds_of
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.trials import UNIT, alone
@@ -275,10 +275,8 @@ SKEWED_ESCAPE_TIMES = replace(
     about=replace(ESCAPE_TIMES.about, text="when chains first find a source, in n² steps"),
     outputs=method.Outputs(_squared(PASSAGES)),
     cost=replace(
-        ESCAPE_TIMES.cost,
-        seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * entries(system),
+        ESCAPE_TIMES.cost, seconds=lambda system, n, last: seconds_of(system, last * (n or 1))
     ),
-    scope=method.Scope(refuses=hebbian.passage_refusal),
     run=alone(_PASSAGES),
     together=method.Together(_PASSAGES),
 )

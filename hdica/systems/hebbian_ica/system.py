@@ -407,8 +407,3 @@ def plain_refusal(system: HebbianICA, what: str, batches: bool = False) -> str:
         f"{what} needs fixed signs, single samples{number} and sources that stay ({field} is not "
         f"allowed: {others} it)"
     )
-
-
-def passage_refusal(system: HebbianICA) -> str:
-    """Empty if first passages of the chain can be followed, else the sentence that says why not."""
-    return plain_refusal(system, "a first passage of the chain")
