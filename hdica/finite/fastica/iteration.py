@@ -165,29 +165,14 @@ def fastica(
 ) -> Fit:
     """One-unit FastICA on whitened samples from several starts at once.
 
-    A start that has converged drops out; each has the bits that it has alone. One whose next
-    iterate would vanish or not be finite stays where it is, not converged.
+    Samples y have shape (n, d), starts shape (k, d) and any length, and all stay orthogonal to the
+    orthonormal directions ``before``, shape (j, d). A start has converged once abs(abs(w'.w) - 1)
+    of two iterates that follow one another is below the tolerance, and then drops out; each has
+    the bits that it has alone. It is given up after ``most`` iterations; one whose next iterate
+    would vanish or not be finite stays where it is, not converged. ``path`` keeps w after every
+    iteration.
 
-    Parameters
-    ----------
-    y
-        Whitened samples, shape (n, d).
-    starts
-        First w, one a row, shape (k, d), not zero; their length does not matter.
-    contrast
-        G, with g = G'.
-    before
-        Orthonormal directions that all stay orthogonal to, shape (j, d).
-    tolerance, most
-        A start has converged once abs(abs(w'.w) - 1) of two iterates that follow one another is
-        below the tolerance, and is given up after ``most`` iterations.
-    path
-        Whether to keep w after every iteration.
-
-    Raises
-    ------
-    HdicaError
-        If the samples or starts have a wrong shape, or a start is no direction.
+    Refused if the samples or starts have a wrong shape, or a start is no direction.
     """
     from hdica.finite.fastica.kernels import iterate
 
@@ -241,11 +226,8 @@ def components(
     or if ``symmetric`` all at once, W <- (W W^T)^(-1/2) W after every iteration (eq. 45), converged
     once all of them have. Other parameters are those of :func:`fastica`.
 
-    Raises
-    ------
-    HdicaError
-        As for one component; if there are more starts than coordinates, or symmetric starts
-        are linearly dependent.
+    Refused as one component is, for more starts than coordinates, and for symmetric starts that
+    are linearly dependent.
     """
     samples = packed(y)
     d = samples[0].shape[1]

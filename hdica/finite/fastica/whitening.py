@@ -123,7 +123,7 @@ class Whitened:
 
 
 def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:
-    """The leading principal components of samples.
+    """The d leading principal components of samples, None for all D.
 
     In few dimensions, or if d is more than a tenth of them, they are eigenvectors of the covariance
     matrix, by LAPACK. In many, that matrix is not made: the eigenvectors come from products with
@@ -132,18 +132,8 @@ def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:
     lie, need a fraction of the products of powers of the matrix (randomised SVD); and, where its
     products do not suffice, by Lanczos iteration (ARPACK).
 
-    Parameters
-    ----------
-    samples
-        An array of shape (n, D), or passes over blocks of samples.
-    d
-        How many; None for all D.
-
-    Raises
-    ------
-    HdicaError
-        If there are fewer than two samples, d is not from 1 to D, the samples vary in fewer than d
-        directions or not at all, or are not finite.
+    Refused if there are fewer than two samples, d is not from 1 to D, the samples vary in fewer
+    than d directions or not at all, or are not finite.
     """
     blocks = passes_of(samples)
     count, mean = sample_mean(blocks)

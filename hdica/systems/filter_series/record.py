@@ -26,6 +26,7 @@ from hdica.systems.method import (
     Scope,
     Simulation,
     Size,
+    arrays,
     refusal,
 )
 from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words, work
@@ -112,12 +113,12 @@ def _history(
     until = {
         name: np.where(at >= 0, mean[np.maximum(at, 0)], np.nan) for name, mean in means.items()
     }
-    rises = {
-        "rise_overlap": half_rise(steps, means["excess_overlap"]),
-        "rise_kurtosis": half_rise(steps, means["kurtosis"]),
-        "rise_kurtosis_dcremoved": half_rise(steps, means["kurtosis_dcremoved"]),
-    }
-    return PointResult(until | {name: np.asarray(step) for name, step in rises.items()})
+    rises = arrays(
+        rise_overlap=half_rise(steps, means["excess_overlap"]),
+        rise_kurtosis=half_rise(steps, means["kurtosis"]),
+        rise_kurtosis_dcremoved=half_rise(steps, means["kurtosis_dcremoved"]),
+    )
+    return PointResult(until | rises)
 
 
 def _seconds(system: FilterSeries, n: int | None, last: float) -> float:

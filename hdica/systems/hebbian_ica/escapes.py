@@ -146,19 +146,19 @@ def escapes_at_all(system: HebbianICA, n: int | None) -> None:
 def escape_values(laws: Escape, save: Save) -> dict[str, Array]:
     """What all methods of escape times give, and of the best nu what is kept."""
     first, last = laws.first, laws.last
-    return {
-        "mean": np.asarray(first),
-        "mean_last": np.asarray(last),
-        "pair_mean": laws.mean,
-        "pair_sd": laws.sd,
-        "pair_median": laws.median,
-        "kramers": laws.kramers,
-        "exponent": laws.exponent,
-        "survival": trials.at_ages(laws.survival, first),
-        "survival_last": trials.at_ages(laws.survival_last, last),
-        "error": np.asarray(laws.error),
+    return method.arrays(
+        mean=first,
+        mean_last=last,
+        pair_mean=laws.mean,
+        pair_sd=laws.sd,
+        pair_median=laws.median,
+        kramers=laws.kramers,
+        exponent=laws.exponent,
+        survival=trials.at_ages(laws.survival, first),
+        survival_last=trials.at_ages(laws.survival_last, last),
+        error=laws.error,
         **{o.name: getattr(laws, o.name) for o in BEST if o.name in save.extra},
-    }
+    )
 
 
 def _escape(

@@ -231,10 +231,7 @@ def solve_bias(
     From R of shape (K, M) with W'W = I and, as :func:`.fluctuations.solve_fluctuations` takes it, n
     Cov R. At t = 0 it is that right after the first steps, when Q has relaxed.
 
-    Raises
-    ------
-    HdicaError
-        If the step size jumps, alpha is not below 1, or the noise is infinite.
+    Refused if the step size jumps, alpha is not below 1, or the noise is infinite.
     """
     if schedule.breaks or not 0 < alpha < 1:
         what = "a step size that jumps" if schedule.breaks else f"alpha = {alpha:g}"

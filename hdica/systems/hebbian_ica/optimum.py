@@ -231,8 +231,7 @@ def _fixed_points(system: HebbianICA, *_: object) -> PointResult:
     values = padded(columns, MAX_STATES, "fixed points")
     values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
     values["R"][: len(result.r)] = result.r
-    for name in ("certified", "starts", "unseen"):
-        values[name] = np.asarray(float(getattr(result, name)))
+    values |= method.arrays(certified=result.certified, starts=result.starts, unseen=result.unseen)
     return PointResult(values)
 
 

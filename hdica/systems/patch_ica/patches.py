@@ -29,6 +29,7 @@ from hdica.ingredients.contrasts import Contrast
 from hdica.ingredients.plain import Array
 from hdica.inputs.images import Picture, kept_blocks, patch_blocks
 from hdica.process.machine import one_thread
+from hdica.systems.method import arrays
 from hdica.systems.patch_ica.system import PatchICA, contrast, count, rank
 
 IN_MEMORY = 2 * 10**8  # numbers of training patches, n D, of which more are streamed from disk
@@ -151,17 +152,17 @@ def judged(patches: Patches, data: Training, system: PatchICA) -> dict[str, Arra
     # In the whole space its directions and those of the subspace are the same.
     blind = d < size and wide is None
     nothing = np.full(len(path), np.nan)
-    return {
-        "test_loss": test[0] - test[1],
-        "raw_loss": raw[0] - raw[1],
-        "test_loss_ambient": nothing if blind else test[0] - test[-1],
-        "raw_loss_ambient": nothing if blind else raw[0] - raw[-1],
-        "train_loss": train[0] - train[1],
-        "excess_kurtosis": np.mean(standardised(s[:, : len(path)]) ** 4, axis=0) - 3,
-        "filter": data.filters(path[-1:])[0],
-        "iterations": np.asarray(float(fit.iterations[j])),
-        "converged": np.asarray(float(fit.converged[j])),
-    }
+    return arrays(
+        test_loss=test[0] - test[1],
+        raw_loss=raw[0] - raw[1],
+        test_loss_ambient=nothing if blind else test[0] - test[-1],
+        raw_loss_ambient=nothing if blind else raw[0] - raw[-1],
+        train_loss=train[0] - train[1],
+        excess_kurtosis=np.mean(standardised(s[:, : len(path)]) ** 4, axis=0) - 3,
+        filter=data.filters(path[-1:])[0],
+        iterations=fit.iterations[j],
+        converged=fit.converged[j],
+    )
 
 
 def _means(contrast: Contrast, s: Array, iterates: int, many: int) -> list[Array]:
@@ -187,15 +188,15 @@ def bank(patches: Patches, data: Training, system: PatchICA) -> dict[str, Array]
         )  # fmt: skip
     order = np.argsort(-np.abs(fit.score), kind="stable")[: system.kept]
     w, chance = fit.w[order], directions(stream("chance"), len(order), d)
-    return {
-        "score": fit.score[order],
-        "filters": data.filters(w),
-        "features": data.features(w),
-        "random_filters": data.filters(chance),
-        "random_features": data.features(chance),
-        "iterations": np.asarray(float(fit.iterations.max())),
-        "converged": np.asarray(float(fit.converged.all())),
-    }
+    return arrays(
+        score=fit.score[order],
+        filters=data.filters(w),
+        features=data.features(w),
+        random_filters=data.filters(chance),
+        random_features=data.features(chance),
+        iterations=fit.iterations.max(),
+        converged=fit.converged.all(),
+    )
 
 
 WIDTHS = (0.12, 0.3)  # of envelopes at which fits begin, over the width of the picture

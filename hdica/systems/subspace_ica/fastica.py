@@ -191,7 +191,7 @@ def _estimated(
             "variances": variances,
         }
         names = [output.name for output in FASTICA.outputs_of(save)]
-        return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
+        return PointResult(method.arrays(**{name: values[name] for name in names}))
 
     return run
 

@@ -47,7 +47,7 @@ def _prediction(
         "phi": np.sqrt(reduced.phi2),
     }
     names = [output.name for output in PREDICTION.outputs_of(save)]
-    return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
+    return PointResult(method.arrays(**{name: values[name] for name in names}))
 
 
 def _predictable(system: SubspaceICA) -> None:
@@ -182,7 +182,7 @@ def _times(system: SubspaceICA, *_: object) -> PointResult:
         least = moves.least_slope(start, max(start, float(end)))
         values[f"time_{percent}"], values[f"time_{percent}_error"] = took, error
         values[f"bound_{percent}"] = float(loss.bound_time(least, start, end))
-    return PointResult({name: np.asarray(value) for name, value in values.items()})
+    return PointResult(method.arrays(**values))
 
 
 def _timed(system: SubspaceICA) -> None:
@@ -240,7 +240,7 @@ def _level(system: SubspaceICA, *_: object) -> PointResult:
         values["sampling"] = (size - 1) * variance(*law, gamma, inside)[0] / count
     values["relaxation"] = 2 * abs(float(Loss(*law, gamma).at(np.array(1.0)).slope))
     values["square"] = mean_square(*law, gamma)
-    return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
+    return PointResult(method.arrays(**values))
 
 
 def _steps(system: SubspaceICA) -> tuple[int, float]:
@@ -291,14 +291,15 @@ def _loss(system: SubspaceICA, *_: object) -> PointResult:
     law = model.contrast(system), model.latent(system)
     at = Loss(*law, signal(system)).at(np.array(overlap_at_start(system)))
     exponent = loss.information_exponent(*law)
-    values = {
-        "L": at.loss,
-        "dL": at.slope,
-        "L_error": at.loss_error,
-        "dL_error": at.slope_error,
-        "exponent": math.nan if exponent is None else float(exponent),
-    }
-    return PointResult({name: np.asarray(value) for name, value in values.items()})
+    return PointResult(
+        method.arrays(
+            L=at.loss,
+            dL=at.slope,
+            L_error=at.loss_error,
+            dL_error=at.slope_error,
+            exponent=math.nan if exponent is None else exponent,
+        )
+    )
 
 
 def _has_loss(system: SubspaceICA) -> None:

@@ -150,27 +150,13 @@ def batch_fastica(
     """One-unit FastICA with the cubic contrast: w <- Pi{mean(y^3 x) - 3 mean(y^2) w}.
 
     The iteration of the first component of ``sklearn.decomposition.FastICA(algorithm="deflation",
-    fun="cube")``, which itself always extracts as many components as it keeps dimensions and does
-    not say which of them converged.
+    fun="cube")``, which itself extracts as many components as dimensions and does not say which of
+    them converged. ``blocks`` are passes over the samples X, ``start`` is the first w, shape (d,),
+    and ``mixing`` the true A, shape (d, d), that the error is measured against, None for the
+    identity. ``whiten`` makes the sample mean and covariance 0 and I, as the model has them in
+    expectation. What has not converged after ``most`` iterations is given up.
 
-    Parameters
-    ----------
-    blocks
-        Passes over the observed samples X: see :func:`passes`.
-    start
-        First w, shape (d,), not zero.
-    mixing
-        The true A, shape (d, d), that the error is measured against; None for the identity.
-    whiten
-        Whether the sample mean and covariance are made 0 and I first; else x = X, which the model
-        allows, as it has mean 0 and covariance I in expectation.
-    most
-        Iterations after which one that has not converged is given up.
-
-    Raises
-    ------
-    HdicaError
-        If the start is no direction, or the sample covariance has no inverse.
+    Refused if the start is no direction, or the sample covariance has no inverse.
     """
 
     def update(samples: Samples, w: Array) -> Array:

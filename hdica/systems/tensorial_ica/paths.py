@@ -106,14 +106,9 @@ def run_vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
 
     The lemma bounds sup_t abs(U_k(t) - U_k(0) prod_s (1 - eta beta (v_m^2 - v_k^2))), U_k =
     v_k/v_m, along a path with abs(tan) <= 1/sqrt 2 to the axis m, which is the one nearest to
-    v(0). The sup stops growing where the path leaves that vessel.
-
-    Returns
-    -------
-    tuple
-        A dictionary of arrays of shape (T,): ``sup``, the mean over k != m of the running sup,
-        ``sup_max``, the largest of them, and ``inside``, 1 until the path has left, then 0; and why
-        it diverged, or "".
+    v(0). It returns arrays of shape (T,), ``sup``, the mean over k != m of the running sup, which
+    stops growing where the path leaves that vessel, ``sup_max``, the largest of them, and
+    ``inside``, 1 until the path has left, then 0; and why it diverged, or "".
     """
     from hdica.systems.tensorial_ica.kernels import vessel_steps
 

@@ -294,17 +294,11 @@ def run_together(
 ) -> list[Values]:
     """Trajectories of at most eight points with equal :attr:`TensorialRule.alike`.
 
-    A point's numbers do not depend on the points beside it, nor on the output times, in steps and
-    increasing, shape (T,). Rules and streams, of which ``"start"`` and ``"source"`` are used, are
-    one a point.
-
-    Returns
-    -------
-    list
-        Of each point a dictionary of arrays of shape (T,), NaN after a divergence, and the sentence
-        that says at which step it diverged, or "": ``tan2`` = (1 - v_m^2)/v_m^2, ``nearest`` =
-        m = argmax abs(v_k), ``update_sign``, 0 where none was estimated yet, and if ``keep`` has
-        it ``v``, shape (T, d).
+    A point's numbers depend neither on other points nor on the output times, in steps and
+    increasing, shape (T,). Of each point it returns arrays of shape (T,), NaN after a divergence,
+    and at which step it diverged, or "": ``tan2`` = (1 - v_m^2)/v_m^2, ``nearest`` = m = argmax
+    abs(v_k), ``update_sign``, 0 where none was estimated yet, and if ``keep`` has it ``v``, shape
+    (T, d).
     """
     from hdica.systems.tensorial_ica.kernels import TOTAL, nearest
 

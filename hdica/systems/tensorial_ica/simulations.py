@@ -144,15 +144,11 @@ def _trainings(trials: Trials, times: Array, n: int | None, save: Save) -> list[
         training, results = model.trained(systems[0]), []
         for path, why in run_together(rules, np.array([training.half, training.end]), own):
             half, end = path["tan2"] if training.first is not None else (math.nan, path["tan2"][-1])
-            results.append((_numbers(tan2=end, half=half, nearest=path["nearest"][-1]), why))
+            results.append((method.arrays(tan2=end, half=half, nearest=path["nearest"][-1]), why))
         return results
 
     ends = [(training.half, training.end) for training in each(model.trained, trials)]
     return _in_lanes(trials, compute, ends)
-
-
-def _numbers(**values: float) -> dict[str, Array]:
-    return {name: np.asarray(float(value)) for name, value in values.items()}
 
 
 TRAINING = replace(
@@ -248,7 +244,7 @@ def _repeats(
     runs = paths.repeats(run, system.dimension, streams(system)(seed or 0))
     success = float(np.mean(runs.components >= 0)) if runs.count else math.nan
     count = runs.count if runs.complete else math.nan
-    values = _numbers(repeats=count, made=runs.count, success=success, tan2=runs.largest)
+    values = method.arrays(repeats=count, made=runs.count, success=success, tan2=runs.largest)
     return PointResult(values)
 
 
@@ -299,7 +295,7 @@ def _deflation(
     steps = length(system, float(times[-1]))
     result = paths.deflation(model.rule(system), steps, streams(system)(seed or 0))
     reached = result.steps[:-1]
-    values = _numbers(
+    values = method.arrays(
         tan2=result.largest,
         median=float(np.median(result.tan2)),
         complete=math.nan if result.diverged else result.complete,
@@ -353,7 +349,7 @@ COUPONS = method.Limit[TensorialICA](
     cost=method.Cost(seconds=lambda system, n, last: 1e-4),
     scope=method.Scope(ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}),
     run=lambda system, *_: PointResult(
-        _numbers(
+        method.arrays(
             repeats=paths.coupon_mean(system.dimension),
             repeats_sd=paths.coupon_sd(system.dimension),
         )

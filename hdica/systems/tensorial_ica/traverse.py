@@ -209,7 +209,7 @@ def _two_phase(system: TensorialICA, *_: object) -> PointResult:
         left = float(transient.tan2_of(transient.solve(v0, last).v)[0])
     etas = training.first, training.second
     values = two_phase(source(system), system.dimension, training.total / 2, *etas, left=left)
-    return PointResult({name: np.asarray(value) for name, value in values.items()})
+    return PointResult(method.arrays(**values))
 
 
 def _predictable(system: TensorialICA) -> None:
