@@ -220,15 +220,17 @@ def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Value
     at step k is max(1/(k + 1), eta_k) and at most 1: the mean of all samples at first, later of
     the last 1/eta, over which W moves by order one.
     """
-    check_dimension(rule, n, "vector")
-    k, m = rule.shape
-    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
-
-    def seen() -> dict[str, Array]:
-        return {"R": state.w[:, :m], "Q": state.q, **_adapted(rule, state.mean)}
-
+    (state, seen), (k, m) = _begin_vector(rule, n, stream), rule.shape
     tracks = columns(draws(rule, stream), [rule.step_size(n)] * m, seen)
     return record(_vector(rule, state, n), tracks, times, n, numbers=n * k)[0]
+
+
+def _begin_vector(rule: HebbianRule, n: int, stream: Stream) -> tuple[VectorState, Seen]:
+    """All coordinates at t = 0, and what is seen of them."""
+    check_dimension(rule, n, "vector")
+    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
+    r = state.w[:, : len(rule.sources)]
+    return state, lambda: {"R": r, "Q": state.q, **_adapted(rule, state.mean)}
 
 
 @dataclass(eq=False)
@@ -436,18 +438,12 @@ def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -
     """All n coordinates, step by step: R, Q and the signs, if they change."""
     from hdica.systems.hebbian_ica.kernels import varied_vector_steps
 
-    check_dimension(rule, n, "vector")
-    k, m = rule.shape
-    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
+    state, seen = _begin_vector(rule, n, stream)
     state.count[0] = 0
     arrays, law = (state.lanes, state.w, state.q, state.mean, state.count), _law(rule, rule.batch)
-
-    def seen() -> dict[str, Array]:
-        return {"R": state.w[:, :m], "Q": state.q, **_adapted(rule, state.mean)}
 
     def steps(numbers: Array, values: Array) -> int:
         return int(varied_vector_steps(arrays, n, numbers, values, law))
 
-    return _recorded(
-        rule, times, n, draws(rule, stream) * rule.batch, seen, steps, n * k * rule.batch
-    )
+    drawn, entries = draws(rule, stream) * rule.batch, n * rule.projections * rule.batch
+    return _recorded(rule, times, n, drawn, seen, steps, entries)

@@ -265,8 +265,7 @@ def support_of(system: TensorialICA) -> int:
 
 def _departure(system: TensorialICA, times: Array, *_: object) -> PointResult:
     k, eta = support_of(system), model.constant_eta(system)
-    noise = moments_for_noise(system, k)
-    x = transient.elapsed_of(system, times)
+    noise, x = moments_for_noise(system, k), transient.elapsed_of(system, times)
     return PointResult(departure(noise, system.dimension, k, eta, x))
 
 
@@ -309,22 +308,20 @@ def _levels(system: TensorialICA, eta: Array) -> dict[str, Array]:
     Their ratios to eta are as smooth in eta as the moments of one step are.
     """
     sizes, place = np.unique(eta, return_inverse=True)
-    if sizes.size <= NODES:
-        return {name: values[place] for name, values in _solved(system, sizes).items()}
-    from scipy.interpolate import BarycentricInterpolator
+    solved_at, many = sizes, sizes.size > NODES
+    if many:
+        ends = np.log(sizes[[0, -1]])
+        nodes = ends.mean() + np.ptp(ends) / 2 * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
+        solved_at = np.exp(nodes)
+    rows = [vars(stationary(source(system), system.dimension, float(one))) for one in solved_at]
+    levels = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    if many:
+        from scipy.interpolate import BarycentricInterpolator
 
-    ends = np.log(sizes[[0, -1]])
-    nodes = ends.mean() + np.ptp(ends) / 2 * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
-    levels = {}
-    for name, values in _solved(system, np.exp(nodes)).items():
-        ratio = BarycentricInterpolator(nodes, values / np.exp(nodes))
-        levels[name] = (sizes * ratio(np.log(sizes)))[place]
-    return levels
-
-
-def _solved(system: TensorialICA, sizes: Array) -> dict[str, Array]:
-    levels = [vars(stationary(source(system), system.dimension, float(eta))) for eta in sizes]
-    return {name: np.array([level[name] for level in levels]) for name in levels[0]}
+        for name, values in levels.items():
+            ratio = BarycentricInterpolator(nodes, values / solved_at)
+            levels[name] = sizes * ratio(np.log(sizes))
+    return {name: values[place] for name, values in levels.items()}
 
 
 def _stationary(system: TensorialICA, times: Array, *_: object) -> PointResult:

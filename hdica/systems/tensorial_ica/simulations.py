@@ -18,8 +18,8 @@ from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.tensorial_ica import paths
 from hdica.systems.tensorial_ica import system as model
 from hdica.systems.tensorial_ica.rule import TensorialRule, run_together
-from hdica.systems.tensorial_ica.system import AT_FINITE, HOME, PAPER, PATH, TensorialICA, U, V
-from hdica.systems.tensorial_ica.transient import ANY_SIGN
+from hdica.systems.tensorial_ica.system import AT_FINITE, PAPER, PATH, TensorialICA, U, V
+from hdica.systems.tensorial_ica.transient import ANY_RULE, ENGINES
 from hdica.systems.trials import alone, content_of, each, in_groups
 
 IGNORED = frozenset({"mixing", "bounds"})  # fields that choose no random numbers
@@ -110,14 +110,15 @@ VECTOR = method.Simulation[TensorialICA](
 )
 
 
-OBSERVED = method.Simulation[TensorialICA](
+OBSERVED = replace(
+    VECTOR,
     name="observed",
-    role=method.Role.SIMULATION,
-    about=method.About(
+    rank=None,
+    about=replace(
+        VECTOR.about,
         text="u from data X = AZ, identity or random orthonormal A, on the same samples",
-        accuracy="exact",
         equations=f"{PAPER}, (ICA) as it is printed",
-        engines=AT_FINITE,
+        bits=method.Bits.ONE_KIND,
     ),
     outputs=method.Outputs(PATH, extras=(V, U)),
     cost=method.Cost(
@@ -129,8 +130,9 @@ OBSERVED = method.Simulation[TensorialICA](
         ),
         memory=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
     ),
-    scope=method.Scope(ignores=frozenset({"bounds"}), n=method.Size.NONE),
+    scope=replace(VECTOR.scope, ignores=frozenset({"bounds"})),
     run=_observed,
+    together=None,
 )
 
 
@@ -338,7 +340,7 @@ COUPONS = method.Limit[TensorialICA](
         text="how many repeats that takes if each finds one component, any of them equally often",
         accuracy="exact",
         equations="Coupon collector: a sum of d geometric waiting times",
-        engines=("hdica.systems", HOME),
+        engines=ENGINES,
     ),
     outputs=method.Outputs(
         (
@@ -347,7 +349,7 @@ COUPONS = method.Limit[TensorialICA](
         )
     ),
     cost=method.Cost(seconds=lambda system, n, last: 1e-4),
-    scope=method.Scope(ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}),
+    scope=method.Scope(ignores=ANY_RULE),
     run=lambda system, *_: PointResult(
         method.arrays(
             repeats=paths.coupon_mean(system.dimension),

@@ -275,6 +275,7 @@ ODE = method.Limit[TensorialICA](
 
 
 ENGINES = ("hdica.systems", HOME)  # the landscape needs nothing of the source
+ANY_RULE = ANY_SIGN | {"eta", "schedule", "start", "source"}
 MOST = 1000  # largest dimension whose critical points a result holds
 _FLOATS = 600  # 3^d overflows no floating-point number up to this dimension
 _OF = ("fixed_point",)
@@ -369,8 +370,7 @@ FIXED_POINTS = method.States[TensorialICA](
     ),
     cost=method.Cost(seconds=lambda system, n, last: 1e-3 + 2e-8 * system.dimension**2),
     scope=method.Scope(
-        refuses=_within(2, MOST, f"fixed points (at most {MOST})"),
-        ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
+        refuses=_within(2, MOST, f"fixed points (at most {MOST})"), ignores=ANY_RULE
     ),
     run=_fixed_points,
 )
@@ -399,7 +399,6 @@ CRITICAL_POINTS = method.Limit[TensorialICA](
     about=replace(
         FIXED_POINTS.about,
         text="every critical point of the landscape, 3^d − 1 of them, for d ≤ 6",
-        engines=("hdica.systems", HOME),
     ),
     outputs=replace(
         FIXED_POINTS.outputs,
@@ -444,8 +443,7 @@ LANDSCAPE = method.Limit[TensorialICA](
     ),
     cost=method.Cost(seconds=lambda system, n, last: 2e-3),
     scope=method.Scope(
-        refuses=_within(3, 3, "this picture (3; see 'landscape_circle' for 2)"),
-        ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
+        refuses=_within(3, 3, "this picture (3; see 'landscape_circle' for 2)"), ignores=ANY_RULE
     ),
     run=lambda *_: PointResult({"value": objective(_SPHERE)}),
 )
