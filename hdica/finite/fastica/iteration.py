@@ -62,7 +62,7 @@ def unit_rows(starts: Array, d: int) -> Array:
         raise HdicaError(
             f"start of length {size[bad][0]} is not allowed (a direction: finite, not zero)"
         )
-    return np.asarray(w / size)
+    return w / size
 
 
 KEPT = 2**24  # numbers of samples that are rearranged once; of more, blocks in every pass
@@ -140,7 +140,7 @@ def scores(y: Array | Packed, w: Array, contrast: Contrast) -> Array:
 
 def _scores(samples: Packed, w: Array, contrast: Contrast, room: tuple[Array, Array]) -> Array:
     _, height = _one_pass(samples, w, contrast, True, room)
-    return np.asarray(height / len(samples[0]) - contrast.gaussian_mean)
+    return height / len(samples[0]) - contrast.gaussian_mean
 
 
 def _one_pass(
@@ -274,4 +274,4 @@ def decorrelated(w: Array) -> Array:
         values, vectors = np.linalg.eigh(gram) if finite else (np.zeros(1), gram)
         if not values[0] > _DEPENDENT * values[-1]:
             raise HdicaError("linearly dependent directions are not allowed (one a component)")
-        return np.asarray((vectors / np.sqrt(values)) @ vectors.T @ w)
+        return (vectors / np.sqrt(values)) @ vectors.T @ w

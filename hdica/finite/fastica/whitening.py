@@ -119,7 +119,7 @@ class Whitened:
     @property
     def unmixing(self) -> Array:
         """U Lambda^-1/2, shape (D, d): ``unmixing @ w`` is the filter on x - mean of w."""
-        return np.asarray(self.directions / np.sqrt(self.variances))
+        return self.directions / np.sqrt(self.variances)
 
 
 def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:

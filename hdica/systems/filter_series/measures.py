@@ -225,7 +225,7 @@ def kept_share(filters: Array, components: Array) -> Array:
         scaled = filters / np.abs(filters).max(axis=1, keepdims=True)
         squares = (scaled @ components.T) ** 2
     summed = np.cumsum(squares, axis=1)
-    return np.asarray(summed / summed[:, -1:])
+    return summed / summed[:, -1:]
 
 
 def excesses(share: Array, random: float | Array) -> tuple[Array, Array]:

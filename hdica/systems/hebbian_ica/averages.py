@@ -316,7 +316,7 @@ class _Quadrature:
 
     def _mean(self, values: Array) -> Array:
         shape = (-1,) + (1,) * (values.ndim - 1)
-        return np.asarray(np.sum(self.weights.reshape(shape) * values, axis=0))
+        return np.sum(self.weights.reshape(shape) * values, axis=0)
 
     def _terms(self, correlation: Array) -> int:
         """Hermite coefficients that the most correlated pair needs: rho^n falls below rounding."""

@@ -139,7 +139,7 @@ def needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Fla
         flags &= np.all(top[:, 0] >= 0.0, axis=0)
         # The signs of the rows have made the first column positive, whatever its own.
         signed[0] = False
-    return np.asarray(flags & np.all(top[0, signed] >= 0.0, axis=0))
+    return flags & np.all(top[0, signed] >= 0.0, axis=0)
 
 
 def _pruned(poly: Polynomial, c: Array, r: Array) -> tuple[Array, Array]:
@@ -198,7 +198,7 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
             np.sum(np.sum(np.abs(y)[:, None] * spread, axis=0) + g, axis=0)
             for y, g in zip(inverse, gap, strict=True)
         ]
-        return np.asarray(np.max(rows, axis=0))
+        return np.max(rows, axis=0)
 
     sizes = np.full(count, 2.0)
     for _ in range(80):

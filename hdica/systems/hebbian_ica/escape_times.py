@@ -66,10 +66,10 @@ class OneStep:
             x = overlap / self.reach
             learning = sigma * n * self.learning(x) / nu
             drag = overlap * self.power(x) + self.rest(x) / n
-            return np.asarray(root * (learning - drag / 2) / power)
+            return root * (learning - drag / 2) / power
 
         def variance(r: Array) -> Array:
-            return np.asarray(self.noise(r / root / self.reach) / power)
+            return self.noise(r / root / self.reach) / power
 
         return Diffusion(drift, variance)
 
@@ -79,7 +79,7 @@ class OneStep:
         return replace(
             self,
             # How errors fall where a zero is known.
-            learning=lambda x: np.asarray(self.learning(x) + signs[0] * learn * np.abs(x)),
+            learning=lambda x: self.learning(x) + signs[0] * learn * np.abs(x),
             power=_shifted(self.power, -signs[0] * power),
             rest=_shifted(self.rest, -signs[0] * rest),
             noise=_shifted(self.noise, signs[1] * noise),
@@ -317,7 +317,7 @@ class Escape:
         hazard = np.zeros(np.shape(times))
         for law in self.escaping:
             hazard += law.hazard(times)
-        return np.asarray(np.exp(-hazard))
+        return np.exp(-hazard)
 
     def survival_last(self, times: Array) -> Array:
         """Probability that some entry can still escape after times, where :attr:`last` is known.

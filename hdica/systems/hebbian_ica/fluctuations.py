@@ -121,7 +121,7 @@ def root(r: Array) -> Array:
     rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
     values, vectors = np.linalg.eigh(rest)
     scaled = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(np.sum(scaled[:, None] * vectors, axis=2))
+    return np.sum(scaled[:, None] * vectors, axis=2)
 
 
 def solve_fluctuations(
@@ -172,7 +172,7 @@ class _Samples:
     def mean(self, values: Array) -> Array:
         """The mean of arrays over samples."""
         shaped = self.weights.reshape(-1, *[1] * (values.ndim - 1))
-        return np.asarray(np.sum(shaped * values, axis=0))
+        return np.sum(shaped * values, axis=0)
 
     def at(self, r: Array, mu: float, alpha: float) -> tuple[Array, Array]:
         """What a step adds at order 1/n^2, <J2> + <J at psi'>, and <Delta>."""
@@ -199,12 +199,12 @@ def _shift(psi: Array, delta: Array, alpha: float) -> Array:
 
 
 def _outer(one: Array, other: Array) -> Array:
-    return np.asarray(one[:, :, None] * other[:, None, :])
+    return one[:, :, None] * other[:, None, :]
 
 
 def _grown(one: Array, other: Array) -> Array:
     both = _outer(one, other)
-    return np.asarray(both + both.transpose(0, 2, 1))
+    return both + both.transpose(0, 2, 1)
 
 
 def _bent(field: Field, r: Array, mu: float, spread: Array) -> Array:
@@ -214,7 +214,7 @@ def _bent(field: Field, r: Array, mu: float, spread: Array) -> Array:
     for size, axis in zip(values, axes.T, strict=True):
         step = _BESIDE * axis.reshape(r.shape)
         ends = field.at(r + step, mu) + field.at(r - step, mu)
-        total += max(float(size), 0.0) * np.asarray(ends - 2 * centre) / _BESIDE**2
+        total += max(float(size), 0.0) * (ends - 2 * centre) / _BESIDE**2
     return total
 
 
@@ -243,13 +243,13 @@ def solve_bias(
     first = np.zeros((size, size)) if covariance0 is None else as_matrix(covariance0)
     # M + D/2 in place of m: no derivative of the step size is left.
     tau0 = float(schedule.value(np.array(0.0)))
-    half = np.asarray(field.at(r0, tau0)).reshape(1, size) / 2
+    half = field.at(r0, tau0).reshape(1, size) / 2
     state = np.concatenate([r0.reshape(1, size), half, first])
 
     def rate(now: Array, mu: float) -> Array:
         """Rate of a state of R, m + D/2 and S."""
         r, m, s = now[0].reshape(r0.shape), now[1], now[2:]
-        flow = np.asarray(field.at(r, mu)).reshape(-1)
+        flow = field.at(r, mu).reshape(-1)
         slopes = as_matrix(jacobian(field, r, mu, rough=True))
         added, _ = samples.at(r, mu, alpha)
         bent = _bent(field, r, mu, s)
@@ -262,6 +262,6 @@ def solve_bias(
     for now, mu in zip(states, np.broadcast_to(schedule.value(times), times.shape), strict=True):
         r = now[0].reshape(r0.shape)
         _, delta = samples.at(r, float(mu), alpha)
-        m = now[1].reshape(r0.shape) - np.asarray(field.at(r, float(mu))) / 2
+        m = now[1].reshape(r0.shape) - field.at(r, float(mu)) / 2
         biases.append(m + product_of(delta, r) / 2)
     return np.array(biases)

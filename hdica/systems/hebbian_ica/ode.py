@@ -77,7 +77,7 @@ class Field:
     def at(self, r: Numbers, mu: float) -> Numbers:
         """dR/dt, shape (K, M), for a constant mu."""
         learning, loss = self.parts(r)
-        return np.asarray(mu * learning + mu**2 * loss)
+        return mu * learning + mu**2 * loss
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Nu
 def product_of(a: Numbers, b: Numbers) -> Numbers:
     """A matrix product whose bits are the same everywhere."""
     # Not a @ b: sums of BLAS may follow the threads of the machine.
-    return np.asarray(np.sum(a[:, :, None] * b[None], axis=1))
+    return np.sum(a[:, :, None] * b[None], axis=1)
 
 
 def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
@@ -151,7 +151,7 @@ def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
 
         def rate(r: Array, mu: float) -> Array:
             learning, loss = parts(r)
-            return np.asarray(factor * (mu * learning + mu**2 * loss))
+            return factor * (mu * learning + mu**2 * loss)
 
         return integrate(rate, schedule, r0, times, tolerance)
 
@@ -196,12 +196,12 @@ def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, 
 def jacobian(field: Field, r: Array, mu: float, rough: bool = False) -> Array:
     """d(dR_ij/dt)/dR_kl at ``[i, j, k, l]``, shape (K, M, K, M), for a constant ``mu``."""
     learning, loss = part_jacobians(field, r, rough)
-    return np.asarray(mu * learning + mu**2 * loss)
+    return mu * learning + mu**2 * loss
 
 
 def _central(parts: Parts, r: Array, change: Array, step: float) -> Array:
     ahead, behind = np.array(parts(r + change)), np.array(parts(r - change))
-    return np.asarray((ahead - behind) / (2 * step))
+    return (ahead - behind) / (2 * step)
 
 
 def as_matrix(tensor: Array) -> Array:
@@ -213,7 +213,7 @@ def as_matrix(tensor: Array) -> Array:
 def eigenvalues(field: Field, r: Array, mu: float) -> NDArray[np.complex128]:
     """Eigenvalues of the Jacobian, by increasing real part, shape (KM,)."""
     values = np.linalg.eigvals(as_matrix(jacobian(field, r, mu))).astype(complex)
-    return np.asarray(values[np.lexsort((values.imag, values.real))])
+    return values[np.lexsort((values.imag, values.real))]
 
 
 Rate = Callable[[Array, float], Array]
@@ -241,7 +241,7 @@ class Problem:
                 # The series of K = M = 1, off by as much as they may be.
                 learning, loss = learning + alone.learning_error, loss + alone.loss_error
             flow = factor * (mu * learning + mu**2 / self.batch * loss)
-            return np.asarray(flow - self.motion.drift * r)
+            return flow - self.motion.drift * r
 
         return rate
 

@@ -65,7 +65,7 @@ class Symmetries:
     @property
     def row_kinds(self) -> Ints:
         """Projections with equal numbers may be exchanged, shape (K,)."""
-        return np.asarray(self.rows.orders.min(axis=0))
+        return self.rows.orders.min(axis=0)
 
     @property
     def column_count(self) -> float:
@@ -91,7 +91,7 @@ class Symmetries:
         every = columns.signs[None, :, None] * turned[:, :, columns.orders].swapaxes(1, 2)
         flat = every.reshape(-1, r.size) + 0.0
         _, first = np.unique(np.round(flat / _EQUAL), axis=0, return_index=True)
-        return np.asarray(flat[np.sort(first)].reshape(-1, *r.shape))
+        return flat[np.sort(first)].reshape(-1, *r.shape)
 
 
 def symmetries(field: Field) -> Symmetries:
@@ -300,7 +300,7 @@ class _Terms:
     def rates(self) -> Array:
         """Sigma A - H R."""
         pull = np.sum(self.push[:, :, None] * self.r[None], axis=1)
-        return np.asarray(self.poly.sigma[:, None, None] * self.gain + self.poly.drag * pull)
+        return self.poly.sigma[:, None, None] * self.gain + self.poly.drag * pull
 
 
 def _terms(poly: Polynomial, r: Array) -> _Terms:

@@ -116,7 +116,7 @@ def _solved(slope: Array, f: Array) -> Array:
     stacked = np.moveaxis(slope, 2, 0)
     size = 1e-15 * np.abs(stacked).max(axis=(1, 2)) + 1e-300
     shifted = stacked + size[:, None, None] * np.eye(slope.shape[0])
-    return np.asarray(np.linalg.solve(shifted, f.T[:, :, None])[:, :, 0].T)
+    return np.linalg.solve(shifted, f.T[:, :, None])[:, :, 0].T
 
 
 def unknown(candidates: Array, zeros: Array, apart: float = SAME) -> Array:
@@ -138,7 +138,7 @@ def random_starts(rng: np.random.Generator, shape: tuple[int, int], mu: float, c
     values = rng.random((count, left.shape[2]))
     small = rng.random(count) < 0.5
     values[small] *= (least ** rng.random(count))[small, None]
-    return np.asarray(np.sum(left[:, :, :, None] * (values[:, :, None] * right)[:, None], axis=2))
+    return np.sum(left[:, :, :, None] * (values[:, :, None] * right)[:, None], axis=2)
 
 
 def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> Array:
@@ -267,12 +267,12 @@ def _flowed(parts: Parts, mu: float, start: Array, tolerance: float, step: float
         if not np.all(np.isfinite(x)):  # it has run away
             return np.full(x.size, np.nan)
         learning, loss = parts(x.reshape(start.shape))
-        return np.asarray((learning + mu * loss).ravel())
+        return (learning + mu * loss).ravel()
 
     most = start.size + _MOST_STEPS
     answer = root(value, start.ravel(), method="hybr", tol=step, options={"maxfev": most})
     small = float(np.abs(answer.fun).max()) < tolerance and float(np.abs(answer.x).max()) < 1.1
-    return np.asarray(answer.x.reshape(start.shape)) if small else None
+    return answer.x.reshape(start.shape) if small else None
 
 
 def _near(field: Field, group: Symmetries, mu: float) -> Array:

@@ -96,7 +96,7 @@ def scaled_skewed(depth: float) -> Diffusion:
 
     def drift(x: Array) -> Array:
         r = x - _FLOOR
-        return np.asarray(r * (depth * r - 0.5))
+        return r * (depth * r - 0.5)
 
     return Diffusion(drift, lambda x: np.ones_like(x))
 
@@ -104,7 +104,7 @@ def scaled_skewed(depth: float) -> Diffusion:
 def _begin(start: str) -> Start:
     from scipy.special import ndtr
 
-    return _FLOOR if start == "zero" else lambda x: np.asarray(ndtr(x - _FLOOR))
+    return _FLOOR if start == "zero" else lambda x: ndtr(x - _FLOOR)
 
 
 def skewed_range(skew: Skew, nu2: float, start: str) -> theory.Range:

@@ -379,7 +379,7 @@ def rule(system: HebbianICA) -> HebbianRule:
 
 def _signs_at(jumps: Array, values: Array, times: Array) -> Array:
     """Signs at times of shape (T,), shape (K, T): from a jump on those after it."""
-    return np.asarray(values[np.searchsorted(jumps, times, side="right")].T)
+    return values[np.searchsorted(jumps, times, side="right")].T
 
 
 def sampled_refusal(system: HebbianICA) -> str:

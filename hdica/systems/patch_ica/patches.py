@@ -109,14 +109,14 @@ def trained(patches: Patches, system: PatchICA) -> Iterator[Training]:
 def directions(rng: np.random.Generator, many: int, size: int) -> Array:
     """Uniform directions, shape (many, size)."""
     raw = rng.standard_normal((many, size))
-    return np.asarray(raw / np.sqrt(np.sum(raw * raw, axis=1, keepdims=True)))
+    return raw / np.sqrt(np.sum(raw * raw, axis=1, keepdims=True))
 
 
 def standardised(s: Array) -> Array:
     """Projections, shape (count, k), with mean 0 and variance 1 each over the count."""
     centred = s - np.mean(s, axis=0)
     spread = np.sqrt(np.mean(centred * centred, axis=0))
-    return np.asarray(centred / spread)
+    return centred / spread
 
 
 def judged(patches: Patches, data: Training, system: PatchICA) -> dict[str, Array]:
@@ -260,7 +260,7 @@ def _fitted(
         args=(where, flat), xtol=tolerance, ftol=tolerance, gtol=tolerance,
         max_nfev=EVALUATIONS, x_scale=scale,
     )  # fmt: skip
-    return float(fit.cost), np.asarray(fit.x)
+    return float(fit.cost), fit.x
 
 
 def residuals(pictures: Array) -> tuple[Array, Array, Array]:

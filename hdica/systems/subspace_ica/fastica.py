@@ -38,7 +38,7 @@ def starts(frame: Frame, number: int, overlap: float | None, stream: Stream) -> 
         size = np.sqrt(np.sum(across**2, axis=1, keepdims=True))
         # In one dimension there is no other direction.
         w = overlap * e + math.sqrt(1 - overlap * overlap) * across / size if d > 1 else e + 0 * w
-    return np.asarray(w / np.sqrt(np.sum(w * w, axis=1, keepdims=True)))
+    return w / np.sqrt(np.sum(w * w, axis=1, keepdims=True))
 
 
 def with_new_samples(

@@ -91,7 +91,7 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
         check_deadline()
         u = at / math.sqrt(float(np.sum(at * at)))
         push = accumulate(y, u[None], contrast)[0][0] / len(y)
-        return np.asarray(sign * (push - float(np.sum(push * u)) * u))
+        return sign * (push - float(np.sum(push * u)) * u)
 
     solution = solve_ivp(
         rate,
@@ -105,7 +105,7 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
     if not solution.success:
         raise HdicaError(f"the gradient flow was not solved ({solution.message})")
     path = solution.y.T
-    return np.asarray(path / np.sqrt(np.sum(path * path, axis=1, keepdims=True)))
+    return path / np.sqrt(np.sum(path * path, axis=1, keepdims=True))
 
 
 def sign_of(system: SubspaceICA) -> int:

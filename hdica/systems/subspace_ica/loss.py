@@ -279,7 +279,7 @@ _FAR = 40.0  # largest abs(z) that differs from the ends, 0 and 1
 def to_line(a: Array) -> Array:
     """Z = ln(a/sqrt(1 - a^2)) of overlaps strictly between 0 and 1."""
     a = np.asarray(a, dtype=float)
-    return np.asarray(np.log(a) - np.log((1 - a) * (1 + a)) / 2)
+    return np.log(a) - np.log((1 - a) * (1 + a)) / 2
 
 
 def from_line(z: Array) -> Array:
@@ -287,7 +287,7 @@ def from_line(z: Array) -> Array:
     z = np.asarray(z, dtype=float)
     small = np.exp(-np.abs(z))
     size = np.sqrt(1 + small * small)
-    return np.asarray(np.where(z < 0, small / size, 1 / size))
+    return np.where(z < 0, small / size, 1 / size)
 
 
 @lru_cache(maxsize=64)
@@ -306,7 +306,7 @@ def _fit(loss: Loss) -> tuple[int, Callable[[Array], Array], float]:
         a = np.sqrt(x) if even else x
         values = loss.at(a)
         scaled = values.slope / a**power
-        coefficients = np.asarray(chebyshev.chebfit(2 * x - 1, scaled, order - 1), dtype=float)
+        coefficients = chebyshev.chebfit(2 * x - 1, scaled, order - 1)
         size = np.abs(coefficients)
         rough = float(size[-3:].sum())
         if rough <= _ENOUGH * float(size.max()) or order >= _MOST_TERMS:
@@ -314,7 +314,7 @@ def _fit(loss: Loss) -> tuple[int, Callable[[Array], Array], float]:
         order *= 2
 
     def ratio(a: Array) -> Array:
-        return np.asarray(chebyshev.chebval(2 * (a * a if even else a) - 1, coefficients))
+        return chebyshev.chebval(2 * (a * a if even else a) - 1, coefficients)
 
     return power, ratio, 2 * rough + float(np.max(values.slope_error))
 
@@ -336,9 +336,9 @@ class Flow:
         if self.loss.closed:
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = np.where(a > 0, self.loss.at(a).slope / a, 0.0)
-            return np.asarray(self.direction * ratio)
+            return self.direction * ratio
         power, ratio_of, _ = _fit(self.loss)
-        return np.asarray(self.direction * ratio_of(a) * a ** (power - 1))
+        return self.direction * ratio_of(a) * a ** (power - 1)
 
     def times(self, start: float, ends: Array) -> tuple[Array, Array]:
         """Times from ``start`` to some overlaps, and their errors; shape of ``ends``.
@@ -417,7 +417,7 @@ class Flow:
             took, _, wrong = self._elapsed(first, end, _FINE)
             late = abs(took - times[k]) + abs(wrong)
             errors[k] = late * abs(speed[k]) * a[k] * (1 - a[k] ** 2)
-        return np.asarray(errors + rounding)
+        return errors + rounding
 
     def least_slope(self, low: float, high: float) -> float:
         """Least +-L' between two overlaps: C of the bound of Theorem 4."""
@@ -440,7 +440,7 @@ def bound(least: float, start: float, times: Array) -> Array:
     """f(t) = tanh(C t + artanh a0), below which the overlap is not while L' >= C (Theorem 4)."""
     if start >= 1.0:
         return np.ones(np.shape(times))
-    return np.asarray(np.tanh(least * np.asarray(times, dtype=float) + math.atanh(start)))
+    return np.tanh(least * np.asarray(times, dtype=float) + math.atanh(start))
 
 
 def bound_time(least: float, start: float, ends: Array) -> Array:
@@ -448,7 +448,7 @@ def bound_time(least: float, start: float, ends: Array) -> Array:
     ends = np.asarray(ends, dtype=float)
     with np.errstate(divide="ignore"):
         way = np.maximum(np.arctanh(ends) - math.atanh(start), 0.0)
-        return np.asarray(way / least if least > 0 else np.where(way > 0, math.inf, 0.0))
+        return way / least if least > 0 else np.where(way > 0, math.inf, 0.0)
 
 
 def leading_time(loss: Loss, start: float) -> float:

@@ -144,7 +144,7 @@ def frame_of(count: int, q: Array, size: int, stream: Stream) -> Array:
         f = f - q @ (q.T @ f)
     basis, triangle = np.linalg.qr(f)
     # Unique, and so uniformly distributed, with a positive diagonal (Mezzadri 2007).
-    return np.asarray(basis * np.where(np.diag(triangle) < 0, -1.0, 1.0))
+    return basis * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 
 
 def rotated(spiked: Spiked, d: int, count: int, stream: Stream, *, sample: bool) -> Prepared:

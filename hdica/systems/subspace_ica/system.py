@@ -180,7 +180,7 @@ class SubspaceModel(Parameters):
     @property
     def a(self) -> Array:
         """Coefficients alpha_rho (1 + beta_rho)^-1/2 of the whitened direction Sv, shape (r,)."""
-        return np.asarray(weights(self) / np.sqrt(1 + strengths(self)))
+        return weights(self) / np.sqrt(1 + strengths(self))
 
     @property
     def gamma(self) -> float:
@@ -191,7 +191,7 @@ class SubspaceModel(Parameters):
     def spike(self) -> Array:
         """The direction Sv/|Sv| of the reduced model in the basis of the u^rho, shape (r,)."""
         a = self.a
-        return np.asarray(a / np.sqrt(dot(a, a)))
+        return a / np.sqrt(dot(a, a))
 
     @property
     def spiked(self) -> Spiked:
@@ -250,7 +250,7 @@ def weights(system: SubspaceModel) -> Array:
     alpha = np.array(system.alpha, dtype=float)
     # Scaled first, so that no square overflows.
     alpha /= np.abs(alpha).max()
-    return np.asarray(alpha / math.sqrt(dot(alpha, alpha)))
+    return alpha / math.sqrt(dot(alpha, alpha))
 
 
 def latent(system: SubspaceModel) -> Source:

@@ -37,7 +37,7 @@ def second_moments(moments: Moments, v: Array) -> Array:
     """
     first, pairs, alone = _pair_series(moments, v)
     joint = np.einsum("ia,ab,jb->ij", first, pairs, first) + np.diag(alone)
-    return np.asarray(math.factorial(6) * joint)
+    return math.factorial(6) * joint
 
 
 def diagonal_and_row(moments: Moments, v: Array, m: int) -> tuple[Array, Array]:

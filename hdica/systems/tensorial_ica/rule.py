@@ -127,7 +127,7 @@ def unit(w: Array) -> Array:
     size = math.sqrt(float(np.sum(w * w)))
     if not 0 < size < math.inf:
         raise HdicaError(f"start of length {size} is not allowed (a direction: finite, not zero)")
-    return np.asarray(w / size)
+    return w / size
 
 
 Draw = Callable[[int], Array]

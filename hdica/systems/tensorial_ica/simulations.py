@@ -65,7 +65,7 @@ def mixing(system: TensorialICA, stream: Stream) -> Array | None:
     with one_thread():
         q, r = np.linalg.qr(raw)
     # Unique, and so Haar distributed, with a positive diagonal of R (Mezzadri 2007).
-    return np.asarray(q * np.where(np.diag(r) < 0, -1.0, 1.0))
+    return q * np.where(np.diag(r) < 0, -1.0, 1.0)
 
 
 def _observed(

@@ -216,7 +216,7 @@ def first_vector(system: TensorialICA) -> Array | None:
         v = np.array(value, dtype=float)
         # Scaled first, so that no square overflows.
         v /= np.abs(v).max()
-        return np.asarray(v / math.sqrt(dot(v, v)))
+        return v / math.sqrt(dot(v, v))
     k, v = d if key == "maximiser" else value, np.zeros(d)
     v[:k] = 1 / math.sqrt(k)
     return v
@@ -339,7 +339,7 @@ def rule(system: TensorialICA) -> TensorialRule:
         if fixed is not None:
             return fixed.copy()
         v = rng.standard_normal(d)
-        return np.asarray(v / math.sqrt(dot(v, v)))
+        return v / math.sqrt(dot(v, v))
 
     sign = moments(system).sign if system.sign == "known" else None
     return TensorialRule(d, source(system), sign, step_sizes(system), start)

@@ -46,7 +46,7 @@ class Transient:
 
 def drift(v: Array) -> Array:
     """dv_k/dx = v_k^3 - v_k sum_i v_i^4, the components along the last axis."""
-    return np.asarray(v**3 - v * np.sum(v**4, axis=-1, keepdims=True))
+    return v**3 - v * np.sum(v**4, axis=-1, keepdims=True)
 
 
 def tan2_of(v: Array) -> Array:
@@ -68,7 +68,7 @@ def _thinned(r: Array, g: Array, scale: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         near = r / (1.0 + np.expm1(scale) * g)
         far = r * np.exp(-np.maximum(scale, 700.0) - np.log(g))
-    return np.asarray(np.where(g == 0.0, r, np.where(scale < 700.0, near, far)))
+    return np.where(g == 0.0, r, np.where(scale < 700.0, near, far))
 
 
 def _elapsed_at(r: Array, g: Array, scale: Array) -> Array:
@@ -76,7 +76,7 @@ def _elapsed_at(r: Array, g: Array, scale: Array) -> Array:
     with np.errstate(over="ignore", divide="ignore"):
         inverse = 1.0 / np.expm1(scale)
         terms = np.where(g == 0.0, scale, np.log1p(r / (inverse + np.where(g == 0.0, 1.0, g))))
-    return np.asarray(np.sum(terms, axis=-1) / 2)
+    return np.sum(terms, axis=-1) / 2
 
 
 def _scale_at(r: Array, g: Array, elapsed: Array) -> tuple[Array, Array]:
@@ -110,7 +110,7 @@ def solve(v0: Array, elapsed: Array) -> Transient:
     size = np.abs(v) * np.sqrt(_thinned(np.ones_like(g), g, scale[:, None]))
     path = np.copysign(size / np.linalg.norm(size, axis=1, keepdims=True), v)
     moved = np.abs(drift(path)).max(axis=1) * (miss + 4 * _EPS * x)
-    return Transient(path, np.asarray(moved + 8 * _EPS))
+    return Transient(path, moved + 8 * _EPS)
 
 
 def time_to(v0: Array, tan2: float) -> Array:
@@ -138,7 +138,7 @@ def _times(v: Array, tan2: float) -> Array:
         r, g = r[open_], g[open_]
         grown = growth_to(r, g, goal[open_])
         out[open_] = _elapsed_at(r, g, np.log1p(grown)[:, None])
-    return np.asarray(out)
+    return out
 
 
 def growth_to(r: Array, g: Array, goal: Array) -> Array:
@@ -172,19 +172,19 @@ def elapsed(schedule: Schedule, beta: float, times: Array) -> Array:
     """
     whole = steps_sum(schedule, times)
     begun = (times - np.floor(times)) * schedule.value(np.floor(times))
-    return np.asarray(beta * (whole + begun))
+    return beta * (whole + begun)
 
 
 def steps_sum(schedule: Schedule, times: Array, power: int = 1) -> Array:
     """Sum of eta(k)^power over k < floor(t), shape (T,): exact, or to 1e-10 in long smooth runs."""
     steps = np.floor(times)
     if schedule.constant is not None:
-        return np.asarray(schedule.constant**power * steps)
+        return schedule.constant**power * steps
     breaks = [math.ceil(b) for b in schedule.breaks]
     marks = np.unique([0.0, *steps, *(b for b in breaks if 0 < b < steps.max(initial=0.0))])
     pieces = [_piece(schedule, int(a), int(b), power) for a, b in pairwise(marks)]
     totals = np.concatenate([[0.0], np.cumsum(pieces)])
-    return np.asarray(totals[np.searchsorted(marks, steps)])
+    return totals[np.searchsorted(marks, steps)]
 
 
 def _direct(schedule: Schedule, first: int, last: int, power: int) -> float:

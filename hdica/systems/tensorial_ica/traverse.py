@@ -58,12 +58,12 @@ class Law:
         each = np.quantile(self.sample, at, axis=1, method="inverted_cdf")
         with np.errstate(invalid="ignore"):
             error = each.std(axis=1, ddof=1) / math.sqrt(self.sample.shape[0])
-        return whole, np.asarray(error)
+        return whole, error
 
     def reached(self, elapsed: Array) -> Array:
         """Share of starts that have reached the level at x = ``elapsed``."""
         at = np.searchsorted(np.sort(self.sample, axis=None), elapsed, side="right")
-        return np.asarray(at / self.sample.size)
+        return at / self.sample.size
 
 
 def normals(d: int) -> Array:
@@ -82,7 +82,7 @@ def normals(d: int) -> Array:
 
     points = qmc.Sobol(d, scramble=False).random(size)
     shifted = np.array([(points + rng.random(d)) % 1.0 for rng in streams])
-    return np.asarray(ndtri(np.clip(shifted, 2.0**-53, 1 - 2.0**-53)))
+    return ndtri(np.clip(shifted, 2.0**-53, 1 - 2.0**-53))
 
 
 @lru_cache(maxsize=16)
@@ -104,7 +104,7 @@ def escape_width(moments: Moments, k: int, eta: float) -> float:
 def tangents(k: int) -> Array:
     """Normal vectors orthogonal to (1, ..., 1)."""
     z = normals(k)
-    return np.asarray(z - z.mean(axis=-1, keepdims=True))
+    return z - z.mean(axis=-1, keepdims=True)
 
 
 def escape_law(moments: Moments, k: int, eta: float) -> Law:
@@ -297,7 +297,7 @@ def _traverse(system: TensorialICA, *_: object) -> PointResult:
     values = blank | _first_stage(system, v0)
     near = math.inf if v0 is None else float(transient.tan2_of(v0))
     floor = fluctuation.first_order_level(fluctuation.moments_for_noise(system, 1), d, eta)
-    values["N3"] = np.asarray(floor_time(min(near, WARM), floor) if near > 0 else 0.0)
+    values["N3"] = floor_time(min(near, WARM), floor) if near > 0 else 0.0
     return PointResult({name: unit * np.asarray(value) for name, value in values.items()})
 
 
