@@ -202,7 +202,7 @@ def fastica(
     if not path:
         return fit
     # Starts and iterates, the last of each start repeated.
-    at = np.minimum(np.arange(int(iterations.max()) + 1), iterations[:, None])
+    at = np.minimum(np.arange(iterations.max() + 1), iterations[:, None])
     every = np.concatenate([first[:, None], way], axis=1)
     whole = np.ascontiguousarray(np.take_along_axis(every, at[:, :, None], axis=1))
     return replace(fit, path=whole)
@@ -258,7 +258,7 @@ def _symmetric(
         check_deadline()
         a, b = accumulate(samples, w, contrast)
         new = decorrelated((a - b[:, None] * w) / n)
-        done = bool(np.max(np.abs(np.abs(np.sum(new * w, axis=1)) - 1)) < tolerance)
+        done = np.max(np.abs(np.abs(np.sum(new * w, axis=1)) - 1)) < tolerance
         w, iterations = new, iterations + 1
     return Fit(w, np.full(k, iterations), np.full(k, done), scores(samples, w, contrast))
 
@@ -270,7 +270,7 @@ def decorrelated(w: Array) -> Array:
     """
     with one_thread():
         gram = w @ w.T
-        finite = bool(np.all(np.isfinite(gram)))
+        finite = np.all(np.isfinite(gram))
         values, vectors = np.linalg.eigh(gram) if finite else (np.zeros(1), gram)
         if not values[0] > _DEPENDENT * values[-1]:
             raise HdicaError("linearly dependent directions are not allowed (one a component)")

@@ -153,9 +153,9 @@ def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:
         else:
             product = partial(times_covariance, blocks, count, mean)
             values, vectors = _of_products(product, size, d)
-    largest = float(values[0])
+    largest = values[0]
     if not values[-1] > _SMALL * largest:
-        varied = int(np.sum(values > _SMALL * largest)) if largest > 0 else 0
+        varied = np.sum(values > _SMALL * largest) if largest > 0 else 0
         raise HdicaError(
             f"d = {d} is not allowed (the {count} samples vary in {varied} directions, and what "
             "does not vary cannot be whitened)"
@@ -175,7 +175,7 @@ def _of_products(product: Callable[[Array], Array], size: int, d: int) -> tuple[
     rng = np.random.Generator(np.random.SFC64(0))
     first = np.linalg.qr(rng.standard_normal((size, d)))[0]
     # It asks for residuals as they are: of no more than the largest eigenvalue times the share.
-    scale = float(np.linalg.norm(product(first), axis=0).max()) or 1.0
+    scale = np.linalg.norm(product(first), axis=0).max() or 1.0
     with warnings.catch_warnings():
         # Whether it arrived is looked at below.
         warnings.simplefilter("ignore")

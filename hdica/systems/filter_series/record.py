@@ -235,8 +235,8 @@ SPECTRUM = replace(
 
 
 def _by_chance(d: int, ranks: NDArray[np.int64]) -> dict[str, Array]:
-    squared = np.array([measures.random_excess_overlap(d, int(k)) for k in ranks])
-    printed = np.array([measures.random_excess_overlap(d, int(k), squared=False) for k in ranks])
+    squared = np.array([measures.random_excess_overlap(d, k) for k in ranks])
+    printed = np.array([measures.random_excess_overlap(d, k, squared=False) for k in ranks])
     return {
         "excess_overlap": squared[:, 0],
         "excess_overlap_sd": squared[:, 1],

@@ -104,11 +104,11 @@ def _shortest(full: Nodes, phi: Formula, tolerance: float) -> Nodes:
         if rule.points.size < full.points.size:
             with np.errstate(all="ignore"):
                 error = np.abs(rule.mean(_tests(phi, rule.points)) - wanted) / scale
-            if bool(np.all(error < tolerance)):
+            if np.all(error < tolerance):
                 # Without points whose weight is far below the tolerance.
                 x = rule.points
                 share = rule.weights * (1 + x * x) * (1 + phi.value(x) ** 2)
-                counted = share > 1e-4 * tolerance * float(share.max())
+                counted = share > 1e-4 * tolerance * share.max()
                 return Nodes(x[counted], rule.weights[counted])
     return full
 
@@ -305,12 +305,12 @@ class _Quadrature:
         level = [self._mean(coefficients[0][:, None] * self.points) for coefficients, _ in series]
         phi_s = np.where(r == 0.0, 0.0, np.array(level))
         # <phi(y_i) z_k> = C_ik <phi'(y_i)> = (C_ik / c_i) <g phi(u + c_i g)>: no slope of phi.
-        first = np.array([float(self._mean(coefficients[1])) for coefficients, _ in series])
+        first = np.array([self._mean(coefficients[1]) for coefficients, _ in series])
         phi_y = np.sum(phi_s[:, None] * r, axis=2) + rest * (inverse * first)[:, None]
-        phi_phi = np.diag([float(self._mean(square)) for _, square in series])
+        phi_phi = np.diag([self._mean(square) for _, square in series])
         for i in range(projections):
             for k in range(i):
-                rho = float(correlation[i, k])
+                rho = correlation[i, k]
                 phi_phi[i, k] = phi_phi[k, i] = self._pair(series[i][0], series[k][0], rho)
         return phi_s, phi_y, phi_phi
 
@@ -382,8 +382,8 @@ def quadrature(
     for rule, source in zip(rules, sources, strict=True):
         with np.errstate(all="ignore"):
             terms = rule.weights * phi.value(rule.points) ** 2
-        total = float(np.sum(terms))
-        far = float(np.sum(np.abs(terms)[rule.weights < 1e-30]))
+        total = np.sum(terms)
+        far = np.sum(np.abs(terms)[rule.weights < 1e-30])
         if not math.isfinite(total) or far > 1e-9 * abs(total):
             raise HdicaError(
                 f"the limit does not exist: the average of the squared nonlinearity {phi.text!r} "

@@ -59,7 +59,7 @@ class _Cubes:
     def hold(self, c: Array, r: Array) -> Flags:
         """Which boxes, shape (KM, B) both, are inside a cube."""
         inside = np.zeros(c.shape[1], dtype=bool)
-        least = float(r.max(axis=0).min(initial=np.inf))
+        least = r.max(axis=0).min(initial=np.inf)
         for centre, size in zip(self.centres, self.sizes, strict=True):
             if size < least:
                 break
@@ -264,7 +264,7 @@ def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
     result = search(poly, group, 100 * min(size, 9), most)
     _, slope = rates_and_slopes(poly, np.moveaxis(result.zeros, 0, 2))
     values = np.linalg.svd(np.moveaxis(slope.reshape(size, size, -1), 2, 0), compute_uv=False)
-    flat = int(np.sum(values[:, -1] < _SINGULAR * np.maximum(values[:, 0], 1e-300)))
+    flat = np.sum(values[:, -1] < _SINGULAR * np.maximum(values[:, 0], 1e-300))
     if flat > _MOST_SINGULAR:
         raise HdicaError(
             f"the fixed points are not isolated: {flat} of those found have a singular Jacobian, "

@@ -105,7 +105,7 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     # It begins with kappa4 <phi'''(z)> R^3/6, where R = 0 traps on the scale of n^3 steps.
     cubic = learning.with_zero(3)
     # Taking out the zero takes a parabola with it, which is largest where it ends.
-    lost = float(np.abs(cubic(_ENDS) - learning(_ENDS)).max())
+    lost = np.abs(cubic(_ENDS) - learning(_ENDS)).max()
     errors = (parts[0].error + 2 * lost, *(one.error for one in parts[1:]))
     return OneStep(cubic, power, rest, noise, reach, errors)  # type: ignore[arg-type]
 
@@ -362,7 +362,7 @@ def escape_of_entries(
     escapes = np.array([[law is not None for law in row] for row in laws])
 
     def table(name: str) -> Array:
-        return np.where(escapes, [float(getattr(entry, name)) for entry in columns], math.inf)
+        return np.where(escapes, [getattr(entry, name) for entry in columns], math.inf)
 
     return Escape(
         **{k: table(k) for k in ("kramers", "exponent", "nu_optimal", "mean_optimal")},

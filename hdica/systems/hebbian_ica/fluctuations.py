@@ -214,7 +214,7 @@ def _bent(field: Field, r: Array, mu: float, spread: Array) -> Array:
     for size, axis in zip(values, axes.T, strict=True):
         step = _BESIDE * axis.reshape(r.shape)
         ends = field.at(r + step, mu) + field.at(r - step, mu)
-        total += max(float(size), 0.0) * (ends - 2 * centre) / _BESIDE**2
+        total += max(size, 0.0) * (ends - 2 * centre) / _BESIDE**2
     return total
 
 
@@ -261,7 +261,7 @@ def solve_bias(
     biases = []
     for now, mu in zip(states, np.broadcast_to(schedule.value(times), times.shape), strict=True):
         r = now[0].reshape(r0.shape)
-        _, delta = samples.at(r, float(mu), alpha)
-        m = now[1].reshape(r0.shape) - field.at(r, float(mu)) / 2
+        _, delta = samples.at(r, mu, alpha)
+        m = now[1].reshape(r0.shape) - field.at(r, mu) / 2
         biases.append(m + product_of(delta, r) / 2)
     return np.array(biases)

@@ -176,7 +176,7 @@ def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, 
     """
     learning, loss = np.empty((2, *r.shape, *r.shape))
     # How far an entry may move before I - R R' stops being positive.
-    room = max(1.0 - float(np.linalg.svd(r, compute_uv=False)[0]), 1e-9)
+    room = max(1.0 - np.linalg.svd(r, compute_uv=False)[0], 1e-9)
     step = 0.0 if field.exact else min(_STEP, room / 4)
     for index in np.ndindex(*r.shape):
         unit = np.zeros(r.shape)
@@ -311,13 +311,13 @@ def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
         if not np.any(row):
             return 0.0
         inside = np.sum(points * row, axis=1)
-        scale = math.sqrt(max(0.0, 1.0 - float(np.sum(row * row))))
+        scale = math.sqrt(max(0.0, 1.0 - np.sum(row * row)))
         g, w = normal.points[None], normal.weights[None]
         if kinks:
             g, w = averages.normal_panels(kinks, inside, scale, 12 if fine else 9)
         y = inside[:, None] + scale * g
         value = y * phi.value(y) - slope.value(y)
-        return float(np.sum(weights * np.sum(w * value, axis=1)))
+        return np.sum(weights * np.sum(w * value, axis=1))
 
     return lambda r: np.array([one(row) for row in r])
 

@@ -126,7 +126,7 @@ def critical_mu0(asymptotic: Rates) -> float:
             f"xi = {asymptotic.xi.tolist()} is not allowed (all above zero: the optimal fixed "
             "point is unstable else, choose the other sign in sigma)"
         )
-    return -1.0 / float(np.max(_eigenvalues(asymptotic)))
+    return -1.0 / np.max(_eigenvalues(asymptotic))
 
 
 def annealed_limit(asymptotic: Rates, mu0: float) -> Array:
@@ -220,7 +220,7 @@ def _fixed_points(system: HebbianICA, *_: object) -> PointResult:
     # mu L + (mu^2/m) D = m {(mu/m) L + (mu/m)^2 D}.
     alone = mu / m
     result = states(field, alone)
-    slowest = m * np.array([float(eigenvalues(field, r, alone).real.max()) for r in result.r])
+    slowest = m * np.array([eigenvalues(field, r, alone).real.max() for r in result.r])
     columns = {
         "eigenvalue": slowest,
         "stable": (slowest < 0).astype(float),
@@ -354,7 +354,7 @@ def annealing_refusal(system: HebbianICA) -> str:
     anneal, begin = annealing(system), hebbian.start_overlap(system)
     if anneal is None or not anneal[1] > 0:
         return f"mu = {system.mu!r} is not allowed for annealing (mu0/(t + t0) with t0 > 0)"
-    if begin is None or float(np.abs(begin - np.eye(*system.shape)).max()) >= 1:
+    if begin is None or np.abs(begin - np.eye(*system.shape)).max() >= 1:
         return f"start = {system.start} is not allowed for annealing (an overlap near R* = I)"
     return _unstable(system)
 

@@ -174,15 +174,15 @@ def _scales(system: HebbianICA, n: int) -> tuple[Array, float]:
 def _paths(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
     """R by the stochastic differential equation, at rest from the threshold on."""
     (g, rate), high = _scales(system, n), system.threshold * math.sqrt(n)
-    escaping, steepest, r0 = g[g > 0], 3 * float(np.abs(g).max()), start_overlap(system)
+    escaping, steepest, r0 = g[g > 0], 3 * np.abs(g).max(), start_overlap(system)
     # Where paths have arrived: at the threshold, or far beyond every barrier.
     edge = high
     if escaping.size:
-        edge = min(high, max(_CUT / math.sqrt(2 * float(escaping.min())), _CUT))
+        edge = min(high, max(_CUT / math.sqrt(2 * escaping.min()), _CUT))
     first = stream("start").standard_normal(g.shape) if r0 is None else r0 * math.sqrt(n)
 
     def step(r: Array) -> float:
-        return _STEP / (0.5 + steepest * float(np.abs(r).max()) ** 2)
+        return _STEP / (0.5 + steepest * np.abs(r).max() ** 2)
 
     r = paths(scaled(g), first, rate * times / float(n) ** 2, step, stream("noise"), bound=edge)
     arrived = np.where(np.abs(r) >= edge, np.sign(r) * high, r)
@@ -192,7 +192,7 @@ def _paths(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save)
 def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     g, rate = _scales(system, n or 1)
     # The longest steps are those of |r| about 2, where a path is most of its time.
-    steps = rate * last / float(n or 1) ** 2 * (0.5 + 12 * float(np.abs(g).max()))
+    steps = rate * last / float(n or 1) ** 2 * (0.5 + 12 * np.abs(g).max())
     return 1e-3 + 4e-5 * steps / _STEP
 
 
@@ -237,8 +237,8 @@ def _density(system: HebbianICA, times: Array, n: int | None, *_: object) -> Poi
         return height, survival(*law, scale=scale)[0]
 
     for i, j in np.ndindex(*g.shape):
-        start = None if r0 is None else abs(float(r0[i, j])) * math.sqrt(n)
-        p, alive[later, i, j] = solved(float(g[i, j]), start)
+        start = None if r0 is None else abs(r0[i, j]) * math.sqrt(n)
+        p, alive[later, i, j] = solved(g[i, j], start)
         heights[np.ix_(later, [i], [j], inside)] = p[:, None, None, :]
     return PointResult({"density": heights, "alive": alive})
 

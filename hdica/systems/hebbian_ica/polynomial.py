@@ -75,7 +75,7 @@ class Symmetries:
 
     def random(self, rng: np.random.Generator) -> Callable[[Array], Array]:
         """A random element, as a function of one R."""
-        g = int(rng.integers(self.rows.size))
+        g = rng.integers(self.rows.size)
         rows, row_signs = self.rows.orders[g], self.rows.signs[g][:, None]
         order = np.arange(self.kinds.size)
         for one in np.unique(self.kinds):
@@ -102,13 +102,13 @@ def symmetries(field: Field) -> Symmetries:
     k, m = field.shape
     number = np.arange(k * m).reshape(k, m)
     r = np.cos(1.0 + 2.4 * number)
-    r *= 0.7 / float(np.linalg.svd(r, compute_uv=False)[0])
+    r *= 0.7 / np.linalg.svd(r, compute_uv=False)[0]
     parts = np.array(field.parts(r))
 
     def holds(turn: tuple[Ints, Array], axis: int) -> bool:
         image = _turned(r, turn, axis)
         gap = np.abs(np.array(field.parts(image)) - _turned(parts, turn, axis + 1))
-        return bool(gap.max() < 1e-9 * np.abs(parts).max())
+        return gap.max() < 1e-9 * np.abs(parts).max()
 
     odd = holds((np.arange(k), np.where(np.arange(k) == 0, -1.0, 1.0)), 0)
     flips = [holds((np.arange(m), np.where(np.arange(m) == j, -1.0, 1.0)), 1) for j in range(m)]

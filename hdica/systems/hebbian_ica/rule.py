@@ -57,7 +57,7 @@ def factor(r0: Array) -> Array:
         rest[i, i] = (1.0 - norm) * (1.0 + norm)
     lower = np.zeros((size, size))
     for column in range(size):
-        pivot = int(np.argmax(np.diag(rest)))
+        pivot = np.argmax(np.diag(rest))
         if rest[pivot, pivot] <= 1e-15:
             break
         lower[:, column] = rest[:, pivot] / math.sqrt(rest[pivot, pivot])

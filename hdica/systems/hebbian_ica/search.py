@@ -73,7 +73,7 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
     rng = np.random.default_rng(SEED)
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
     begin = pattern_starts(rng, group, poly.shape, _MOST_SCALED)
-    while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
+    while starts < most and (idle < _IDLE or np.any(hits < _HITS)):
         tell(f"fixed points: {starts:,} of at most {most:,} starts")
         ends, good = polished(poly, np.moveaxis(begin, 0, 2))
         ends_of_orbits, _ = representatives(group, np.moveaxis(ends[:, :, good], 2, 0))
@@ -81,7 +81,7 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
         idle = 0 if len(more) else idle + 1
         zeros = np.concatenate([zeros, more])
         near = [np.abs(ends_of_orbits - one).max(axis=(1, 2)) < SAME for one in zeros]
-        hits = np.append(hits, np.zeros(len(more))) + [float(np.sum(one)) for one in near]
+        hits = np.append(hits, np.zeros(len(more))) + [np.sum(one) for one in near]
         starts += len(begin)
         if len(zeros) > MOST_ZEROS:
             break
@@ -134,7 +134,7 @@ def unknown(candidates: Array, zeros: Array, apart: float = SAME) -> Array:
 def random_starts(rng: np.random.Generator, shape: tuple[int, int], mu: float, count: int) -> Array:
     """Random R: singular values evenly spread in (0, 1), half of them scaled down to barriers."""
     left, _, right = np.linalg.svd(rng.normal(size=(count, *shape)), full_matrices=False)
-    least = min(0.5, 0.5 * float(np.sqrt(mu)))
+    least = min(0.5, 0.5 * np.sqrt(mu))
     values = rng.random((count, left.shape[2]))
     small = rng.random(count) < 0.5
     values[small] *= (least ** rng.random(count))[small, None]
@@ -150,7 +150,7 @@ def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> A
         for _ in range(_ORDERS - 1):
             image = turn(image)
             total = total + image
-        starts[b] = total * (np.abs(one).max() / max(1e-9, float(np.abs(total).max())))
+        starts[b] = total * (np.abs(one).max() / max(1e-9, np.abs(total).max()))
     return starts
 
 
@@ -245,8 +245,8 @@ def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
                 continue
             one, _ = representatives(group, near[None])
             gap = np.abs(rough - one).max(axis=(1, 2), initial=0.0)
-            if len(gap) and float(gap.min()) < _NEAR:
-                hits[int(np.argmin(gap))] += 1.0
+            if len(gap) and gap.min() < _NEAR:
+                hits[np.argmin(gap)] += 1.0
                 continue
             r = _flowed(field.parts, mu, one[0], _SOLVED, 1e-14)
             if r is None:
@@ -271,7 +271,7 @@ def _flowed(parts: Parts, mu: float, start: Array, tolerance: float, step: float
 
     most = start.size + _MOST_STEPS
     answer = root(value, start.ravel(), method="hybr", tol=step, options={"maxfev": most})
-    small = float(np.abs(answer.fun).max()) < tolerance and float(np.abs(answer.x).max()) < 1.1
+    small = np.abs(answer.fun).max() < tolerance and np.abs(answer.x).max() < 1.1
     return answer.x.reshape(start.shape) if small else None
 
 

@@ -221,7 +221,7 @@ def _escape(system: HebbianICA, save: Save) -> PointResult:
     nu2, phi = constant_nu2(system), formula(system, "nonlinearity")
     times = skewed_escape(escapes.shared(system), phi, system.projections, nu2, str(system.start))
     skews = [skew_near_zero(phi, source) for source in hebbian.sources(system)]
-    side = [[skew.side(float(sign)) for skew in skews] for sign in hebbian.signs(system)]
+    side = [[skew.side(sign) for skew in skews] for sign in hebbian.signs(system)]
     return PointResult(escapes.escape_values(times, save) | {"side": np.array(side, dtype=float)})
 
 

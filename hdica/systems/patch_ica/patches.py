@@ -227,7 +227,7 @@ def fitted_gabor(picture: Array) -> Gabor:
     """
     pixels = np.asarray(picture, dtype=float)
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    size = float(np.sqrt(np.sum(pixels * pixels))) if pixels.ndim == 3 else math.nan
+    size = np.sqrt(np.sum(pixels * pixels)) if pixels.ndim == 3 else math.nan
     if not 0 < size < math.inf:
         raise HdicaError(
             f"a picture of shape {np.shape(picture)} and size {size:g} is not allowed (rows by "
@@ -239,9 +239,9 @@ def fitted_gabor(picture: Array) -> Gabor:
     rough = [_fitted(start, where, flat, pixels.shape, ROUGH) for start in _starts(pixels / size)]
     best = _fitted(min(rough, key=lambda one: one[0])[1], where, flat, pixels.shape, TOLERANCE)[1]
     rest = _remainder(best, where, flat).reshape(flat.shape)
-    residual = float(np.sqrt(np.sum(rest * rest)))
+    residual = np.sqrt(np.sum(rest * rest))
     made = (size * (flat - rest)).reshape(np.shape(picture))
-    return Gabor(residual, float(best[5]), float(best[2] % math.pi), made)
+    return Gabor(residual, best[5], best[2] % math.pi, made)
 
 
 def _fitted(
@@ -260,7 +260,7 @@ def _fitted(
         args=(where, flat), xtol=tolerance, ftol=tolerance, gtol=tolerance,
         max_nfev=EVALUATIONS, x_scale=scale,
     )  # fmt: skip
-    return float(fit.cost), fit.x
+    return fit.cost, fit.x
 
 
 def residuals(pictures: Array) -> tuple[Array, Array, Array]:
@@ -296,9 +296,9 @@ def _starts(pixels: Array) -> list[Array]:
     """
     from scipy.ndimage import gaussian_filter
 
-    width, energy = float(min(pixels.shape[:2])), np.sum(pixels * pixels, axis=2)
+    width, energy = min(pixels.shape[:2]), np.sum(pixels * pixels, axis=2)
     smooth = gaussian_filter(energy, min(energy.shape) / 8, mode="constant")
-    middle = np.array(np.unravel_index(int(np.argmax(smooth)), smooth.shape), dtype=float)
+    middle = np.array(np.unravel_index(np.argmax(smooth), smooth.shape), dtype=float)
     sizes = [math.log(max(share * width, 0.6)) for share in WIDTHS]
     peaks = _peaks(pixels)
     return [np.array([*middle, turn, size, size, f]) for f, turn in peaks for size in sizes]

@@ -135,7 +135,7 @@ def _filter_bank(
     with trained(source, system) as data:
         values = bank(source, data, system)
         mean, variances = data.white.mean, data.white.variances
-        total = sum(float(np.sum((block - mean) ** 2)) for block in data.passes()) / count(system)
+        total = sum(np.sum((block - mean) ** 2) for block in data.passes()) / count(system)
     values |= {"variance": variances / total, "principal": data.white.directions.T}
     images = {k: pictured(system, v) for k, v in values.items() if v.ndim == 2}
     with one_thread():

@@ -89,9 +89,9 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
 
     def rate(t: float, at: Array) -> Array:
         check_deadline()
-        u = at / math.sqrt(float(np.sum(at * at)))
+        u = at / math.sqrt(np.sum(at * at))
         push = accumulate(y, u[None], contrast)[0][0] / len(y)
-        return sign * (push - float(np.sum(push * u)) * u)
+        return sign * (push - np.sum(push * u) * u)
 
     solution = solve_ivp(
         rate,

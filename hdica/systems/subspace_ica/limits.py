@@ -28,7 +28,7 @@ def _prediction(
 ) -> PointResult:
     """The final overlaps; in all D dimensions those of infinitely many samples alone."""
     reduced, count = reduction(system), model.samples_of(system)
-    many, size = math.inf if count is None else float(count), model.size_of_space(system)
+    many, size = math.inf if count is None else count, model.size_of_space(system)
     law, inside = (model.contrast(system), model.latent(system)), system.whitening == "sample"
     values: dict[str, float | Array] = {"gamma": reduced.gamma}
     if model.kind_of_space(system) == "principal":
@@ -121,7 +121,7 @@ def _path(system: SubspaceICA, times: Array, *_: object) -> PointResult:
     moves, start = _flow(system), overlap_at_start(system)
     overlap, error = moves.path(start, times)
     # C of the bound, over all overlaps that the flow can come to.
-    ahead = float(moves.speed(np.array(start))) > 0
+    ahead = moves.speed(np.array(start)) > 0
     least = moves.least_slope(start, 1.0) if ahead else moves.least_slope(0.0, start)
     return PointResult(
         {
@@ -179,9 +179,9 @@ def _times(system: SubspaceICA, *_: object) -> PointResult:
     ends = np.array(LEVELS) / 100
     values = {"time_order": loss.leading_time(moves.loss, start)}
     for percent, end, took, error in zip(LEVELS, ends, *moves.times(start, ends), strict=True):
-        least = moves.least_slope(start, max(start, float(end)))
+        least = moves.least_slope(start, max(start, end))
         values[f"time_{percent}"], values[f"time_{percent}_error"] = took, error
-        values[f"bound_{percent}"] = float(loss.bound_time(least, start, end))
+        values[f"bound_{percent}"] = loss.bound_time(least, start, end)
     return PointResult(method.arrays(**values))
 
 
@@ -238,7 +238,7 @@ def _level(system: SubspaceICA, *_: object) -> PointResult:
         # The same samples come again and again, so that steps turn about what is best for them.
         inside = system.whitening == "sample"
         values["sampling"] = (size - 1) * variance(*law, gamma, inside)[0] / count
-    values["relaxation"] = 2 * abs(float(Loss(*law, gamma).at(np.array(1.0)).slope))
+    values["relaxation"] = 2 * abs(Loss(*law, gamma).at(np.array(1.0)).slope)
     values["square"] = mean_square(*law, gamma)
     return PointResult(method.arrays(**values))
 

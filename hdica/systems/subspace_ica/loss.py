@@ -197,7 +197,7 @@ class Loss:
         fine &= by_series.slope_error <= 1e-14 * np.abs(by_series.slope)
         columns = [np.array(v, dtype=float) for v in vars(by_series).values()]
         for place in zip(*np.nonzero(~fine), strict=True) if a.ndim else [()] * int(not fine):
-            fine_values = self._quadrature(float(a[place]))
+            fine_values = self._quadrature(a[place])
             for value, error in ((0, 2), (1, 3)):
                 # A comparison that NaN or an infinite error of the series loses.
                 if not columns[error][place] <= fine_values[error]:
@@ -220,7 +220,7 @@ class Loss:
 
         averages = averages_at(self.contrast, self.source, integrand, q)
         value, error = averages.value, averages.error
-        return float(value[0]), root * float(value[1]), float(error[0]), root * float(error[1])
+        return value[0], root * value[1], error[0], root * error[1]
 
 
 def averages_at(contrast: Contrast, source: Source, integrand: object, q: float) -> Average:
@@ -229,7 +229,7 @@ def averages_at(contrast: Contrast, source: Source, integrand: object, q: float)
     Refused if one of them is infinite.
     """
     averages = double_average(integrand, features(contrast.formula.derivative), source.law, q)  # type: ignore[arg-type]
-    if not np.all(np.isfinite(averages.value)) or bool(np.any(averages.far > _INFINITE)):
+    if not np.all(np.isfinite(averages.value)) or np.any(averages.far > _INFINITE):
         raise too_heavy(contrast, source)
     return averages
 
@@ -264,7 +264,7 @@ def direction_of(contrast: Contrast, source: Source, gamma: float = 1.0) -> int:
         raise HdicaError(
             f"direction = 'auto' is not allowed with contrast = {contrast.formula.text!r} and the "
             f"latent variable {source.label} (the population loss turns before overlap "
-            f"{a[int(np.argmax(signs == -first))]:.3g}; allowed: 'ascent' or 'descent')",
+            f"{a[np.argmax(signs == -first)]:.3g}; allowed: 'ascent' or 'descent')",
             ["direction", "contrast", "latent"],
         )
     return int(first)
@@ -308,15 +308,15 @@ def _fit(loss: Loss) -> tuple[int, Callable[[Array], Array], float]:
         scaled = values.slope / a**power
         coefficients = chebyshev.chebfit(2 * x - 1, scaled, order - 1)
         size = np.abs(coefficients)
-        rough = float(size[-3:].sum())
-        if rough <= _ENOUGH * float(size.max()) or order >= _MOST_TERMS:
+        rough = size[-3:].sum()
+        if rough <= _ENOUGH * size.max() or order >= _MOST_TERMS:
             break
         order *= 2
 
     def ratio(a: Array) -> Array:
         return chebyshev.chebval(2 * (a * a if even else a) - 1, coefficients)
 
-    return power, ratio, 2 * rough + float(np.max(values.slope_error))
+    return power, ratio, 2 * rough + np.max(values.slope_error)
 
 
 @dataclass(frozen=True)
@@ -349,7 +349,7 @@ class Flow:
         took, errors = np.zeros(ends.shape), np.zeros(ends.shape)
         for place, end in np.ndenumerate(ends):
             if end > start:
-                took[place], errors[place] = self._time(start, float(end))
+                took[place], errors[place] = self._time(start, end)
         return took, errors
 
     def _time(self, start: float, end: float) -> tuple[float, float]:
@@ -376,9 +376,9 @@ class Flow:
                 power, _, error = _fit(self.loss)
                 share = error * a ** (power - 1) / np.abs(speed)
             return (
-                float(np.sum(half * w / speed)),
-                float(speed.min()),
-                float(np.sum(half * w / np.abs(speed) * share)),
+                np.sum(half * w / speed),
+                speed.min(),
+                np.sum(half * w / np.abs(speed) * share),
             )
 
     def path(self, start: float, times: Array) -> tuple[Array, Array]:
@@ -427,13 +427,13 @@ class Flow:
         values = grid * self.speed(grid)
         k = int(np.argmin(values))
         if k in (0, grid.size - 1):
-            return float(values[k])
+            return values[k]
 
         def at(a: float) -> float:
             return float(a * self.speed(np.array(a)))
 
         least = minimize_scalar(at, bounds=(grid[k - 1], grid[k + 1]), method="bounded")
-        return min(float(values[k]), float(least.fun))
+        return min(values[k], least.fun)
 
 
 def bound(least: float, start: float, times: Array) -> Array:

@@ -183,7 +183,7 @@ def mean_square(contrast: Contrast, source: Source, gamma: float) -> float:
         value = contrast.slope(u)
         return (value * value,)
 
-    return float(averages_at(contrast, source, integrand, math.sqrt(gamma)).value[0])
+    return averages_at(contrast, source, integrand, math.sqrt(gamma)).value[0]
 
 
 def remaining(value: float, count: float, size: int) -> float:
@@ -198,7 +198,7 @@ def level(
 
     (d - 1) eta E g^2/(2 B abs(L'(1))), to first order in eta.
     """
-    slope = abs(float(Loss(contrast, source, gamma).at(np.array(1.0)).slope))
+    slope = abs(Loss(contrast, source, gamma).at(np.array(1.0)).slope)
     return (size - 1) * eta * mean_square(contrast, source, gamma) / (2 * batch * slope)
 
 

@@ -118,7 +118,7 @@ class Frame:
     @property
     def size(self) -> int:
         """D."""
-        return int(self.rows.shape[1])
+        return self.rows.shape[1]
 
     def scaled(self, x: Array) -> Array:
         """X K, row by row, shape (k, d)."""
@@ -134,7 +134,7 @@ class Frame:
         """Overlaps |(U w).(Sv)|/|Sv| of unit directions w, (k, d), with the whitened v: (k,)."""
         a = self.spiked.alpha / np.sqrt(1 + self.spiked.beta)
         along = np.sum(self.coordinates(w) * a, axis=1)
-        return np.abs(along) / math.sqrt(float(np.sum(a * a)))
+        return np.abs(along) / math.sqrt(np.sum(a * a))
 
     def correlation(self, w: Array) -> Array:
         """Correlations of f.x over the population with the best projection C^-1 v.x, (k,).
@@ -144,14 +144,14 @@ class Frame:
         filters = self.scaled(w)
         along = self.coordinates(filters)
         variance = np.sum(filters**2, axis=1) + np.sum(self.spiked.beta * along**2, axis=1)
-        gamma = float(np.sum(self.spiked.alpha**2 / (1 + self.spiked.beta)))
+        gamma = np.sum(self.spiked.alpha**2 / (1 + self.spiked.beta))
         return np.abs(np.sum(along * self.spiked.alpha, axis=1)) / np.sqrt(variance * gamma)
 
     @property
     def length(self) -> float:
         """Length of the projection of v on the span of U."""
         inside = np.sum(self.spiked.alpha[:, None] * self.rows, axis=0)
-        return math.sqrt(float(np.sum(inside * inside)))
+        return math.sqrt(np.sum(inside * inside))
 
     @property
     def signal(self) -> Array:
@@ -169,7 +169,7 @@ class Frame:
         else:
             inside = np.sum(spiked.alpha[:, None] * self.rows, axis=0)
             e = self.scaled(inside[None])[0]
-        return e / math.sqrt(float(np.sum(e * e)))
+        return e / math.sqrt(np.sum(e * e))
 
     def along(self, w: Array) -> Array:
         """Overlaps |w.e| of unit directions w, (k, d), with :attr:`signal`, shape (k,)."""

@@ -133,7 +133,7 @@ def lemma_5(
     mean = moments.beta * (v[m] ** 2 - v**2) * tan
     others = np.delete(square - mean**2, m)
     unit = eta * math.sqrt(steps)
-    size = math.sqrt(max(0.0, 1 - v[m] ** 2)) / abs(float(v[m]))
+    size = math.sqrt(max(0.0, 1 - v[m] ** 2)) / abs(v[m])
     predicted = np.sqrt(math.pi / 2 * others) * unit
     value = np.array(constants.vessel * unit)
     return Bound(value, predicted, eta, ((TAN_WARM_AUXILIARY, size),))
@@ -191,14 +191,14 @@ class _Tail:
         if self.power < _NORMAL_POWER or excess <= 0:
             return math.inf
         at_end = math.log(self.mass) + (self.end / norm) ** 2
-        width = math.sqrt(math.pi / excess) / 2 * float(erfcx(self.end * math.sqrt(excess)))
+        width = math.sqrt(math.pi / excess) / 2 * erfcx(self.end * math.sqrt(excess))
         return math.exp(at_end) * width if at_end < 700 else math.inf
 
 
 def _tails(part: Part) -> list[_Tail]:
     """The ends of a part beyond which there is more."""
     edges = part_edges(part)
-    low, high = float(edges[0]), float(edges[-1])
+    low, high = edges[0], edges[-1]
     step = (high - low) / 50
     ends = [
         _tail(part, np.array([end - 2 * turn, end - turn, end]))
@@ -216,8 +216,8 @@ def _tail(part: Part, t: Array) -> _Tail | None:
     slopes = -np.diff(np.log(mass)) / gaps
     middle = (c[1:] + c[:-1]) / 2
     power = 1 + math.log(slopes[1] / slopes[0]) / math.log(middle[1] / middle[0])
-    per_c = float(mass[-1]) * abs(float(t[2] - t[1])) / float(gaps[1])
-    return _Tail(float(c[-1]), per_c, float(slopes[1] * c[-1] / middle[1]), power)
+    per_c = mass[-1] * abs(t[2] - t[1]) / gaps[1]
+    return _Tail(c[-1], per_c, slopes[1] * c[-1] / middle[1], power)
 
 
 def _mean_exponential(source: Source, norm: float) -> float:
@@ -227,12 +227,12 @@ def _mean_exponential(source: Source, norm: float) -> float:
         return math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         if law.atoms is not None:
-            total += float(np.sum(law.atoms.weights * np.exp((law.atoms.points / norm) ** 2)))
+            total += np.sum(law.atoms.weights * np.exp((law.atoms.points / norm) ** 2))
         for part in law.parts:
             edges = part_edges(part)
             fine = np.interp(np.arange(8 * edges.size - 7) / 8, np.arange(edges.size), edges)
             t, w = panel_nodes(fine, _NODES)
-            total += float(np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w))
+            total += np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w)
             if part.width:
                 total += 0.0 if norm**2 > 2 * part.width**2 else math.inf
             else:
@@ -260,7 +260,7 @@ def psi2_norm(source: Source) -> float:
             f"source: {source.label} has no finite psi_2 norm (its tails are heavier than "
             "Gaussian), which the bounds of the paper need; the predictions hold nevertheless"
         )
-    return float(brentq(excess, low, high, xtol=1e-14))
+    return brentq(excess, low, high, xtol=1e-14)
 
 
 def orlicz_bound(source: Source) -> float:
@@ -289,7 +289,7 @@ def _bounds_of(system: TensorialICA) -> Callable[[float], dict[str, Bound]]:
     constants = Constants(**given)
     moments, b, d = moments_of(law, 6), orlicz_bound(law), system.dimension
     v0, eta = model.first_vector(system), model.step_sizes(system).constant
-    tan0 = math.nan if v0 is None else math.sqrt(float(tan2_of(v0)))
+    tan0 = math.nan if v0 is None else math.sqrt(tan2_of(v0))
 
     def after(step: float) -> dict[str, Bound]:
         bounds, at = {}, np.array(step)
@@ -312,9 +312,9 @@ def _bounds(system: TensorialICA, times: Array, *_: object) -> PointResult:
     values = {output.name: np.full(times.shape, math.nan) for output in OUTPUTS}
     for place, step in enumerate(steps_of(times, 1).astype(float).tolist()):
         for name, bound in bounds(step).items():
-            values[name][place] = float(bound.value)
-            values[f"{name}_holds"][place] = float(bound.applies)
-            values[f"{name}_predicted"][place] = float(np.mean(bound.predicted))
+            values[name][place] = bound.value
+            values[f"{name}_holds"][place] = bound.applies
+            values[f"{name}_predicted"][place] = np.mean(bound.predicted)
     return PointResult(values)
 
 

@@ -96,7 +96,7 @@ def noise_on_support(moments: Moments, k: int) -> float:
         return total if total > _NONE * abs(rest) else 0.0
     v = np.full(k, k**-0.5)
     whole = second_moments(moments, v)
-    return float((np.trace(whole) - v @ whole @ v) / (k - 1))
+    return (np.trace(whole) - v @ whole @ v) / (k - 1)
 
 
 def departure(moments: Moments, d: int, k: int, eta: float, x: Array) -> dict[str, Array]:
@@ -124,7 +124,7 @@ def median_factor(d: int) -> float:
     """Median over mean of tan^2 near a component: that of chi^2 with d - 1 degrees of freedom."""
     from scipy.stats import chi2
 
-    return float(chi2.median(d - 1) / (d - 1))
+    return chi2.median(d - 1) / (d - 1)
 
 
 def first_order_level(moments: Moments, d: int, eta: float) -> float:
@@ -213,7 +213,7 @@ def _check_reach(source: Source, moments: Moments, eta: float) -> None:
     law = source.law
     ends = [part.point(np.array([part.first[0], part.first[-1]])) for part in law.parts]
     atoms = [] if law.atoms is None else [law.atoms.points]
-    most = float(np.abs(np.concatenate([*ends, *atoms])).max())
+    most = np.abs(np.concatenate([*ends, *atoms])).max()
     if moments.sign < 0 and eta * most**4 >= 1:
         raise HdicaError(
             f"eta = {eta:g} is not allowed (below {most**-4:.3g}: a sample of {source.label} else "
@@ -260,7 +260,7 @@ def support_of(system: TensorialICA) -> int:
             "'maximiser' or {support: k})",
             ["start"],
         )
-    return int(sizes.size)
+    return sizes.size
 
 
 def _departure(system: TensorialICA, times: Array, *_: object) -> PointResult:
@@ -313,7 +313,7 @@ def _levels(system: TensorialICA, eta: Array) -> dict[str, Array]:
         ends = np.log(sizes[[0, -1]])
         nodes = ends.mean() + np.ptp(ends) / 2 * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
         solved_at = np.exp(nodes)
-    rows = [vars(stationary(source(system), system.dimension, float(one))) for one in solved_at]
+    rows = [vars(stationary(source(system), system.dimension, one)) for one in solved_at]
     levels = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     if many:
         from scipy.interpolate import BarycentricInterpolator

@@ -107,8 +107,8 @@ class Samples:
         for centred, (y,) in self.projections(w):
             y2 = y * y
             push += (y2 * y) @ centred
-            square += float(np.sum(y2))
-            fourth += float(np.sum(y2 * y2))
+            square += np.sum(y2)
+            fourth += np.sum(y2 * y2)
             count += len(y)
         return self.unmixing(push) / count, square / count, fourth / count
 
@@ -118,7 +118,7 @@ class Samples:
         for _, (y, z) in self.projections(w, direction):
             y2, yz, z2 = y * y, y * z, z * z
             products = (y2 * y2, 4 * y2 * yz, 6 * y2 * z2, 4 * yz * z2, z2 * z2)
-            sums += [float(np.sum(p)) for p in products]
+            sums += [np.sum(p) for p in products]
             count += len(y)
         return sums / count
 
@@ -190,8 +190,8 @@ def batch_gradient(
         push, square, fourth = samples.cubic(w)
         if sign is None:
             sign = math.copysign(1.0, fourth - 3 * square * square)
-        along = push - float(np.sum(push * w)) * w
-        size = math.sqrt(float(np.sum(along * along)))
+        along = push - np.sum(push * w) * w
+        size = math.sqrt(np.sum(along * along))
         if size == 0:
             return w
         direction = sign * along / size
@@ -216,7 +216,7 @@ def highest(form: Array) -> float:
     angles[-1] = math.pi / 2
     powers = np.arange(5)[:, None]
     terms = form[:, None] * np.cos(angles) ** (4 - powers) * np.sin(angles) ** powers
-    return float(angles[int(np.argmax(np.sum(terms, axis=0)))])
+    return angles[np.argmax(np.sum(terms, axis=0))]
 
 
 def _iterate(

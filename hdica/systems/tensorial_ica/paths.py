@@ -113,7 +113,7 @@ def run_vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
     from hdica.systems.tensorial_ica.kernels import vessel_steps
 
     v, law = rule.start(stream("start")), _law(rule)
-    m, beta = int(np.argmax(np.abs(v))), abs(rule.source.moment(4) - 3.0)
+    m, beta = np.argmax(np.abs(v)), abs(rule.source.moment(4) - 3.0)
     expected, most = v / v[m], np.zeros(v.size)
     others = np.arange(v.size) != m
     path = {name: np.full(times.size, np.nan) for name in ("sup", "sup_max", "inside")}
@@ -153,7 +153,7 @@ def coupon_mean(dimension: int, success: float = 1.0) -> float:
     on average d/(q i) runs to find one of them.
     """
     missing = np.arange(1, dimension + 1)
-    return float(np.sum(dimension / (success * missing)))
+    return np.sum(dimension / (success * missing))
 
 
 def coupon_sd(dimension: int, success: float = 1.0) -> float:
@@ -162,7 +162,7 @@ def coupon_sd(dimension: int, success: float = 1.0) -> float:
     p_i = q i/d is the probability that a run finds one of the i axes that are missing.
     """
     p = success * np.arange(1, dimension + 1) / dimension
-    return math.sqrt(float(np.sum((1 - p) / p**2)))
+    return math.sqrt(np.sum((1 - p) / p**2))
 
 
 def part_of(stream: Stream, number: int) -> Stream:
@@ -188,7 +188,7 @@ class Repeats:
     @property
     def largest(self) -> float:
         """Largest squared tangent of all axes, NaN if one is missing."""
-        return float(np.max(self.errors))
+        return np.max(self.errors)
 
 
 def runs_of(rule: TensorialRule, steps: int) -> Run:
@@ -242,7 +242,7 @@ class Deflation:
     @property
     def largest(self) -> float:
         """Largest squared tangent of all components."""
-        return float(np.max(self.tan2))
+        return np.max(self.tan2)
 
 
 def deflation(rule: TensorialRule, steps: int, stream: Stream) -> Deflation:

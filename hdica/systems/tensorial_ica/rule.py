@@ -114,7 +114,7 @@ def nearest_axis(v: Array) -> tuple[float, int]:
     """
     m = int(np.argmax(np.abs(v)))
     squares = v**2
-    largest = float(squares[m])
+    largest = squares[m]
     squares[m] = 0.0
     return float(np.sum(squares)) / largest, m
 
@@ -124,7 +124,7 @@ def unit(w: Array) -> Array:
 
     Refused if it is zero or not finite.
     """
-    size = math.sqrt(float(np.sum(w * w)))
+    size = math.sqrt(np.sum(w * w))
     if not 0 < size < math.inf:
         raise HdicaError(f"start of length {size} is not allowed (a direction: finite, not zero)")
     return w / size
@@ -322,7 +322,7 @@ def run_together(
                 continue
             sign, x = rule.sign, lanes.x[:, lane]
             if sign is None:
-                sign = float(np.copysign(1.0, lanes.law[TOTAL, lane])) if target else 0.0
+                sign = np.copysign(1.0, lanes.law[TOTAL, lane]) if target else 0.0
             path["tan2"][index], path["nearest"][index] = tangent[lane], component[lane]
             path["update_sign"][index] = sign
             if "v" in path:

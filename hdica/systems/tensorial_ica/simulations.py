@@ -244,7 +244,7 @@ def _repeats(
 ) -> PointResult:
     run = paths.runs_of(model.rule(system), length(system, float(times[-1])))
     runs = paths.repeats(run, system.dimension, streams(system)(seed or 0))
-    success = float(np.mean(runs.components >= 0)) if runs.count else math.nan
+    success = np.mean(runs.components >= 0) if runs.count else math.nan
     count = runs.count if runs.complete else math.nan
     values = method.arrays(repeats=count, made=runs.count, success=success, tan2=runs.largest)
     return PointResult(values)
@@ -299,9 +299,9 @@ def _deflation(
     reached = result.steps[:-1]
     values = method.arrays(
         tan2=result.largest,
-        median=float(np.median(result.tan2)),
+        median=np.median(result.tan2),
         complete=math.nan if result.diverged else result.complete,
-        slowest=float(reached.max()) if not result.diverged and np.all(reached >= 0) else math.nan,
+        slowest=reached.max() if not result.diverged and np.all(reached >= 0) else math.nan,
     )
     return PointResult(values, result.diverged)
 

@@ -104,7 +104,7 @@ def solve(v0: Array, elapsed: Array) -> Transient:
     that are equal stay so. The error is what the root of x(L) = elapsed is missed by, times the
     drift there, and rounding.
     """
-    v, x = v0 / float(np.linalg.norm(v0)), np.minimum(elapsed, _FOREVER)
+    v, x = v0 / np.linalg.norm(v0), np.minimum(elapsed, _FOREVER)
     r, g = _ratios(v)
     scale, miss = _scale_at(r, g, x)
     size = np.abs(v) * np.sqrt(_thinned(np.ones_like(g), g, scale[:, None]))
@@ -191,7 +191,7 @@ def _direct(schedule: Schedule, first: int, last: int, power: int) -> float:
     """Sum over first <= k < last, term by term."""
     blocks = range(first, last, _BLOCK)
     return math.fsum(
-        float(np.sum(schedule.value(np.arange(k, min(k + _BLOCK, last), dtype=float)) ** power))
+        np.sum(schedule.value(np.arange(k, min(k + _BLOCK, last), dtype=float)) ** power)
         for k in blocks
     )
 

@@ -43,14 +43,14 @@ class Law:
     @property
     def mean(self) -> float:
         """Mean of x."""
-        return float(self.sample.mean())
+        return self.sample.mean()
 
     @property
     def error(self) -> float:
         """Standard error of the mean; nan where the level is never reached."""
         if not np.isfinite(self.mean):
             return math.nan
-        return float(self.sample.mean(axis=1).std(ddof=1) / math.sqrt(self.sample.shape[0]))
+        return self.sample.mean(axis=1).std(ddof=1) / math.sqrt(self.sample.shape[0])
 
     def quantiles(self, at: Sequence[float] = PROBABILITIES) -> tuple[Array, Array]:
         """Quantiles of x at some probabilities, and their standard errors."""
@@ -177,7 +177,7 @@ def two_phase(
     if first is not None:
         with suppress(HdicaError):  # too noisy to have a level
             half = fluctuation.stationary(source, d, first).S2
-        warm = float(uniform_law(d).reached(np.array([moments.beta * first * steps]))[0])
+        warm = uniform_law(d).reached(np.array([moments.beta * first * steps]))[0]
         drag = first * d * d / moments.beta
     if second is not None:
         floor = fluctuation.stationary(source, d, second).S2
@@ -198,7 +198,7 @@ def _shifted_median(d: int, noise: float, left: float) -> float:
     # Where the start outweighs the noise by far, the median is the mean to that order.
     if not left < _PLAIN * unit:
         return noise + left
-    return float(unit * ncx2.median(d - 1, left / unit))
+    return unit * ncx2.median(d - 1, left / unit)
 
 
 def _two_phase(system: TensorialICA, *_: object) -> PointResult:
@@ -206,7 +206,7 @@ def _two_phase(system: TensorialICA, *_: object) -> PointResult:
     if training.first is None:
         v0 = model.fixed_vector(system, "the second phase alone")
         last = transient.elapsed_of(system, np.array([training.end]))
-        left = float(transient.tan2_of(transient.solve(v0, last).v)[0])
+        left = transient.tan2_of(transient.solve(v0, last).v)[0]
     etas = training.first, training.second
     values = two_phase(source(system), system.dimension, training.total / 2, *etas, left=left)
     return PointResult(method.arrays(**values))
@@ -271,7 +271,7 @@ def _first_stage(system: TensorialICA, v0: Array | None) -> dict[str, Array | fl
     k = 0 if v0 is None else _support(v0)
     if v0 is not None and k < 2:
         x = transient.time_to(v0, WARM)
-        every = np.full(len(PROBABILITIES), float(x))
+        every = np.full(len(PROBABILITIES), x)
         return {"N2": x, "N2_median": x, "N2_se": 0.0, "N2_quantiles": every}
     if v0 is None:
         name, law = "N2", uniform_law(system.dimension)
