@@ -428,10 +428,10 @@ def run_varied_chain(rule: HebbianRule, times: Array, n: int, stream: Stream) ->
     def seen() -> dict[str, Array]:
         return {"R": r, "Q": _gram(np.hstack([r, lower])), **_adapted(rule, mean)}
 
-    def steps(numbers: Array, values: Array) -> int:
-        return int(varied_chain_steps(state, numbers, values, law))
-
-    return _recorded(rule, times, n, chain_draws(rule, n, stream), seen, steps)
+    return _recorded(
+        *(rule, times, n, chain_draws(rule, n, stream), seen),
+        lambda numbers, values: varied_chain_steps(state, numbers, values, law),
+    )
 
 
 def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
@@ -441,9 +441,8 @@ def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -
     state, seen = _begin_vector(rule, n, stream)
     state.count[0] = 0
     arrays, law = (state.lanes, state.w, state.q, state.mean, state.count), _law(rule, rule.batch)
-
-    def steps(numbers: Array, values: Array) -> int:
-        return int(varied_vector_steps(arrays, n, numbers, values, law))
-
-    drawn, entries = draws(rule, stream) * rule.batch, n * rule.projections * rule.batch
-    return _recorded(rule, times, n, drawn, seen, steps, entries)
+    return _recorded(
+        *(rule, times, n, draws(rule, stream) * rule.batch, seen),
+        lambda numbers, values: varied_vector_steps(arrays, n, numbers, values, law),
+        n * rule.projections * rule.batch,
+    )

@@ -109,15 +109,18 @@ def departure(moments: Moments, d: int, k: int, eta: float, x: Array) -> dict[st
     """
     unit = eta / (2 * moments.beta)
     grow, decay = 2.0 / k, -1.0 / k
-    inside = np.zeros(x.shape)
+    inside, outside = np.zeros((2, *x.shape))
     if k > 1:
         inside = unit * noise_on_support(moments, k) * np.expm1(2 * grow * x) / grow
-    outside = np.zeros(x.shape)
     if k < d:
         outside = unit * noise_off_support(moments, k) * np.expm1(2 * decay * x) / decay
-    total = (k - 1) * inside + (d - k) * outside
-    rates = {"rate_inside": np.asarray(grow), "rate_outside": np.asarray(decay)}
-    return {"deviation": total / (d - 1), "inside": inside, "outside": outside} | rates
+    return method.arrays(
+        deviation=((k - 1) * inside + (d - k) * outside) / (d - 1),
+        inside=inside,
+        outside=outside,
+        rate_inside=grow,
+        rate_outside=decay,
+    )
 
 
 def median_factor(d: int) -> float:
@@ -221,9 +224,7 @@ def _check_reach(source: Source, moments: Moments, eta: float) -> None:
         )
 
 
-def _balance(
-    source: Source, moments: Moments, d: int, eta: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def _balance(source: Source, moments: Moments, d: int, eta: float) -> tuple[Array, Array]:
     """B and 1 - a of :func:`stationary`, and their errors.
 
     With q = eta sgn Z^4 and h = eta sgn Z^3 the map U' = (U + h Z_k)/(1 + h Z) is expanded in U by
@@ -242,8 +243,7 @@ def _balance(
         return (d - 1) * first**2, lost - spread + 2 * (d - 1) * first * h0 / over**2
 
     average = averaged(integrand, parse_formula("x**3"), source, 1.0)
-    (b, loss), (b_error, loss_error) = average.value, average.error
-    return (float(b), float(loss)), (float(b_error), float(loss_error))
+    return average.value, average.error
 
 
 _AT = ("time",)

@@ -94,10 +94,9 @@ def run_observed(
         for name, values in path.items():
             values[index] = now[name]
 
-    def advance(z: Array, eta: Array) -> int:
-        return int(observed_steps(u, transposed, z, eta, law))
-
-    stopped = _walk(rule, times, stream, advance, see)
+    stopped = _walk(
+        rule, times, stream, lambda z, eta: observed_steps(u, transposed, z, eta, law), see
+    )
     return path, "" if stopped < 0 else sentence(stopped)
 
 
@@ -124,12 +123,13 @@ def run_vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
         path["sup_max"][places] = np.max(sup) if sup.size else 0.0
         path["inside"][places] = inside
 
-    def advance(z: Array, eta: Array) -> int:
-        return int(vessel_steps(v, m, expected, most, z, eta, beta, law))
-
-    left = dot(v[others], v[others]) > 0.5 * v[m] ** 2
-    see = partial(write, inside=True)
-    stopped = 0 if left else _walk(rule, times, stream, advance, see)
+    left, stopped = dot(v[others], v[others]) > 0.5 * v[m] ** 2, 0
+    if not left:
+        stopped = _walk(
+            *(rule, times, stream),
+            lambda z, eta: vessel_steps(v, m, expected, most, z, eta, beta, law),
+            partial(write, inside=True),
+        )
     if stopped < 0:
         return path, ""
     if not np.all(np.isfinite(v)):
