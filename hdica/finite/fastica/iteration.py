@@ -15,10 +15,9 @@ from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.record import aligned_zeros
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

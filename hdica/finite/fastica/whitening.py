@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Blocks = Callable[[], Iterable[Array]]
 """``blocks()`` begins a pass over the samples: blocks of shape (block, D), always the same ones."""
 _ENTRIES, _FEWEST = 2**20, 64  # of an array that are multiplied at once, and the fewest samples

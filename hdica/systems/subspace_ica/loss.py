@@ -26,15 +26,14 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev, hermite_e
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import gauss_legendre
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import Average, double_average, features
 
-Array = NDArray[np.float64]
 ORDERS = 24  # highest order of a series that does not end
 _ROUNDING = 1e-15
 _NOTHING = 1e-12

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.sources import Source
 from hdica.systems.subspace_ica.loss import Loss, averages_at
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

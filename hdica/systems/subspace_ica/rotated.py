@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 from hdica.systems.subspace_ica.samples import (
@@ -34,7 +34,6 @@ from hdica.systems.subspace_ica.samples import (
     symmetric_root,
 )
 
-Array = NDArray[np.float64]
 DENSE = 400  # rows or columns up to which all singular vectors are computed
 
 

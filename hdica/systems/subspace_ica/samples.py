@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.finite.fastica.whitening import sample_moments, whitened
 from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.ingredients.plain import Array
 from hdica.ingredients.sources import Source
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Take = Callable[[int], Array]  # ``take(count)``: the next ``count`` samples, one a row
 ROWS, _NUMBERS = 4096, 2**20  # of a block of spikes; of one of noise, if it has several rows
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, contiguous, steps_of
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.process.progress import check_deadline
 from hdica.systems.tensorial_ica.rule import (
@@ -35,7 +36,6 @@ from hdica.systems.tensorial_ica.rule import (
     unit,
 )
 
-Array = NDArray[np.float64]
 Advance = Callable[[Array, Array], int]
 
 

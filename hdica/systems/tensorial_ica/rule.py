@@ -20,13 +20,13 @@ from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream, side_by_side
 from hdica.finite.record import Values, aligned_zeros, fill_step_sizes, not_finite, steps_of
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import cumulants
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 HIGHEST = 8  # order of the highest moment: E y^6 Z^2 of the noise
 _NEEDED = {
     4: "the drift, of rate |mu4 - 3|",
