@@ -316,11 +316,11 @@ SYSTEM = System(
         Dimension("fraction", "rank of the principal subspace over d"),
     ),
     symbols={
-        "excess_overlap": Symbol(*("excess overlap",) * 3),
-        "printed_overlap": Symbol(*("excess overlap (as printed)",) * 3),
-        "kurtosis": Symbol(*("excess kurtosis",) * 3),
-        "kurtosis_dcremoved": Symbol(*("excess kurtosis (patches without their mean)",) * 3),
         **in_words(
+            excess_overlap="excess overlap",
+            printed_overlap="excess overlap (as printed)",
+            kurtosis="excess kurtosis",
+            kurtosis_dcremoved="excess kurtosis (patches without their mean)",
             filter_history="filters over training",
             rank_spectrum="last filters",
             random_directions="random directions",
