@@ -347,19 +347,17 @@ class Flow:
         ends = np.asarray(ends, dtype=float)
         took, errors = np.zeros(ends.shape), np.zeros(ends.shape)
         for place, end in np.ndenumerate(ends):
-            if end > start:
-                took[place], errors[place] = self._time(start, end)
+            if not end > start:
+                continue
+            took[place] = math.inf
+            if start <= 0.0 or end >= 1.0:
+                continue
+            low, high = (float(to_line(np.array(a))) for a in (start, end))
+            fine, slow, wrong = self._elapsed(low, high, _FINE)
+            if slow > 0.0:
+                coarse, _, _ = self._elapsed(low, high, _COARSE)
+                took[place], errors[place] = fine, abs(fine - coarse) + wrong + 1e-15 * fine
         return took, errors
-
-    def _time(self, start: float, end: float) -> tuple[float, float]:
-        if start <= 0.0 or end >= 1.0:
-            return math.inf, 0.0
-        low, high = (float(to_line(np.array(a))) for a in (start, end))
-        fine, slow, wrong = self._elapsed(low, high, _FINE)
-        if slow <= 0.0:
-            return math.inf, 0.0
-        coarse, _, _ = self._elapsed(low, high, _COARSE)
-        return fine, abs(fine - coarse) + wrong + 1e-15 * fine
 
     def _elapsed(self, low: float, high: float, order: int) -> tuple[float, float, float]:
         """Integral of dz/speed, the least speed on the way, and the error from that of L'."""
