@@ -228,7 +228,7 @@ def last_escape(race: Race) -> float:
 
 def last_survival(race: Race, times: Array) -> Array:
     """Probability that some entry can still escape after times, in any order."""
-    at = np.asarray(times, dtype=float).ravel()
+    at = np.ravel(times)
     grid, place = np.unique(np.concatenate([_nodes(race)[0], at]), return_inverse=True)
     return _alive(race, grid)[place[-at.size :]].reshape(np.shape(times)) if at.size else at
 

@@ -160,13 +160,12 @@ def annealed_decay(asymptotic: Rates, mu0: float, start: float, u0: Array, times
     """
     from scipy.special import exprel
 
-    u, at = np.asarray(u0, dtype=float), np.asarray(times, dtype=float)[:, None]
-    system = eigensystem(asymptotic)
+    system, at = eigensystem(asymptotic), times[:, None]
     power = -mu0 * system.values.ravel()
     log = np.log(at / start)
     # X of (20) is mu0^2 log(t/tau_0)/t where mu0 lambda = -1, the limit of its quotient.
     x = mu0**2 / at * log * exprel(-(power - 1) * log)
-    modes = np.exp(-power * log) * _in_modes(system, u) + x * _in_modes(system, asymptotic.loss)
+    modes = np.exp(-power * log) * _in_modes(system, u0) + x * _in_modes(system, asymptotic.loss)
     return _from_modes(system, modes)
 
 

@@ -80,16 +80,15 @@ class Series:
         return self._sum(q, tuple(k * term for k, term in enumerate(self.terms))[1:])
 
     def _sum(self, q: Array, terms: tuple[float, ...]) -> tuple[Array, Array]:
-        x = np.asarray(q, dtype=float)
         exist = [t for t in terms if not math.isnan(t)]
-        powers = x[..., None] ** np.arange(len(exist))
+        powers = q[..., None] ** np.arange(len(exist))
         parts = powers * np.array(exist)
         size = np.abs(parts)
         if self.ends:
             return parts.sum(axis=-1), _ROUNDING * size.sum(axis=-1)
         present = [k for k, t in enumerate(exist) if t != 0.0]
         if len(present) < 2 or len(exist) < len(terms):
-            return np.full(x.shape, math.nan), np.full(x.shape, math.inf)
+            return np.full(q.shape, math.nan), np.full(q.shape, math.inf)
         last = np.array(present)[np.argmin(size[..., present], axis=-1)]
         # Terms up to the least one; it and those that follow are what is not exist.
         summed = np.arange(len(exist)) < last[..., None]
@@ -170,9 +169,8 @@ class Loss:
     def _lemma_5(self) -> bool:
         return self.contrast.name == "exp" and self.source.label == "rademacher"
 
-    def at(self, alpha: Array) -> Values:
+    def at(self, a: Array) -> Values:
         """Loss and slope at overlaps of any shape, from -1 to 1."""
-        a = np.asarray(alpha, dtype=float)
         if self._lemma_5:
             return self._exponential(a)
         root = math.sqrt(self.gamma)
@@ -277,13 +275,11 @@ _FAR = 40.0  # largest abs(z) that differs from the ends, 0 and 1
 
 def to_line(a: Array) -> Array:
     """Z = ln(a/sqrt(1 - a^2)) of overlaps strictly between 0 and 1."""
-    a = np.asarray(a, dtype=float)
     return np.log(a) - np.log((1 - a) * (1 + a)) / 2
 
 
 def from_line(z: Array) -> Array:
     """The overlap of z."""
-    z = np.asarray(z, dtype=float)
     small = np.exp(-np.abs(z))
     size = np.sqrt(1 + small * small)
     return np.where(z < 0, small / size, 1 / size)
@@ -331,7 +327,6 @@ class Flow:
 
     def speed(self, a: Array) -> Array:
         """+-L'(a)/a, shape of ``a``; 0 at a = 0."""
-        a = np.asarray(a, dtype=float)
         if self.loss.closed:
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = np.where(a > 0, self.loss.at(a).slope / a, 0.0)
@@ -344,7 +339,6 @@ class Flow:
 
         0 for ends that are not ahead, infinite for those that are not reached.
         """
-        ends = np.asarray(ends, dtype=float)
         took, errors = np.zeros(ends.shape), np.zeros(ends.shape)
         for place, end in np.ndenumerate(ends):
             if not end > start:
@@ -386,7 +380,6 @@ class Flow:
         """
         from scipy.integrate import solve_ivp
 
-        times = np.asarray(times, dtype=float)
         if start <= 0.0 or start >= 1.0 or not times.size or times[-1] == 0.0:
             return np.full(times.shape, start), np.zeros(times.shape)
         first = float(to_line(np.array(start)))
@@ -437,12 +430,11 @@ def bound(least: float, start: float, times: Array) -> Array:
     """f(t) = tanh(C t + artanh a0), below which the overlap is not while L' >= C (Theorem 4)."""
     if start >= 1.0:
         return np.ones(np.shape(times))
-    return np.tanh(least * np.asarray(times, dtype=float) + math.atanh(start))
+    return np.tanh(least * times + math.atanh(start))
 
 
 def bound_time(least: float, start: float, ends: Array) -> Array:
     """Time (artanh a1 - artanh a0)/C by which f is at a1; infinite for C <= 0."""
-    ends = np.asarray(ends, dtype=float)
     with np.errstate(divide="ignore"):
         way = np.maximum(np.arctanh(ends) - math.atanh(start), 0.0)
         return way / least if least > 0 else np.where(way > 0, math.inf, 0.0)

@@ -106,18 +106,17 @@ def lemma_3(
     LOG of its condition 1/eta >= B^8 d LOG^9/beta, which the slide does not define, is ln(1/eta).
     """
     _check_step(eta, moments.beta / 3)
-    t = np.asarray(times, dtype=float)
-    decay = np.exp(t * math.log1p(-eta * moments.beta / 3))
+    decay = np.exp(times * math.log1p(-eta * moments.beta / 3))
     noise = constants.noise * b**4 / math.sqrt(moments.beta) * math.sqrt(d * eta)
     need = constants.scaling * b**8 / moments.beta * d * math.log(1 / eta) ** 9
     conditions = (1 / eta, need), (TAN_WARM, tan0)
-    x = moments.beta * eta * t
+    x = moments.beta * eta * times
     square = tan0**2 * np.exp(-2 * x) - first_order_level(moments, d, eta) * np.expm1(-2 * x)
     return Bound(constants.exponential * tan0 * decay + noise, np.sqrt(square), eta, conditions)
 
 
 def lemma_5(
-    moments: Moments, v0: Array, eta: float, steps: float, constants: Constants = ONES
+    moments: Moments, v: Array, eta: float, steps: float, constants: Constants = ONES
 ) -> Bound:
     """Lemma 5: sup_t |U_k(t) - U_k(0) prod_s (1 - eta beta (v_1^2 - v_k^2))| <= eta sqrt T.
 
@@ -125,7 +124,6 @@ def lemma_5(
     sqrt(pi/2 Var) eta sqrt T with the variance of y^3 (Z_k - U_k Z_1)/v_1, for beta eta T << 1;
     later it stays below. Axis 1 is the nearest one.
     """
-    v = np.asarray(v0, dtype=float)
     _check_step(eta)
     m = int(np.argmax(np.abs(v)))
     tan, (squares, cross) = v / v[m], diagonal_and_row(moments, v, m)
@@ -150,12 +148,11 @@ def lemma_6(
 ) -> Bound:
     """Lemma 6: sqrt(beta d/(B^8 eta)) (1 - eta beta/(2 d))^t + B^4/sqrt(beta) sqrt(d^3 eta)."""
     _check_step(eta, moments.beta / (2 * d))
-    t = np.asarray(times, dtype=float)
     first = math.sqrt(moments.beta * d / (b**8 * eta))
-    decay = np.exp(t * math.log1p(-eta * moments.beta / (2 * d)))
+    decay = np.exp(times * math.log1p(-eta * moments.beta / (2 * d)))
     noise = constants.noise * b**4 / math.sqrt(moments.beta) * math.sqrt(float(d) ** 3 * eta)
     need = constants.scaling * b**8 / moments.beta * float(d) ** 2 / epsilon**2
-    predicted = np.broadcast_to(_predicted(moments, d, eta), t.shape)
+    predicted = np.broadcast_to(_predicted(moments, d, eta), times.shape)
     return Bound(constants.exponential * first * decay + noise, predicted, eta, ((1 / eta, need),))
 
 

@@ -51,7 +51,7 @@ def diagonal_and_row(moments: Moments, v: Array, m: int) -> tuple[Array, Array]:
 
 def _pair_series(moments: Moments, v: Array) -> tuple[Array, Array, Array]:
     """What E y^6 Z_i Z_j/6! is made of: f_ia P_ab f_jb, and a_i more for i = j."""
-    powers = np.asarray(v, dtype=float)[:, None] ** np.arange(7)
+    powers = v[:, None] ** np.arange(7)
     factorials = np.array([float(math.factorial(n)) for n in range(7)])
     kappa = np.array(moments.cumulants)
     logarithm = kappa[:7] / factorials * powers.sum(axis=0)
@@ -141,7 +141,7 @@ def level_under(moments: Moments, d: int, schedule: Schedule, start: float, time
     S(t + 1) = (1 - 2 beta eta) S + (d - 1) mu6 eta^2 from S(0) = ``start``, for 2 beta eta << 1:
     the start times e^(-2 x), and the noise; ``times`` increase.
     """
-    at = np.floor(np.asarray(times, dtype=float))
+    at = np.floor(times)
     out, now, before = np.empty(at.shape), start, 0.0
     for i, end in enumerate(at):
         now = _level_after(moments, d, schedule, now, before, end)
@@ -325,7 +325,7 @@ def _levels(system: TensorialICA, eta: Array) -> dict[str, Array]:
 
 
 def _stationary(system: TensorialICA, times: Array, *_: object) -> PointResult:
-    levels = _levels(system, model.step_sizes(system).value(np.asarray(times, dtype=float)))
+    levels = _levels(system, model.step_sizes(system).value(times))
     return PointResult({"tan2": levels["S2"], "tan2_error": levels.pop("error"), **levels})
 
 
@@ -375,7 +375,7 @@ def _approach(system: TensorialICA, times: Array, *_: object) -> PointResult:
     )
     m, schedule = moments_of(source(system), 6), model.step_sizes(system)
     built = level_under(m, system.dimension, schedule, 0.0, times)
-    level = _levels(system, schedule.value(np.asarray(times, dtype=float)))
+    level = _levels(system, schedule.value(times))
     return PointResult({"tan2": path + built * level["S2"] / level["S0"]})
 
 

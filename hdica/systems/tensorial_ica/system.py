@@ -184,7 +184,7 @@ def step_sizes(system: TensorialICA) -> Schedule:
         plan = system.schedule or {}
         numerator, later = plan["anneal"] / moments(system).beta, plan["t0"]
         check_finite(system, numerator / later)
-        return Schedule(lambda t: numerator / (np.asarray(t, dtype=float) + later), None)
+        return Schedule(lambda t: numerator / (t + later), None)
     if training.first is None or training.second is None:
         return make_schedule(training.first or training.second, name="eta")
     values = [training.first, training.second]

@@ -51,8 +51,8 @@ def drift(v: Array) -> Array:
 
 def tan2_of(v: Array) -> Array:
     """Squared tangent of the angle to the nearest axis: the other squares over the largest."""
-    p = np.sort(np.asarray(v, dtype=float) ** 2, axis=-1)
-    return np.asarray(np.sum(p[..., :-1], axis=-1) / p[..., -1])
+    p = np.sort(v**2, axis=-1)
+    return np.sum(p[..., :-1], axis=-1) / p[..., -1]
 
 
 def _ratios(v: Array) -> tuple[Array, Array]:
@@ -283,7 +283,7 @@ _OF = ("fixed_point",)
 
 def objective(v: Array) -> Array:
     """-sum_i v_i^4 along the last axis: from -1 at a component to -1/d at a maximiser."""
-    return np.asarray(-np.sum(np.asarray(v, dtype=float) ** 4, axis=-1))
+    return -np.sum(v**4, axis=-1)
 
 
 def counts(d: int) -> list[int]:
