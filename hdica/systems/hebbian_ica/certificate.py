@@ -124,7 +124,8 @@ def needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Fla
     k, m = shape
     near = np.maximum(np.abs(c) - r - _WIDER, 0.0).reshape(k, m, -1)
     far, top = (np.abs(c) + r).reshape(k, m, -1), (c + r + _WIDER).reshape(k, m, -1)
-    rows = np.flatnonzero(group.row_kinds == 0)
+    # Projections and sources that may be exchanged with the first.
+    rows = np.flatnonzero(group.rows.orders.min(axis=0) == 0)
     columns = np.flatnonzero(group.kinds == 0)
     square = near**2
     flags = np.maximum(square.sum(axis=0).max(axis=0), square.sum(axis=1).max(axis=0)) < _OUTSIDE

@@ -63,11 +63,6 @@ class Symmetries:
         return bool(np.any(self.rows.signs < 0))
 
     @property
-    def row_kinds(self) -> Ints:
-        """Projections with equal numbers may be exchanged, shape (K,)."""
-        return self.rows.orders.min(axis=0)
-
-    @property
     def column_count(self) -> float:
         """Number of signed permutations of the sources."""
         exchanges = [math.factorial(int(n)) for n in np.bincount(self.kinds)]

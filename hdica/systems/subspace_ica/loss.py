@@ -273,8 +273,8 @@ _ENOUGH = 3e-14
 _FAR = 40.0  # largest abs(z) that differs from the ends, 0 and 1
 
 
-def to_line(a: Array) -> Array:
-    """Z = ln(a/sqrt(1 - a^2)) of overlaps strictly between 0 and 1."""
+def to_line(a: float) -> float:
+    """Z = ln(a/sqrt(1 - a^2)) of an overlap strictly between 0 and 1."""
     return np.log(a) - np.log((1 - a) * (1 + a)) / 2
 
 
@@ -346,7 +346,7 @@ class Flow:
             took[place] = math.inf
             if start <= 0.0 or end >= 1.0:
                 continue
-            low, high = (float(to_line(np.array(a))) for a in (start, end))
+            low, high = to_line(start), to_line(end)
             fine, slow, wrong = self._elapsed(low, high, _FINE)
             if slow > 0.0:
                 coarse, _, _ = self._elapsed(low, high, _COARSE)
@@ -382,7 +382,7 @@ class Flow:
 
         if start <= 0.0 or start >= 1.0 or not times.size or times[-1] == 0.0:
             return np.full(times.shape, start), np.zeros(times.shape)
-        first = float(to_line(np.array(start)))
+        first = to_line(start)
         solved = solve_ivp(
             lambda t, z: self.speed(from_line(z)),
             (0.0, float(times[-1])),
