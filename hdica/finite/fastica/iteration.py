@@ -50,10 +50,7 @@ def _directions(w: Array, d: int) -> Array:
 
 
 def unit_rows(starts: Array, d: int) -> Array:
-    """Every start over its length, shape (k, d).
-
-    Refused if there is none, one has not d coordinates, or is zero or not finite.
-    """
+    """Every start over its length, (k, d); refused if one is no direction of d coordinates."""
     w = _directions(starts, d)
     size = np.sqrt(np.sum(w * w, axis=1, keepdims=True))
     bad = ~((size > 0) & (size < np.inf))
@@ -70,10 +67,7 @@ Packed = tuple[Array, Array, bool]
 
 
 def packed(y: Array | Packed) -> Packed:
-    """Samples as the kernels read them.
-
-    Refused if they have not two dimensions, or there is no sample or no coordinate.
-    """
+    """Samples as the kernels read them; refused if there are none, or none of two dimensions."""
     if isinstance(y, tuple):
         return y
     from hdica.finite.fastica.kernels import block_of, pack
@@ -263,10 +257,7 @@ def _symmetric(
 
 
 def decorrelated(w: Array) -> Array:
-    """(W W^T)^(-1/2) W, shape (k, d).
-
-    Refused if the rows are linearly dependent or not finite.
-    """
+    """(W W^T)^(-1/2) W, shape (k, d); refused if rows are linearly dependent or not finite."""
     with one_thread():
         gram = w @ w.T
         finite = np.all(np.isfinite(gram))

@@ -370,10 +370,7 @@ def _slope(s, code, address):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def projected_steps(w, y, batch, rate, code, address):  # type: ignore[no-untyped-def]
-    """Steps of w, (d,), on the rows of y, ``batch`` a step; returns how many were finite.
-
-    ``rate`` is the step size with the sign of the direction.
-    """
+    """Steps of w, (d,), of signed size ``rate``, on ``batch`` rows of y; how many were finite."""
     d = w.size
     push = np.empty(d)
     for step in range(y.shape[0] // batch):

@@ -229,10 +229,7 @@ def kept_share(filters: Array, components: Array) -> Array:
 
 
 def excesses(share: Array, random: float | Array) -> tuple[Array, Array]:
-    """Excess overlaps, squared and as printed, of the share of a filter and that of a random one.
-
-    See :func:`excess_overlap`.
-    """
+    """Excess overlaps, squared and as printed: see :func:`excess_overlap`."""
     return share - random, 1 - np.sqrt(np.maximum(1 - share, 0.0)) - random
 
 

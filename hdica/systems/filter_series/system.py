@@ -64,10 +64,7 @@ CHANNELS = {"grey": 1, "rgb": 3}
 
 
 def rank(system: FilterSeries, d: int) -> int:
-    """k, the dimension of the principal subspace: a share of d, or the number itself.
-
-    Refused if it is not below d.
-    """
+    """Dimension k of the principal subspace, a share of d or the number; refused if not below d."""
     k = round(system.k * d) if system.k < 1 else int(system.k)
     if not 1 <= max(k, 1) < d:
         raise HdicaError(

@@ -54,10 +54,7 @@ def _pieces(nodes: Nodes, order: int, cuts: tuple[float, ...]) -> Nodes:
 def normal_panels(
     kinks: tuple[float, ...], inside: Array, scale: float, order: int = 12
 ) -> tuple[Array, Array]:
-    """Points g and weights of a normal variable, cut where ``inside + scale * g`` meets a kink.
-
-    Both have the shape (inside.size, points).
-    """
+    """Points g and weights, (inside.size, points), cut where inside + scale g meets a kink."""
     cuts = [np.clip((k - inside) / max(scale, 1e-300), _EDGES[0], _EDGES[-1]) for k in kinks]
     rows = np.broadcast_to(_EDGES, (inside.size, _EDGES.size))
     g, w = panel_nodes(np.sort(np.column_stack([rows, *cuts]), axis=1), order)
@@ -148,10 +145,7 @@ def normal_rule(phi: Formula, tolerance: float, fine: bool = True) -> Nodes:
 def sample_rules(
     phi: Formula, sources: Sequence[Source], order: int, tolerance: float, fine: bool = True
 ) -> tuple[list[Nodes], Nodes]:
-    """Rules of the sources and of the normal law; of polynomials Gauss rules of ``order`` points.
-
-    These are exact up to the degree 2 ``order`` - 1.
-    """
+    """Rules of sources and the normal law; for polynomials exact below the degree 2 ``order``."""
     if phi.coefficients is not None:
         return [gauss(source.nodes, order) for source in sources], gaussian_nodes(order)
     rules = [source_rule(phi, source, tolerance, fine) for source in sources]

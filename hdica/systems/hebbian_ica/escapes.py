@@ -70,10 +70,7 @@ PRINTED = Output(
 
 
 def trap_refusal(system: HebbianICA, n: bool) -> str:
-    """Empty if the diffusion near R = 0 applies to this system, else why not.
-
-    With a dimension ``n`` any unit of the step size will do.
-    """
+    """Empty if the diffusion near R = 0 applies, at an ``n`` to any unit, else why not."""
     why, unit = hebbian.plain_refusal(system, "the diffusion near R = 0"), hebbian.unit(system)
     if not why and not n and unit != "nu":
         why = (

@@ -137,10 +137,7 @@ def product_of(a: Numbers, b: Numbers) -> Numbers:
 
 
 def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
-    """Integrate (17) from R of shape (K, M) with error control, restarting at the jumps of mu(t).
-
-    A random start is R = 0, where the limit stays.
-    """
+    """Integrate (17) from R, shape (K, M), anew from jumps of mu(t); R = 0 for a random start."""
     if field.scalar is not None:
         path = solve_overlap(field.scalar, schedule, float(r0[0, 0]), 0.0, times)
         shape = (times.size, 1, 1)

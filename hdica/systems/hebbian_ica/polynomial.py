@@ -35,10 +35,7 @@ _EQUAL, _TIED = 1e-6, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Signed permutations of the rows of R, or of its columns.
-
-    (g R)_i = signs[g, i] R_orders[g, i], both of shape (elements, rows).
-    """
+    """Signed permutations: (g R)_i = signs[g, i] R_orders[g, i], both of shape (elements, rows)."""
 
     orders: Ints
     signs: Array

@@ -27,10 +27,7 @@ from hdica.systems.hebbian_ica.fields import Motion
 
 
 def triangular(t: Array) -> Array:
-    """L, lower triangular with a diagonal >= 0, with L L' = T'T: by Householder reflections.
-
-    T has shape (rows, K), rows >= K, and any rank.
-    """
+    """L, lower triangular with a diagonal >= 0, L L' = T'T, of T of any rank, (rows >= K, K)."""
     t, size = t.copy(), t.shape[1]
     for k in range(size):
         norm = math.sqrt(dot(t[k:, k], t[k:, k]))
@@ -46,10 +43,7 @@ def triangular(t: Array) -> Array:
 
 
 def factor(r0: Array) -> Array:
-    """L, lower triangular, with L L' = I - R R': Cholesky's method with pivots, of any rank.
-
-    A direction in which less than 1e-15 is left has none.
-    """
+    """L with L L' = I - R R', by Cholesky's method with pivots; what is below 1e-15 counts as 0."""
     size = r0.shape[0]
     rest = np.array([[-dot(a, b) for b in r0] for a in r0])
     for i, row in enumerate(r0):

@@ -57,10 +57,7 @@ class Search:
 
     @property
     def unseen(self) -> float:
-        """Share of further starts expected to end at none of them.
-
-        That of the zeros that were hit once (I. J. Good, Biometrika 40, 1953).
-        """
+        """Share of further starts expected to end elsewhere (I. J. Good, Biometrika 40, 1953)."""
         return float(np.sum(self.hits == 1)) / max(1.0, float(self.hits.sum()))
 
 
@@ -157,10 +154,7 @@ def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> A
 def joined_starts(
     rng: np.random.Generator, group: Symmetries, zeros: Array, count: int, spliced: bool
 ) -> Array:
-    """Points on the way from one zero to a random image of another, or of the same.
-
-    If ``spliced``, some rows of the one and the others of the image.
-    """
+    """Points between a zero and a random image of one; if ``spliced``, rows of both."""
     starts = np.empty((count, *zeros.shape[1:]))
     for b in range(count):
         one, other = zeros[rng.integers(len(zeros), size=2)]

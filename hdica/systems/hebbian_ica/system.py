@@ -393,10 +393,7 @@ def sampled_refusal(system: HebbianICA) -> str:
 
 
 def plain_refusal(system: HebbianICA, what: str, batches: bool = False) -> str:
-    """Empty for fixed signs, single samples and sources that stay, else why ``what`` needs them.
-
-    With ``batches`` those of a given number of samples will do.
-    """
+    """Empty for fixed signs, single samples (or ``batches``), sources that stay; else why not."""
     field = unplain(system, batches)
     if not field:
         return ""

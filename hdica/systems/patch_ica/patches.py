@@ -97,10 +97,7 @@ class Training:
 
 @contextmanager
 def trained(patches: Patches, system: PatchICA) -> Iterator[Training]:
-    """Draw and whiten the training patches, for as long as they are used.
-
-    Refused if the patches vary in fewer directions than are looked for.
-    """
+    """Training patches, whitened; refused if they vary in fewer directions than are looked for."""
     with patches.passes("train", count(system)) as passes:
         white = whitened(passes, rank(system))
         yield Training(white, white.all_scores(passes), passes)

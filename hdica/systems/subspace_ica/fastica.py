@@ -26,10 +26,7 @@ from hdica.systems.trials import content_of
 
 
 def starts(frame: Frame, number: int, overlap: float | None, stream: Stream) -> Array:
-    """Unit vectors to begin with, one a row, shape (number, d).
-
-    Uniform on the sphere, or with a given overlap with the signal and uniform else.
-    """
+    """Unit vectors, (number, d): uniform, or so but for an overlap with the signal."""
     d = frame.size
     w = stream("start").standard_normal((number, d))
     if overlap is not None:

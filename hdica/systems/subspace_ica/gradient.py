@@ -109,10 +109,7 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
 
 
 def sign_of(system: SubspaceICA) -> int:
-    """1 if the mean of the contrast is made larger, -1 if smaller.
-
-    Refused if neither finds v, and the direction is not given.
-    """
+    """1 if the mean of the contrast is made larger, else -1; refused if 'auto' finds neither."""
     if system.direction != "auto":
         return 1 if system.direction == "ascent" else -1
     with speaking_of("direction", "contrast", "latent"):

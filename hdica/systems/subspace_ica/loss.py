@@ -99,10 +99,7 @@ class Series:
 
 @lru_cache(maxsize=256)
 def series(contrast: Contrast, source: Source) -> Series:
-    """The series of a contrast and a source.
-
-    Refused if G is a polynomial of which the source has not all moments.
-    """
+    """The series of a loss; refused if G is a polynomial of which the source lacks a moment."""
     c = contrast_coefficients(contrast)
     means = [hermite_mean(source, k) if one else 0.0 for k, one in enumerate(c)]
     terms = tuple(one * mean for one, mean in zip(c, means, strict=True))
@@ -221,10 +218,7 @@ class Loss:
 
 
 def averages_at(contrast: Contrast, source: Source, integrand: object, q: float) -> Average:
-    """< integrand(h, e, s) > at sqrt(gamma) a = q.
-
-    Refused if one of them is infinite.
-    """
+    """< integrand(h, e, s) > at sqrt(gamma) a = q, refused if one of them is infinite."""
     averages = double_average(integrand, features(contrast.formula.derivative), source.law, q)  # type: ignore[arg-type]
     if not np.all(np.isfinite(averages.value)) or np.any(averages.far > _INFINITE):
         raise too_heavy(contrast, source)

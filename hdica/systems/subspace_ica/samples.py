@@ -206,10 +206,7 @@ class Prepared:
 
 
 def known(spiked: Spiked, count: int, stream: Stream, *, sample: bool) -> Prepared:
-    """Samples in the span of the true spikes: the reduced model (4), (n, r).
-
-    They are whitened by their own mean and covariance, or by those of the population.
-    """
+    """Whitened samples of the reduced model (4), in the span of the true spikes, shape (n, r)."""
     x, r = spiked.signal(stream)(count), spiked.rank
     mean, unmixing = np.zeros(r), 1 / np.sqrt(1 + spiked.beta)
     if sample:

@@ -224,10 +224,7 @@ class SubspaceModel(Parameters):
         return np.concatenate(list(self.blocks(count, seed, count)))
 
     def blocks(self, n: int, seed: int = 0, rows: int = 4096) -> Iterator[Array]:
-        """The same samples, at most ``rows`` at a time: blocks of shape (rows, D).
-
-        The samples do not depend on the size of the blocks.
-        """
+        """The same samples, whatever ``rows`` is, in blocks of shape (rows, D) at most."""
         count = whole(n, "n", f"a whole number from 1 to {MOST_SAMPLES}", 1)
         most = whole(rows, "rows", "a whole number >= 1", 1)
         number = whole(seed, "seed", "a whole number >= 0", 0)

@@ -239,10 +239,7 @@ def _mean_exponential(source: Source, norm: float) -> float:
 
 @lru_cache(maxsize=64)
 def psi2_norm(source: Source) -> float:
-    """Orlicz norm of psi_2: the c with E exp(Z^2/c^2) = 2, at least 1/sqrt(ln 2).
-
-    Refused if the tails are heavier than Gaussian, where no c will do.
-    """
+    """Orlicz norm, the c with E exp(Z^2/c^2) = 2; refused for tails heavier than Gaussian."""
     from scipy.optimize import brentq
 
     def excess(norm: float) -> float:
@@ -277,10 +274,7 @@ ABOUT = {
 
 
 def _bounds_of(system: TensorialICA) -> Callable[[float], dict[str, Bound]]:
-    """All bounds after so many steps, of a training of as many samples too, as far as they exist.
-
-    Refused where B is infinite.
-    """
+    """Bounds after so many steps, and of a training of as many; refused where B is infinite."""
     given, law = {"epsilon": model.EPSILON} | system.bounds, source(system)
     epsilon = given.pop("epsilon")
     constants = Constants(**given)

@@ -334,10 +334,7 @@ def _push(v, sample, eta, law):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def observed_steps(u, transposed, samples, eta, law):  # type: ignore[no-untyped-def]
-    """Steps of u with data X = A Z, one a row of ``samples``; returns how many were finite.
-
-    ``transposed`` is A', shape (d, d), or of no size for A = I.
-    """
+    """Steps on X = A Z, a row a step, A' of no size for A = I; returns how many were finite."""
     d = u.size
     x = np.empty(d)
     for step in range(samples.shape[0]):

@@ -62,10 +62,7 @@ def passes(
 
 
 def whitening_of(blocks: Blocks) -> tuple[Array, Array]:
-    """Mean c and symmetric K = C^-1/2 of samples with covariance C, in one pass.
-
-    Refused if the sample covariance has no inverse.
-    """
+    """Mean c and K = C^-1/2 of samples, in one pass; refused if their covariance C is singular."""
     count, first, second = 0, np.zeros(()), np.zeros(())
     with one_thread():
         for block in blocks():

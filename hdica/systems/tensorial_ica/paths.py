@@ -275,10 +275,7 @@ def deflation(rule: TensorialRule, steps: int, stream: Stream) -> Deflation:
 
 
 def start_in_complement(basis: Array, generator: np.random.Generator) -> Array:
-    """A uniform unit vector orthogonal to orthonormal rows, shape (d,).
-
-    It is projected twice, since the first time loses digits where little is left.
-    """
+    """A uniform unit vector orthogonal to orthonormal rows; projected twice, for all its digits."""
     v = unit(generator.standard_normal((basis.shape[1],)))
     for row in np.concatenate([basis, basis]):
         check_deadline()

@@ -58,10 +58,7 @@ class Moments:
 
 
 def moments_of(source: Source, order: int = HIGHEST) -> Moments:
-    """Moments of a source, refused if one up to ``order`` (4, 6 or 8) is not finite.
-
-    Refused if mu4 = 3, where the drift vanishes, or if a moment is not finite, with what needs it.
-    """
+    """Moments of a source; refused if mu4 = 3, or one up to ``order`` (4, 6, 8) is not finite."""
     moments = [source.moment(k) for k in range(HIGHEST + 1)]
     for k in range(order + 1):
         if not math.isfinite(moments[k]):
@@ -108,10 +105,7 @@ def sentence(step: int) -> str:
 
 
 def nearest_axis(v: Array) -> tuple[float, int]:
-    """Squared tangent of the angle to the nearest axis, and the index of that axis.
-
-    The other squares are summed: 1 - v_m^2 would have no digits near the axis.
-    """
+    """Squared tangent of the angle to the nearest axis, from the other squares; its index."""
     m = int(np.argmax(np.abs(v)))
     squares = v**2
     largest = squares[m]
@@ -120,10 +114,7 @@ def nearest_axis(v: Array) -> tuple[float, int]:
 
 
 def unit(w: Array) -> Array:
-    """A vector over its length.
-
-    Refused if it is zero or not finite.
-    """
+    """A vector over its length; refused if that is zero or not finite."""
     size = math.sqrt(np.sum(w * w))
     if not 0 < size < math.inf:
         raise HdicaError(f"start of length {size} is not allowed (a direction: finite, not zero)")
