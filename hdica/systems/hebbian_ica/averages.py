@@ -24,7 +24,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, composite_rule, normal_law
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes, panel_nodes
+from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes, gram, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 
@@ -188,7 +188,7 @@ class Moments:
         size = self.coefficients.size
         factorial = np.array([float(math.factorial(p)) for p in range(size)])
         weight = self.coefficients * factorial
-        rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
+        rest = np.eye(r.shape[0]) - gram(r)
         joint = _joint(r, rest, self.moments, size)
         phi_phi = np.sum(weight[:, None] * weight * joint, axis=(2, 3))
         phi_s = np.sum(weight * _with_source(r, rest, self.moments, size), axis=2)
@@ -289,7 +289,7 @@ class _Quadrature:
     def means(self, r: Array) -> MeanValues:
         """<phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)> at overlaps ``r`` (K, M)."""
         projections = r.shape[0]
-        rest = np.eye(projections) - np.sum(r[:, None] * r, axis=2)
+        rest = np.eye(projections) - gram(r)
         scale = np.sqrt(np.maximum(np.diagonal(rest), 0.0))
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
         correlation = np.clip(rest * inverse[:, None] * inverse, -1.0, 1.0)

@@ -35,6 +35,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.quadrature import gram
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.solvers import integrate
@@ -118,8 +119,7 @@ def rows_times(rows: Array, matrix: Array) -> Array:
 
 def root(r: Array) -> Array:
     """A symmetric root of I - R R', which may be singular."""
-    rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
-    values, vectors = np.linalg.eigh(rest)
+    values, vectors = np.linalg.eigh(np.eye(r.shape[0]) - gram(r))
     scaled = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.sum(scaled[:, None] * vectors, axis=2)
 

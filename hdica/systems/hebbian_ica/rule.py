@@ -20,7 +20,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Observation, Track, Values, contiguous, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import dot
+from hdica.ingredients.quadrature import dot, gram
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.systems.hebbian_ica.fields import Motion
@@ -250,12 +250,9 @@ class VectorState:
         w = np.zeros((k, n + -n % CHUNK))
         w[:, :n] = weights.T
         x, y, mean = np.zeros(w.shape[1]), np.zeros(k), np.zeros(k)
-        return cls(lanes_of(stream("noise")), w, x, y, _gram(w), mean, np.full(1, -1))
-
-
-def _gram(rows: Array) -> Array:
-    """Inner products of rows, with bits that are the same everywhere."""
-    return np.array([[dot(one, other) for other in rows] for one in rows])
+        # Pair by pair, which takes no memory.
+        q = np.array([[dot(one, other) for other in w] for one in w])
+        return cls(lanes_of(stream("noise")), w, x, y, q, mean, np.full(1, -1))
 
 
 def _vector(rule: HebbianRule, state: VectorState, n: int) -> Advance:
@@ -290,7 +287,7 @@ class ChainState:
         """Begin a chain in a lane."""
         assert rule.signs is not None
         r, loading = first_overlaps(rule.start, rule.shape, n, stream("start"))
-        q = _gram(np.hstack([r, loading]))
+        q = gram(np.hstack([r, loading]))
         self.state[:, lane] = np.concatenate([r.ravel(), loading.ravel(), q.ravel()])
         terms = np.zeros(self.law.shape[0] - 1 - rule.projections)
         terms[terms.size - rule.terms.size :] = rule.terms
@@ -420,7 +417,7 @@ def run_varied_chain(rule: HebbianRule, times: Array, n: int, stream: Stream) ->
     state, law = (r, lower, mean, np.zeros(1, dtype=np.int64)), _law(rule, rule.batch)
 
     def seen() -> dict[str, Array]:
-        return {"R": r, "Q": _gram(np.hstack([r, lower])), **_adapted(rule, mean)}
+        return {"R": r, "Q": gram(np.hstack([r, lower])), **_adapted(rule, mean)}
 
     return _recorded(
         *(rule, times, n, chain_draws(rule, n, stream), seen),
