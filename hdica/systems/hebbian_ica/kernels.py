@@ -29,7 +29,7 @@ from numba import types
 from hdica.finite.projected.passes import BLOCK
 from hdica.finite.projected.vector_kernels import value_of
 from hdica.finite.random import LANES
-from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
+from hdica.finite.random.gaussian import normal_block
 from hdica.finite.random.lanes import (
     CHUNK,
     beyond,
@@ -63,14 +63,7 @@ def _move(w, x, keep, p, old, k, m, low, high):  # type: ignore[no-untyped-def]
 @numba.njit
 def fresh(lanes, x, low, high, first, n):  # type: ignore[no-untyped-def]
     """Draw a block of normal numbers, with zeros below ``first`` and from n on."""
-    a, b, c, count = read_state(lanes)
-    for at in range(low, high, CHUNK):
-        one, a, b, c, count = draw(a, b, c, count)
-        two, a, b, c, count = draw(a, b, c, count)
-        even, odd = normal_pair(one, two)
-        store(x, at, even)
-        store(x, at + LANES, odd)
-    write_state(lanes, a, b, c, count)
+    normal_block(lanes, beyond(x, low), high - low)
     for at in range(low, min(first, high)):
         x[at] = 0.0
     for at in range(max(n, low), high):

@@ -20,7 +20,7 @@ from hdica.systems.tensorial_ica import system as model
 from hdica.systems.tensorial_ica.rule import TensorialRule, run_together
 from hdica.systems.tensorial_ica.system import AT_FINITE, PAPER, PATH, TensorialICA, U, V
 from hdica.systems.tensorial_ica.transient import ANY_RULE, ENGINES
-from hdica.systems.trials import alone, content_of, each, in_groups
+from hdica.systems.trials import alone, content_of, in_lanes
 
 IGNORED = frozenset({"mixing", "bounds"})  # fields that choose no random numbers
 
@@ -31,30 +31,30 @@ def streams(system: TensorialICA) -> Callable[[int], Stream]:
 
 
 Trials = Sequence[method.Trial[TensorialICA]]
-Compute = Callable[[list[TensorialRule], list[TensorialICA], list[Stream]], list[Values]]
 
 
-def _in_lanes(
-    trials: Trials, compute: Compute, apart: Sequence[Hashable] = ()
-) -> list[PointResult]:
-    """Points side by side, as many as there are lanes; their numbers do not depend on that.
-
-    Points are kept ``apart`` where these, one a point, differ: their output times, for example.
-    """
-    rules, of_seed = each(model.rule, trials), each(streams, trials)
-
-    def some(group: list[int]) -> list[Values]:
-        own = [of_seed[k](trials[k][1] or 0) for k in group]
-        return compute([rules[k] for k in group], [trials[k][0] for k in group], own)
-
-    keys = [point.alike for point in rules]
-    return in_groups(list(zip(keys, apart, strict=True)) if apart else keys, LANES, some)
+def _side_by_side(
+    key: Callable[[TensorialICA, TensorialRule], Hashable], run: Callable[..., list[Values]]
+) -> method.RunAll[TensorialICA]:
+    """Points with equal keys in the lanes of a kernel; their numbers do not depend on that."""
+    together = in_lanes(
+        "vector",
+        lambda system, n: model.rule(system),
+        lambda system: content_of(system, IGNORED),
+        key,
+        LANES,
+        run,
+    )
+    return lambda trials, times, n, save: together(trials, times, 0, save)
 
 
 def _vectors(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
-    return _in_lanes(
-        trials, lambda rules, _, own: run_together(rules, times, own, frozenset(save.extra))
-    )
+    def run(
+        systems: object, rules: list[TensorialRule], times: Array, n: int, own: list[Stream]
+    ) -> list[Values]:
+        return run_together(rules, times, own, frozenset(save.extra))
+
+    return _side_by_side(lambda system, rule: rule.alike, run)(trials, times, n, save)
 
 
 def mixing(system: TensorialICA, stream: Stream) -> Array | None:
@@ -139,18 +139,22 @@ OBSERVED = replace(
 _OTHER = replace(VECTOR, role=method.Role.OTHER, rank=None)
 
 
-def _trainings(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
-    def compute(
-        rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
-    ) -> list[Values]:
-        training, results = model.trained(systems[0]), []
-        for path, why in run_together(rules, np.array([training.half, training.end]), own):
-            half, end = path["tan2"] if training.first is not None else (math.nan, path["tan2"][-1])
-            results.append((method.arrays(tan2=end, half=half, nearest=path["nearest"][-1]), why))
-        return results
+def _ends(system: TensorialICA) -> tuple[float, float]:
+    training = model.trained(system)
+    return training.half, training.end
 
-    ends = [(training.half, training.end) for training in each(model.trained, trials)]
-    return _in_lanes(trials, compute, ends)
+
+def _train(
+    systems: list[TensorialICA], rules: list[TensorialRule], _: Array, n: int, own: list[Stream]
+) -> list[Values]:
+    two, results = model.trained(systems[0]).first is not None, []
+    for path, why in run_together(rules, np.array(_ends(systems[0])), own):
+        half, end = path["tan2"] if two else (math.nan, path["tan2"][-1])
+        results.append((method.arrays(tan2=end, half=half, nearest=path["nearest"][-1]), why))
+    return results
+
+
+_trainings = _side_by_side(lambda system, rule: (rule.alike, _ends(system)), _train)
 
 
 TRAINING = replace(
