@@ -26,7 +26,6 @@ from hdica.systems.method import (
     Scope,
     Simulation,
     Size,
-    arrays,
     refusal,
 )
 from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words, work
@@ -77,14 +76,6 @@ def _able(system: FilterSeries) -> None:
     check_width(pictures(system.images, system.colour), shape(system)[2])
 
 
-def half_rise(steps: Array, values: Array) -> float:
-    """First step at which a number is half-way from its first value to its last; NaN if unknown."""
-    middle = (values[0] + values[-1]) / 2
-    beyond = (values >= middle) if values[-1] >= values[0] else (values <= middle)
-    defined = beyond.any() and np.isfinite(middle)
-    return float(steps[int(beyond.argmax())]) if defined else float("nan")
-
-
 def _history(
     system: FilterSeries, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
@@ -108,17 +99,10 @@ def _history(
             }
         )
     means = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    steps = snapshots.steps.astype(float)
-    at = np.searchsorted(steps, times, side="right") - 1
-    until = {
-        name: np.where(at >= 0, mean[np.maximum(at, 0)], np.nan) for name, mean in means.items()
-    }
-    rises = arrays(
-        rise_overlap=half_rise(steps, means["excess_overlap"]),
-        rise_kurtosis=half_rise(steps, means["kurtosis"]),
-        rise_kurtosis_dcremoved=half_rise(steps, means["kurtosis_dcremoved"]),
+    at = np.searchsorted(snapshots.steps.astype(float), times, side="right") - 1
+    return PointResult(
+        {name: np.where(at >= 0, mean[np.maximum(at, 0)], np.nan) for name, mean in means.items()}
     )
-    return PointResult(until | rises)
 
 
 def _seconds(system: FilterSeries, n: int | None, last: float) -> float:
@@ -153,14 +137,6 @@ HISTORY = Simulation[FilterSeries](
             Output("kurtosis_sd", _AT, "standard deviation of kurtosis among filters"),
             Output(
                 "kurtosis_dcremoved", _AT, "excess kurtosis of w.x, patches without their own mean"
-            ),
-            Output("rise_overlap", (), "step at which excess_overlap has risen half-way", "steps"),
-            Output("rise_kurtosis", (), "step at which kurtosis has risen half-way", "steps"),
-            Output(
-                "rise_kurtosis_dcremoved",
-                (),
-                "step at which kurtosis_dcremoved has risen half-way",
-                "steps",
             ),
         )
     ),

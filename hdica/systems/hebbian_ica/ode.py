@@ -261,12 +261,6 @@ def left_at(motion: Motion, time: float) -> float:
 
 def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> Path:
     """The limit with signs (J + 1, K) that jump at J times, at increasing times (T,)."""
-    own = problem.schedule
-
-    def from_time(low: float) -> Schedule:
-        """The same step size on a clock that starts at ``low``."""
-        breaks = tuple(b - low for b in own.breaks if b > low)
-        return Schedule(lambda t: own.value(t + low), own.constant, breaks)
 
     def march(tolerance: float, rough: bool, factor: float) -> tuple[Array, float]:
         now, used = problem.start, tolerance
@@ -278,7 +272,8 @@ def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> P
             rate = problem.rate(tuple(row.tolist()), rough, factor)
             inside = (times > low) & (times <= high)
             wanted = np.append(times[inside], high) - low
-            states, close = integrate(rate, from_time(low), now, wanted, tolerance)
+            clock = problem.schedule.after(low)
+            states, close = integrate(rate, clock, now, wanted, tolerance)
             path[inside] = states[:-1]
             now, used = states[-1] * left_at(problem.motion, high), max(used, close)
         return path, used
