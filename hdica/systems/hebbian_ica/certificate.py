@@ -17,6 +17,7 @@ starts would end elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,24 +50,6 @@ _SMALL, _SMALLEST = 1e-3, 1e-8
 _BATCH = 8192
 
 
-@dataclass(frozen=True)
-class _Cubes:
-    """Cubes with exactly one zero, at their centre: shapes (N, KM) and (N,), the largest first."""
-
-    centres: Array
-    sizes: Array
-
-    def hold(self, c: Array, r: Array) -> Flags:
-        """Which boxes, shape (KM, B) both, are inside a cube."""
-        inside = np.zeros(c.shape[1], dtype=bool)
-        least = r.max(axis=0).min(initial=np.inf)
-        for centre, size in zip(self.centres, self.sizes, strict=True):
-            if size < least:
-                break
-            inside |= np.all(np.abs(c - centre[:, None]) + r <= size, axis=0)
-        return inside
-
-
 def certify(
     poly: Polynomial, group: Symmetries, zeros: Array, most: int = MOST_BOXES
 ) -> tuple[Array, bool]:
@@ -77,14 +60,14 @@ def certify(
     """
     size = poly.shape[0] * poly.shape[1]
     centres, radii = np.zeros((size, 1)), np.ones((size, 1))
-    cubes, boxes, complete = _cubes(poly, group, zeros), 0, True
+    inside, boxes, complete = _cubes(poly, group, zeros), 0, True
     while centres.shape[1] and boxes < most:
         c, r = centres[:, -_BATCH:], radii[:, -_BATCH:]
         centres, radii = centres[:, :-_BATCH], radii[:, :-_BATCH]
         boxes += c.shape[1]
         tell(f"proof that no fixed point is missing: {boxes:,} of at most {most:,} boxes")
         open_boxes = needed(group, poly.shape, c, r)
-        open_boxes[open_boxes] = ~cubes.hold(c[:, open_boxes], r[:, open_boxes])
+        open_boxes[open_boxes] = ~inside(c[:, open_boxes], r[:, open_boxes])
         c, r = _pruned(poly, c[:, open_boxes], r[:, open_boxes])
         small = r.max(axis=0, initial=0.0) < _SMALL
         if np.any(small):
@@ -94,9 +77,9 @@ def certify(
             more = unknown(fresh, zeros)
             if len(more):
                 zeros = np.concatenate([zeros, more])
-                cubes = _cubes(poly, group, zeros)
+                inside = _cubes(poly, group, zeros)
         left = r.max(axis=0, initial=0.0) > _SMALLEST
-        complete &= bool(np.all(left | cubes.hold(c, r)))
+        complete &= bool(np.all(left | inside(c, r)))
         c, r = _halved(c[:, left], r[:, left])
         centres, radii = np.hstack([centres, c]), np.hstack([radii, r])
     return zeros, complete and not centres.shape[1]
@@ -180,11 +163,14 @@ def _inverse(slope: Array) -> tuple[Array, Array]:
     return np.ascontiguousarray(inverse), gap
 
 
-def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
-    """The largest cubes around all images of the zeros with proven existence and uniqueness."""
+def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> Callable[[Array, Array], Flags]:
+    """Which boxes, shape (KM, B) both, are inside the largest cubes that have exactly one zero.
+
+    They are those around all images of the zeros with proven existence and uniqueness.
+    """
     (k, m), count = poly.shape, len(zeros)
     if not count:
-        return _Cubes(np.zeros((0, k * m)), np.zeros(0))
+        return lambda c, r: np.zeros(c.shape[1], dtype=bool)
     at, n = np.moveaxis(zeros, 0, 2), k * m
     f, slope = rates_and_slopes(poly, at)
     _, least = rates_and_slopes(poly.majorant, np.abs(at))
@@ -211,7 +197,17 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
     own = np.repeat(sizes, [len(one) for one in centres])
     useful = needed(group, poly.shape, every.T, np.tile(own, (n, 1))) & (own > 0)
     order = np.flatnonzero(useful)[np.argsort(-own[useful], kind="stable")]
-    return _Cubes(every[order], own[order])
+
+    def inside(c: Array, r: Array) -> Flags:
+        flags = np.zeros(c.shape[1], dtype=bool)
+        least = r.max(axis=0).min(initial=np.inf)
+        for centre, size in zip(every[order], own[order], strict=True):
+            if size < least:
+                break
+            flags |= np.all(np.abs(c - centre[:, None]) + r <= size, axis=0)
+        return flags
+
+    return inside
 
 
 MOST_CERTIFIED = 6

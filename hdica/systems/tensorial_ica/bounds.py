@@ -171,50 +171,27 @@ def _check_step(eta: float, rate: float = 1.0) -> None:
 _FAR, _STILL, _NORMAL_POWER, _LARGEST, _NODES = 1e-60, 1e-6, 1.95, 1e6, 24
 
 
-@dataclass(frozen=True)
-class _Tail:
-    """Where a part of a law ends: |c| there, the mass per |c| and minus the slope of its log."""
+def _tail(part: Part, t: Array, norm: float) -> float:
+    """Integral of exp(c^2/norm^2) beyond the last of three places, 0 where the law ends there.
 
-    end: float
-    mass: float
-    slope: float
-    power: float  # p of mass ~ exp(-a |c|^p)
+    The mass falls like a normal one, that per |c| with minus the slope of its logarithm.
+    """
+    from scipy.special import erfcx
 
-    def beyond(self, norm: float) -> float:
-        """Integral of exp(c^2/norm^2) beyond the end, the mass falling like a normal one."""
-        from scipy.special import erfcx
-
-        excess = self.slope / (2 * self.end) - norm**-2
-        if self.power < _NORMAL_POWER or excess <= 0:
-            return math.inf
-        at_end = math.log(self.mass) + (self.end / norm) ** 2
-        width = math.sqrt(math.pi / excess) / 2 * erfcx(self.end * math.sqrt(excess))
-        return math.exp(at_end) * width if at_end < 700 else math.inf
-
-
-def _tails(part: Part) -> list[_Tail]:
-    """The ends of a part beyond which there is more."""
-    edges = part_edges(part)
-    low, high = edges[0], edges[-1]
-    step = (high - low) / 50
-    ends = [
-        _tail(part, np.array([end - 2 * turn, end - turn, end]))
-        for end, turn in ((low, -step), (high, step))
-    ]
-    return [tail for tail in ends if tail is not None]
-
-
-def _tail(part: Part, t: Array) -> _Tail | None:
-    """The tail at the last of three places, None where the law ends there."""
     c, mass = np.abs(part.point(t)), part.mass(t)
     gaps = np.diff(c)
     if mass[-1] > _FAR or mass[-1] == 0.0 or gaps[1] < _STILL * c[-1]:
-        return None
+        return 0.0
     slopes = -np.diff(np.log(mass)) / gaps
     middle = (c[1:] + c[:-1]) / 2
     power = 1 + math.log(slopes[1] / slopes[0]) / math.log(middle[1] / middle[0])
     per_c = mass[-1] * abs(t[2] - t[1]) / gaps[1]
-    return _Tail(c[-1], per_c, slopes[1] * c[-1] / middle[1], power)
+    excess = slopes[1] * c[-1] / middle[1] / (2 * c[-1]) - norm**-2
+    if power < _NORMAL_POWER or excess <= 0:
+        return math.inf
+    at_end = math.log(per_c) + (c[-1] / norm) ** 2
+    width = math.sqrt(math.pi / excess) / 2 * erfcx(c[-1] * math.sqrt(excess))
+    return math.exp(at_end) * width if at_end < 700 else math.inf
 
 
 def _mean_exponential(source: Source, norm: float) -> float:
@@ -233,7 +210,11 @@ def _mean_exponential(source: Source, norm: float) -> float:
             if part.width:
                 total += 0.0 if norm**2 > 2 * part.width**2 else math.inf
             else:
-                total += sum(tail.beyond(norm) for tail in _tails(part))
+                step = (edges[-1] - edges[0]) / 50
+                total += sum(
+                    _tail(part, np.array([end - 2 * turn, end - turn, end]), norm)
+                    for end, turn in ((edges[0], -step), (edges[-1], step))
+                )
     return total if math.isfinite(total) else math.inf
 
 
