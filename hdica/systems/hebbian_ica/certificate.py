@@ -197,11 +197,12 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> Callable[[Array
     own = np.repeat(sizes, [len(one) for one in centres])
     useful = needed(group, poly.shape, every.T, np.tile(own, (n, 1))) & (own > 0)
     order = np.flatnonzero(useful)[np.argsort(-own[useful], kind="stable")]
+    cubes = list(zip(every[order], own[order], strict=True))
 
     def inside(c: Array, r: Array) -> Flags:
         flags = np.zeros(c.shape[1], dtype=bool)
         least = r.max(axis=0).min(initial=np.inf)
-        for centre, size in zip(every[order], own[order], strict=True):
+        for centre, size in cubes:
             if size < least:
                 break
             flags |= np.all(np.abs(c - centre[:, None]) + r <= size, axis=0)
