@@ -49,12 +49,12 @@ def _side_by_side(
 
 
 def _vectors(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
-    def run(
-        systems: object, rules: list[TensorialRule], times: Array, n: int, own: list[Stream]
-    ) -> list[Values]:
-        return run_together(rules, times, own, frozenset(save.extra))
-
-    return _side_by_side(lambda system, rule: rule.alike, run)(trials, times, n, save)
+    keep = frozenset(save.extra)
+    together = _side_by_side(
+        lambda system, rule: rule.alike,
+        lambda _, rules, times, n, own: run_together(rules, times, own, keep),
+    )
+    return together(trials, times, n, save)
 
 
 def mixing(system: TensorialICA, stream: Stream) -> Array | None:
