@@ -113,7 +113,7 @@ def sign_of(system: SubspaceICA) -> int:
     if system.direction != "auto":
         return 1 if system.direction == "ascent" else -1
     with speaking_of("direction", "contrast", "latent"):
-        return direction_of(model.contrast(system), model.latent(system))
+        return direction_of(*model.law(system))
 
 
 def _check_limits(system: SubspaceICA) -> None:

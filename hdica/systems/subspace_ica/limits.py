@@ -29,7 +29,7 @@ def _prediction(
     """The final overlaps; in all D dimensions those of infinitely many samples alone."""
     reduced, count = reduction(system), model.samples_of(system)
     many, size = math.inf if count is None else count, model.size_of_space(system)
-    law, inside = (model.contrast(system), model.latent(system)), system.whitening == "sample"
+    law, inside = model.law(system), system.whitening == "sample"
     values: dict[str, float | Array] = {"gamma": reduced.gamma}
     if model.kind_of_space(system) == "principal":
         ends = prediction.principal(*law, reduced, many, size, inside)
@@ -112,7 +112,7 @@ _OTHER = replace(PREDICTION, role=method.Role.OTHER, rank=None)
 
 def _flow(system: SubspaceICA) -> Flow:
     """The flow of a system up (1) or down (-1) its population loss."""
-    ratio, law = signal(system), (model.contrast(system), model.latent(system))
+    ratio, law = signal(system), model.law(system)
     sign = {"ascent": 1, "descent": -1}.get(system.direction) or loss.direction_of(*law, ratio)
     return Flow(Loss(*law, ratio), sign)
 
@@ -230,7 +230,7 @@ TIMES = replace(
 
 
 def _level(system: SubspaceICA, *_: object) -> PointResult:
-    law, gamma = (model.contrast(system), model.latent(system)), signal(system)
+    law, gamma = model.law(system), signal(system)
     size, count = model.size_of_space(system), model.samples_of(system)
     batch, eta = _steps(system)
     values = {"noise": level(*law, gamma, size, eta, batch), "sampling": 0.0}
@@ -288,7 +288,7 @@ SGD_LEVEL = replace(
 
 
 def _loss(system: SubspaceICA, *_: object) -> PointResult:
-    law = model.contrast(system), model.latent(system)
+    law = model.law(system)
     at = Loss(*law, signal(system)).at(np.array(overlap_at_start(system)))
     exponent = loss.information_exponent(*law)
     return PointResult(
@@ -305,7 +305,7 @@ def _loss(system: SubspaceICA, *_: object) -> PointResult:
 def _has_loss(system: SubspaceICA) -> None:
     overlap_at_start(system)
     signal(system)
-    loss.series(model.contrast(system), model.latent(system))
+    loss.series(*model.law(system))
 
 
 LOSS = replace(
@@ -363,7 +363,7 @@ def check_seen(system: SubspaceICA, power: int = 1) -> None:
 
     ``power`` is that of the slope of the contrast in what is averaged.
     """
-    objective, law = model.contrast(system), model.latent(system)
+    objective, law = model.law(system)
     terms = loss.series(objective, law).terms
     if all(term == 0.0 for term in terms[1:]):
         raise HdicaError(

@@ -341,6 +341,11 @@ def contrast(system: SubspaceICA) -> Contrast:
         return make_contrast(system.contrast, system.constants)
 
 
+def law(system: SubspaceICA) -> tuple[Contrast, Source]:
+    """What a population loss depends on: the contrast G and the law of h."""
+    return contrast(system), latent(system)
+
+
 def samples_of(system: SubspaceICA) -> int | None:
     """n, the number of samples; None for infinitely many."""
     if system.samples is not None or system.samples_per_dimension is None:
