@@ -112,12 +112,9 @@ _AT_ONCE = 100_000_000  # products between two checks of the deadline: a tenth o
 def accumulate(y: Array | Packed, w: Array, contrast: Contrast) -> tuple[Array, Array]:
     """Sums a of y g(w.y), shape (k, d), and b of g'(w.y), shape (k,), over samples; g = G'.
 
-    One iteration of FastICA is made of them. For samples that come in blocks, shape (n, d): the
-    next iterate of the unit vector w_j, of w of shape (k, d), is the direction of a_j - b_j w_j
-    after a and b of all blocks have been added. The rounding of sums depends on where blocks end,
-    but not on what other directions there are.
-
-    Refused if the samples or directions have a wrong shape.
+    The next iterate of a unit vector w_j, of w of shape (k, d), is the direction of a_j - b_j w_j,
+    added up over all blocks of samples of shape (n, d). Rounding depends on where blocks end, but
+    not on what other directions there are. Refused if the samples or directions have a wrong shape.
     """
     samples = packed(y)
     w = _directions(w, samples[0].shape[1])

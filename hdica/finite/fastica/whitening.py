@@ -124,12 +124,10 @@ class Whitened:
 def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:
     """The d leading principal components of samples, None for all D.
 
-    In few dimensions, or if d is more than a tenth of them, they are eigenvectors of the covariance
-    matrix, by LAPACK. In many, that matrix is not made: the eigenvectors come from products with
-    the samples, by locally optimal block preconditioned conjugate gradients from random directions
-    (Knyazev 2001), which next to a bulk of eigenvalues, where principal components of few samples
-    lie, need a fraction of the products of powers of the matrix (randomised SVD); and, where its
-    products do not suffice, by Lanczos iteration (ARPACK).
+    In few dimensions, or if d is more than a tenth of them, by LAPACK from the covariance matrix.
+    In many, from products with the samples alone: by locally optimal block preconditioned conjugate
+    gradients from random directions (Knyazev 2001) and, where these products do not suffice, by
+    Lanczos iteration (ARPACK).
 
     Refused if there are fewer than two samples, d is not from 1 to D, the samples vary in fewer
     than d directions or not at all, or are not finite.

@@ -234,11 +234,10 @@ def excesses(share: Array, random: float | Array) -> tuple[Array, Array]:
 
 
 def kurtoses(filters: Array, centred: Array) -> tuple[Array, Array]:
-    """Excess kurtosis of projections of patches, and of patches without their own mean.
+    """Excess kurtosis of projections w.x of patches, and of w.(x - mean of the pixels of x).
 
-    Filters have shape (K, d), patches x shape (P, d) and mean 0 in every pixel. The projections are
-    w.x, and w.(x - mean of the pixels of x): the DC component, which varies most of all, says
-    nothing of the filter's form.
+    Filters have shape (K, d), patches x shape (P, d) and mean 0 in every pixel. The DC component,
+    which varies most of all, says nothing of the filter's form.
     """
     with one_thread():
         projected = centred @ filters.T

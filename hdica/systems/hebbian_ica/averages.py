@@ -128,9 +128,9 @@ def _resolved(law: Law, phi: Formula, fine: bool) -> Nodes:
 def source_rule(phi: Formula, source: Source, tolerance: float, fine: bool = True) -> Nodes:
     """Nodes of a source, as few as averages of phi(a + s) to a relative ``tolerance`` need.
 
-    R_ij = 1 is the sharpest function of s_j that y_i can be; a smaller overlap is smoother. A phi
-    with kinks is taken as the noise z of an overlap of 0.9 rounds it, to a lower tolerance: the
-    rule is worse at larger overlaps. A rule that is ``fine`` has no node of one that is not.
+    R_ij = 1 is the sharpest function of s_j that y_i can be. A phi with kinks is taken as the noise
+    z of an overlap of 0.9 rounds it, to a lower tolerance, and worse at larger overlaps. A rule
+    that is ``fine`` has no node of one that is not.
     """
     full = _resolved(source.law, phi, fine)
     return _shortest(full, phi, math.sqrt(tolerance) if phi.kinks else tolerance)
@@ -357,11 +357,10 @@ class _Quadrature:
 def mean_function(
     phi: Formula, sources: Sequence[Source], tolerance: float = FINE, fine: bool = True
 ) -> Callable[[Numbers], MeanValues]:
-    """The averages as a function of R, shape (K, M); of complex R too if phi is a polynomial.
+    """<phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)> as a function of R, shape (K, M).
 
-    It returns <phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)>. The tolerance is relative, of
-    quadrature rules; polynomials are exact. The rules that are ``fine`` and those that are not
-    have no node in common.
+    Exact for polynomials, and of complex R too; else by quadrature rules to a relative tolerance,
+    of which those that are ``fine`` have no node of those that are not.
     """
     if phi.coefficients is not None:
         return find_moments(phi, sources).means

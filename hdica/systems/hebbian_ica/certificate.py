@@ -100,9 +100,9 @@ def _halved(c: Array, r: Array) -> tuple[Array, Array]:
 def needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Flags:
     """Boxes, of centres and radii of shape (KM, B), with an allowed R that stands for its orbit.
 
-    Of every orbit there is an R with |R_00| largest among the entries that may be exchanged with
-    it, the others of its row and its column in order, and signs that are positive in the first
-    row and, if projections have signs, in the first column.
+    Its |R_00| is largest among the entries that may be exchanged with it, the others of its row and
+    column are in order, and signs are positive in the first row and, if projections have signs, in
+    the first column.
     """
     k, m = shape
     near = np.maximum(np.abs(c) - r - _WIDER, 0.0).reshape(k, m, -1)

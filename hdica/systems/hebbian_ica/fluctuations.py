@@ -228,10 +228,9 @@ def solve_bias(
 ) -> Array:
     """N (E R - limit) as n -> infinity at increasing times, shape (T, K, M).
 
-    From R of shape (K, M) with W'W = I and, as :func:`.fluctuations.solve_fluctuations` takes it, n
-    Cov R. At t = 0 it is that right after the first steps, when Q has relaxed.
-
-    Refused if the step size jumps, alpha is not below 1, or the noise is infinite.
+    From R of shape (K, M) with W'W = I and the n Cov R of :func:`solve_fluctuations`. At t = 0 it
+    is that right after the first steps, when Q has relaxed. Refused if the step size jumps, alpha
+    is not below 1, or the noise is infinite.
     """
     if schedule.breaks or not 0 < alpha < 1:
         what = "a step size that jumps" if schedule.breaks else f"alpha = {alpha:g}"

@@ -166,10 +166,9 @@ def _compared(march: Callable[[float, bool, float], tuple[Array, float]]) -> Pat
 def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, Array]:
     """dL_ij/dR_kl and dD_ij/dR_kl at ``[i, j, k, l]``, both of shape (K, M, K, M).
 
-    Polynomials are differentiated by a complex step (Squire and Trapp 1998), to rounding and on
-    the boundary of the overlaps too. Else by central differences with one Richardson
-    extrapolation, which stay inside the overlaps: on their boundary they are inaccurate. If
-    ``rough``, a plain difference of the coarser quadrature will do (about 1e-7).
+    Of polynomials by a complex step (Squire and Trapp 1998), to rounding. Else by central
+    differences with one Richardson extrapolation, inaccurate on the boundary of the overlaps; if
+    ``rough``, a plain difference of the coarser quadrature (about 1e-7).
     """
     learning, loss = np.empty((2, *r.shape, *r.shape))
     # How far an entry may move before I - R R' stops being positive.

@@ -85,11 +85,10 @@ class _Overlaps:
 def passages(
     rule: rules.HebbianRule, n: int, streams: Sequence[Stream], threshold: float, most_steps: int
 ) -> list[Passage]:
-    """First passages of chains, exact in law, eight at a time.
+    """First passages of chains, exact in law, eight at a time, given up after ``most_steps``.
 
     ``first`` is when some abs(R_ij) reaches the threshold, ``last`` when each of the fewer of
-    projections and sources has such an R_ij. A chain takes the path that ``run_chains`` gives it on
-    the same stream, whatever other chains run. It is given up after ``most_steps``.
+    projections and sources has such an R_ij. Paths are those of ``run_chains`` on the same streams.
     """
     rules.check_dimension(rule, n, "chain")
     return race(_Overlaps(rule, n, threshold), streams, most_steps)

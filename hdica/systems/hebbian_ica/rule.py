@@ -209,10 +209,9 @@ def _adapted(rule: HebbianRule, mean: Array) -> dict[str, Array]:
 def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
     """All n >= K + M coordinates, step by step: R, Q and the signs of the last step, if they adapt.
 
-    Sigma is then the sign of a running mean of y phi(y) - phi'(y) for every projection, the
-    present sample included (Hyvarinen and Oja 1998; eq. (14) for y = s), and 0 at t = 0. Its rate
-    at step k is max(1/(k + 1), eta_k) and at most 1: the mean of all samples at first, later of
-    the last 1/eta, over which W moves by order one.
+    These are then those of a running mean of y phi(y) - phi'(y), the present sample included
+    (Hyvarinen and Oja 1998; eq. (14) for y = s), whose rate at step k is max(1/(k + 1), eta_k) and
+    at most 1; 0 at t = 0.
     """
     (state, seen), (k, m) = _begin_vector(rule, n, stream), rule.shape
     tracks = columns(draws(rule, stream), [rule.step_size(n)] * m, seen)

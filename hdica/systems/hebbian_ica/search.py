@@ -194,9 +194,8 @@ def pattern_starts(
 def patterns(shape: tuple[int, int], signed: bool) -> Array:
     """R with one source or none a projection, those on the same source sharing it evenly.
 
-    Rattray 2002, section 4.3: where projections begin alike towards a source they may stay so
-    until noise parts them. Where there are more than 4096 ways, those with a source for all or
-    none of the projections remain. They are ``signed`` where phi is not odd.
+    Rattray 2002, section 4.3: projections that begin alike may stay so until noise parts them. Of
+    more than 4096 ways those with a source for all or none remain; ``signed`` where phi is not odd.
     """
     k, m = shape
     choices = [None] + [(j, s) for j in range(m) for s in ((1.0, -1.0) if signed else (1.0,))]

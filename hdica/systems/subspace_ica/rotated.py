@@ -101,9 +101,7 @@ def leading(matrix: Middle, d: int, start: Array) -> tuple[Array, Array, Array]:
     """The d leading singular triplets: left vectors in columns, values, and right vectors.
 
     Lanczos iterations (ARPACK) to machine precision, from a given vector of length ``columns``;
-    dense where the matrix is small.
-
-    Refused if the iterations do not converge.
+    dense where the matrix is small. Refused if the iterations do not converge.
     """
     size = min(matrix.shape)
     with one_thread():

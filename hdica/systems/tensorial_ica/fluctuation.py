@@ -102,10 +102,8 @@ def noise_on_support(moments: Moments, k: int) -> float:
 def departure(moments: Moments, d: int, k: int, eta: float, x: Array) -> dict[str, Array]:
     """Deviations from a critical point of support size ``k`` (d: a maximiser, 1: a minimiser).
 
-    Linear in the deviation, from exactly the critical point at x = beta eta t, shape (T,): eta
-    Sigma/(2 beta r) (e^(2 r x) - 1) in a direction of rate r. The outputs of :data:`DEPARTURE`:
-    ``inside`` and ``outside``, each of one direction within the support and off it, their rates per
-    x, and ``deviation``, the sum over all directions over d - 1.
+    The outputs of :data:`DEPARTURE`, linear in the deviation, from exactly the critical point at x
+    = beta eta t, shape (T,): eta Sigma/(2 beta r) (e^(2 r x) - 1) in a direction of rate r.
     """
     unit = eta / (2 * moments.beta)
     grow, decay = 2.0 / k, -1.0 / k
@@ -184,9 +182,7 @@ def stationary(source: Source, d: int, eta: float) -> Stationary:
     """Levels of tan^2 around a component: root S of b - (1 - a) S + 2 eta beta (1 + 5/(d-1)) S^2.
 
     a and b are averages over the recovered source alone, by quadrature (exact sums over atoms). For
-    a skewed source S2 misses terms of relative order eta.
-
-    Refused if eta is so large that there is no such level.
+    a skewed source S2 misses terms of relative order eta. Refused if eta is too large for a level.
     """
     moments = moments_of(source, order=6)
     _check_reach(source, moments, eta)

@@ -146,12 +146,10 @@ def batch_fastica(
 ) -> Estimate:
     """One-unit FastICA with the cubic contrast: w <- Pi{mean(y^3 x) - 3 mean(y^2) w}.
 
-    The iteration of the first component of ``sklearn.decomposition.FastICA(algorithm="deflation",
-    fun="cube")``, which itself extracts as many components as dimensions and does not say which of
-    them converged. ``blocks`` are passes over the samples X, ``start`` is the first w, shape (d,),
-    and ``mixing`` the true A, shape (d, d), that the error is measured against, None for the
-    identity. ``whiten`` makes the sample mean and covariance 0 and I, as the model has them in
-    expectation. What has not converged after ``most`` iterations is given up.
+    The first component of FastICA(algorithm="deflation", fun="cube") of scikit-learn, from passes
+    over the samples X and the first w, shape (d,); the error is that to the true ``mixing`` A,
+    shape (d, d), None for the identity. ``whiten`` makes the sample mean and covariance 0 and I, as
+    the model has them in expectation. What has not converged after ``most`` iterations is given up.
 
     Refused if the start is no direction, or the sample covariance has no inverse.
     """
@@ -174,12 +172,10 @@ def batch_gradient(
 ) -> Estimate:
     """Gradient ascent of sgn mean(y^4) on the sphere, with an exact line search.
 
-    The direction is that of the online rule averaged over all samples, sgn mean(y^3 x) without its
-    part along w. Along a great circle the objective is a quartic form in cosine and sine, whose
-    highest point is found exactly, from a second pass: there is no step size to choose.
-
-    Parameters and errors are those of :func:`batch_fastica`, and ``sign``, sgn = sign(mu4 - 3), 1
-    or -1; None for that of mean(y^4) - 3 mean(y^2)^2 of the first projection.
+    Along a great circle the objective is a quartic form in cosine and sine, whose highest point
+    comes from a second pass. Parameters and errors are those of :func:`batch_fastica`, and
+    ``sign``, sgn = sign(mu4 - 3), None for that of mean(y^4) - 3 mean(y^2)^2 of the first
+    projection.
     """
 
     def update(samples: Samples, w: Array) -> Array:
@@ -242,26 +238,15 @@ def _iterate(
 def batch_level(source: Source, dimension: int, count: int, *, whiten: bool) -> float:
     """Mean tan^2 of both estimators over ``count`` = T samples, (d - 1) V/T to first order in 1/T.
 
-    Let w = e_1 + omega with omega orthogonal to e_1 in the coordinates of the sources, and D the
-    error of the sample covariance. Critical points of mean(y^4) on the sphere satisfy
-    mean(y^3 x) = lambda w, to first order for every k > 1
+    With w = e_1 + omega in the coordinates of the sources and D the error of the sample covariance,
+    critical points of mean(y^4) on the sphere have, to first order for every k > 1,
 
         no whitening:  mean(Z_1^3 Z_k) + 3 omega_k = mu4 omega_k,
         whitening:     mean((Z_1^3 - mu3) Z_k) + 3 omega_k - (3 + mu4) D_1k/2 = mu4 omega_k,
 
-    and the unit vector u that unmixes has u_k = omega_k, with whitening u_k = omega_k - D_1k/2, so
-    that (mu4 - 3) u_k is mean(Z_1^3 Z_k), with whitening mean((Z_1^3 - mu3 - mu4 Z_1) Z_k). The
-    variances, times T, are
-
-        no whitening:  V = mu6/(mu4 - 3)^2,
-        whitening:     V = (mu6 - mu4^2 - mu3^2)/(mu4 - 3)^2,
-
-    the second that of deflation FastICA (Ollila 2010, IEEE Trans. Signal Process. 58). Whitening
-    never increases it. For sources of two values, whose centred cube is a multiple of themselves,
-    V vanishes and so does the error: only that of an iteration which stops is left. Without
-    whitening V is that of the online rule with eta = 1/(beta t), which averages the same
-    Z_1^3 Z_k over the same samples and loses nothing; with a last step size eta = c ln T/(beta T)
-    the error of the online rule is c ln(T)/2 times as large.
+    and unmix by u_k = omega_k, or by omega_k - D_1k/2. So V is mu6/(mu4 - 3)^2, that of the online
+    rule with eta = 1/(beta t), and with whitening (mu6 - mu4^2 - mu3^2)/(mu4 - 3)^2 (Ollila 2010,
+    IEEE Trans. Signal Process. 58), which is never more, and 0 for sources of two values.
 
     Refused if the source has no sixth moment, or a fourth moment of 3.
     """

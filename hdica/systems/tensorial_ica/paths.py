@@ -148,9 +148,8 @@ WARM = 1 / 3
 def coupon_mean(dimension: int, success: float = 1.0) -> float:
     """Expected number of runs until every axis is found, d H_d/q, about d ln d.
 
-    Coupon collector: runs are independent, each finds an axis with probability ``success`` = q and
-    each of them equally often, as a uniform start does by symmetry; i axes being missing, it takes
-    on average d/(q i) runs to find one of them.
+    A run finds an axis with probability ``success`` = q, each of them equally often, so that one of
+    i missing axes takes d/(q i) runs on average.
     """
     missing = np.arange(1, dimension + 1)
     return np.sum(dimension / (success * missing))
@@ -200,9 +199,8 @@ def runs_of(rule: TensorialRule, steps: int) -> Run:
 def repeats(run: Run, dimension: int, stream: Stream, *, most: int | None = None) -> Repeats:
     """Independent runs on fresh samples, until every axis was found.
 
-    Whether runs share a call changes nothing: those behind the one that completes the axes are
-    dropped. A run, from a start to its end as :func:`runs_of` makes it, has found an axis if its
-    squared tangent to it is at most 1/3; after ``most`` runs, None for 20 standard deviations
+    A run has found an axis if its squared tangent to it is at most 1/3 at the end. Runs behind the
+    one that completes the axes are dropped; after ``most`` runs, None for 20 standard deviations
     more than expected, it is given up.
     """
     if most is None:
@@ -249,14 +247,10 @@ def deflation(rule: TensorialRule, steps: int, stream: Stream) -> Deflation:
     """One component after another, each orthogonal to those before it.
 
     Component r starts uniformly on the unit sphere of the complement of components 1 to r - 1 and
-    makes ``steps`` steps v' = Pi P {v + eta s y^3 Z} on samples of its own, with P the projector
-    onto that complement, the schedule from t = 0 and, if it is estimated, the sign from nothing. Of
-    the last one only the sign is free, and it makes no steps. The start of the rule is not used.
-
-    All components are about equally far from their axes: with a constant step size, component r has
-    the variance eta mu6/(2 beta) along every axis that is found later, as the rule itself does, and
-    minus the error of that one along itself on every axis that was found before; so E tan^2 =
-    (d - 1) eta mu6/(2 beta) for each, and errors do not add up.
+    makes ``steps`` steps v' = Pi P {v + eta s y^3 Z} on samples of its own, P the projector onto
+    that complement; the last one, of which only the sign is free, makes none. The start of the rule
+    is not used. Errors do not add up: E tan^2 is (d - 1) eta mu6/(2 beta) for each, as of the rule
+    itself.
     """
     d = rule.dimension
     basis = np.zeros((d, d + -d % LANES))  # padded for the kernel

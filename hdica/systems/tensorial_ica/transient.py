@@ -100,9 +100,8 @@ def _scale_at(r: Array, g: Array, elapsed: Array) -> tuple[Array, Array]:
 def solve(v0: Array, elapsed: Array) -> Transient:
     """The path from ``v0``, shape (d,), at x = ``elapsed`` >= 0 (inf included), shape (T,).
 
-    The start is a unit vector up to rounding. Critical points stay where they are, and components
-    that are equal stay so. The error is what the root of x(L) = elapsed is missed by, times the
-    drift there, and rounding.
+    Components that are equal stay so. The error is what the root of x(L) = elapsed is missed by,
+    times the drift there, and rounding.
     """
     v, x = v0 / np.linalg.norm(v0), np.minimum(elapsed, _FOREVER)
     r, g = _ratios(v)
@@ -166,9 +165,7 @@ def growth_to(r: Array, g: Array, goal: Array) -> Array:
 def elapsed(schedule: Schedule, beta: float, times: Array) -> Array:
     """Elapsed x, beta times the sum of the step sizes eta(k) of the steps before t, shape (T,).
 
-    The sum and not the integral over t, because it is what the rule does: the two differ by about
-    half a step, which an annealed schedule starts with its largest. Between two steps it goes on
-    evenly, so that x = beta eta t for any t at a constant step size.
+    The rule makes that sum, and not the integral over t; between two steps it goes on evenly.
     """
     whole = steps_sum(schedule, times)
     begun = (times - np.floor(times)) * schedule.value(np.floor(times))

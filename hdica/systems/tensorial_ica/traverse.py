@@ -164,10 +164,9 @@ def two_phase(
 ) -> dict[str, float]:
     """The outputs of :data:`TWO_PHASE`, nan for a phase that is not made, of step size None.
 
-    Each phase has ``steps`` = T/2. ``left`` is tan^2 at the end of a second phase alone without
-    noise: what is left of its start. Medians are as of chi-squared variables, of a second phase
-    alone around what its start leaves. ``warm`` is about the path without noise; where ``drag`` is
-    small, noise takes little from the drift of phase one.
+    Each phase has ``steps`` = T/2. ``left`` is what a second phase alone leaves of the tan^2 of its
+    start without noise. Medians are as of chi-squared variables; ``warm`` is about the path without
+    noise, from which noise takes little where ``drag`` is small.
 
     Refused if the fluctuations of phase two have no level.
     """
