@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.fastica.iteration import best, components, fastica
+from hdica.finite.fastica.iteration import best, components, fastica, unit_rows
 from hdica.finite.fastica.whitening import Blocks, Whitened, sample_moments, whitened
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.contrasts import Contrast
@@ -105,8 +105,7 @@ def trained(patches: Patches, system: PatchICA) -> Iterator[Training]:
 
 def directions(rng: np.random.Generator, many: int, size: int) -> Array:
     """Uniform directions, shape (many, size)."""
-    raw = rng.standard_normal((many, size))
-    return raw / np.sqrt(np.sum(raw * raw, axis=1, keepdims=True))
+    return unit_rows(rng.standard_normal((many, size)), size)
 
 
 def standardised(s: Array) -> Array:

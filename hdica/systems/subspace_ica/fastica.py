@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.fastica.iteration import Fit, accumulate, best, fastica, scores
+from hdica.finite.fastica.iteration import Fit, accumulate, best, fastica, scores, unit_rows
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.ingredients.contrasts import Contrast
 from hdica.ingredients.save import Save
@@ -35,7 +35,7 @@ def starts(frame: Frame, number: int, overlap: float | None, stream: Stream) -> 
         size = np.sqrt(np.sum(across**2, axis=1, keepdims=True))
         # In one dimension there is no other direction.
         w = overlap * e + math.sqrt(1 - overlap * overlap) * across / size if d > 1 else e + 0 * w
-    return w / np.sqrt(np.sum(w * w, axis=1, keepdims=True))
+    return unit_rows(w, d)
 
 
 def with_new_samples(
