@@ -107,7 +107,7 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     # Taking out the zero takes a parabola with it, which is largest where it ends.
     lost = np.abs(cubic(_ENDS) - learning(_ENDS)).max()
     errors = (parts[0].error + 2 * lost, *(one.error for one in parts[1:]))
-    return OneStep(cubic, power, rest, noise, reach, errors)  # type: ignore[arg-type]
+    return OneStep(cubic, power, rest, noise, reach, errors)
 
 
 def finite_range(

@@ -143,7 +143,7 @@ def annealed_limit(asymptotic: Rates, mu0: float) -> Array:
 def _in_modes(system: Eigensystem, r: Array) -> Array:
     """Coefficients of a matrix (K, M) in the eigenmatrices, shape (KM,)."""
     basis = system.matrices.reshape(r.size, r.size)
-    return np.linalg.solve(basis, r.ravel())
+    return np.asarray(np.linalg.solve(basis, r.ravel()))
 
 
 def _from_modes(system: Eigensystem, modes: Array) -> Array:

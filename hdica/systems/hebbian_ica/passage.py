@@ -236,8 +236,8 @@ def _density(system: HebbianICA, times: Array, n: int | None, *_: object) -> Poi
         return height, survival(*law, scale=scale)[0]
 
     for i, j in np.ndindex(*g.shape):
-        start = None if r0 is None else abs(r0[i, j]) * math.sqrt(n)
-        p, alive[later, i, j] = solved(g[i, j], start)
+        start = None if r0 is None else abs(float(r0[i, j])) * math.sqrt(n)
+        p, alive[later, i, j] = solved(float(g[i, j]), start)
         heights[np.ix_(later, [i], [j], inside)] = p[:, None, None, :]
     return PointResult({"density": heights, "alive": alive})
 

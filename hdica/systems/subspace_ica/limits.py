@@ -177,7 +177,7 @@ FLOW = replace(
 def _times(system: SubspaceICA, *_: object) -> PointResult:
     moves, start = _flow(system), overlap_at_start(system)
     ends = np.array(LEVELS) / 100
-    values = {"time_order": loss.leading_time(moves.loss, start)}
+    values: dict[str, object] = {"time_order": loss.leading_time(moves.loss, start)}
     for percent, end, took, error in zip(LEVELS, ends, *moves.times(start, ends), strict=True):
         least = moves.least_slope(start, max(start, end))
         values[f"time_{percent}"], values[f"time_{percent}_error"] = took, error
@@ -233,14 +233,16 @@ def _level(system: SubspaceICA, *_: object) -> PointResult:
     law, gamma = model.law(system), signal(system)
     size, count = model.size_of_space(system), model.samples_of(system)
     batch, eta = _steps(system)
-    values = {"noise": level(*law, gamma, size, eta, batch), "sampling": 0.0}
+    noise, sampling = level(*law, gamma, size, eta, batch), 0.0
     if count is not None:
         # The same samples come again and again, so that steps turn about what is best for them.
         inside = system.whitening == "sample"
-        values["sampling"] = (size - 1) * variance(*law, gamma, inside)[0] / count
-    values["relaxation"] = 2 * abs(Loss(*law, gamma).at(np.array(1.0)).slope)
-    values["square"] = mean_square(*law, gamma)
-    return PointResult(method.arrays(**values))
+        sampling = (size - 1) * variance(*law, gamma, inside)[0] / count
+    relaxation = 2 * abs(Loss(*law, gamma).at(np.array(1.0)).slope)
+    square = mean_square(*law, gamma)
+    return PointResult(
+        method.arrays(noise=noise, sampling=sampling, relaxation=relaxation, square=square)
+    )
 
 
 def _steps(system: SubspaceICA) -> tuple[int, float]:

@@ -303,7 +303,7 @@ def _fit(loss: Loss) -> tuple[int, Callable[[Array], Array], float]:
         order *= 2
 
     def ratio(a: Array) -> Array:
-        return chebyshev.chebval(2 * (a * a if even else a) - 1, coefficients)
+        return np.asarray(chebyshev.chebval(2 * (a * a if even else a) - 1, coefficients))
 
     return power, ratio, 2 * rough + np.max(values.slope_error)
 

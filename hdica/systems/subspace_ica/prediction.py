@@ -197,7 +197,7 @@ def level(
 
     (d - 1) eta E g^2/(2 B abs(L'(1))), to first order in eta.
     """
-    slope = abs(Loss(contrast, source, gamma).at(np.array(1.0)).slope)
+    slope = abs(float(Loss(contrast, source, gamma).at(np.array(1.0)).slope))
     return (size - 1) * eta * mean_square(contrast, source, gamma) / (2 * batch * slope)
 
 
