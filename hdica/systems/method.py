@@ -86,6 +86,11 @@ class PointResult:
     """Empty, or one sentence that says why, at which step and time the point diverged."""
 
 
+def arrays(**values: object) -> dict[str, Array]:
+    """Numbers and arrays of a point as arrays of floats, by output name."""
+    return {name: np.asarray(value, dtype=float) for name, value in values.items()}
+
+
 _BY_X = ("snapshot", "feature", "x")
 _BY_THRESHOLD = ("snapshot", "threshold")
 DENSITIES = (

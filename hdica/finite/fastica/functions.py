@@ -11,6 +11,7 @@ import math
 import numba
 import numpy as np
 
+from hdica.finite.random.gaussian import polynomial
 from hdica.finite.random.lanes import as_floats, as_words, every, fma, magnitude, where, with_sign
 
 EXP, LOGCOSH, KURTOSIS, HE4, FORMULA = range(5)  # contrasts with code of their own, and all others
@@ -55,15 +56,6 @@ _ARTANH = (
 
 
 @numba.njit(inline="always")
-def _polynomial(coefficients, x):  # type: ignore[no-untyped-def]
-    """Horner's rule; the tuple's length is part of its type, so the loop unrolls."""
-    value = every(coefficients[0])
-    for k in range(1, len(coefficients)):
-        value = fma(value, x, every(coefficients[k]))
-    return value
-
-
-@numba.njit(inline="always")
 def _powers(x):  # type: ignore[no-untyped-def]
     """2^m and exp(r) - 1 with x = m log 2 + r, for x <= 0; exp(-708) is the least."""
     x = where(every(_LEAST) < x, x, every(_LEAST))
@@ -71,7 +63,7 @@ def _powers(x):  # type: ignore[no-untyped-def]
     whole = shifted - every(_MAGIC)
     r = fma(-whole, every(_LOG_2_REST), fma(-whole, every(_LOG_2), x))
     power = as_floats((as_words(shifted) + every(_BIAS)) << 52)
-    return power, fma(_polynomial(_EXP, r), r * r, r)
+    return power, fma(polynomial(_EXP, r), r * r, r)
 
 
 @numba.njit(inline="always")
@@ -111,7 +103,7 @@ def values(kind, s):  # type: ignore[no-untyped-def]
         e = exponential(every(-2.0) * size)
         u = e / (every(2.0) + e)
         u2 = u * u
-        log = every(2.0) * fma(u * u2, _polynomial(_ARTANH, u2), u)
+        log = every(2.0) * fma(u * u2, polynomial(_ARTANH, u2), u)
         return (size - every(_LOG_TWO)) + log
     if kind == KURTOSIS:
         return fma(square, square, every(-3.0))

@@ -15,10 +15,9 @@ from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.record import aligned_zeros
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +50,7 @@ def _directions(w: Array, d: int) -> Array:
 
 
 def unit_rows(starts: Array, d: int) -> Array:
-    """Every start over its length, shape (k, d).
-
-    Refused if there is none, one has not d coordinates, or is zero or not finite.
-    """
+    """Every start over its length, (k, d); refused if one is no direction of d coordinates."""
     w = _directions(starts, d)
     size = np.sqrt(np.sum(w * w, axis=1, keepdims=True))
     bad = ~((size > 0) & (size < np.inf))
@@ -62,7 +58,7 @@ def unit_rows(starts: Array, d: int) -> Array:
         raise HdicaError(
             f"start of length {size[bad][0]} is not allowed (a direction: finite, not zero)"
         )
-    return np.asarray(w / size)
+    return w / size
 
 
 KEPT = 2**24  # numbers of samples that are rearranged once; of more, blocks in every pass
@@ -71,10 +67,7 @@ Packed = tuple[Array, Array, bool]
 
 
 def packed(y: Array | Packed) -> Packed:
-    """Samples as the kernels read them.
-
-    Refused if they have not two dimensions, or there is no sample or no coordinate.
-    """
+    """Samples as the kernels read them; refused if there are none, or none of two dimensions."""
     if isinstance(y, tuple):
         return y
     from hdica.finite.fastica.kernels import block_of, pack
@@ -119,12 +112,9 @@ _AT_ONCE = 100_000_000  # products between two checks of the deadline: a tenth o
 def accumulate(y: Array | Packed, w: Array, contrast: Contrast) -> tuple[Array, Array]:
     """Sums a of y g(w.y), shape (k, d), and b of g'(w.y), shape (k,), over samples; g = G'.
 
-    One iteration of FastICA is made of them. For samples that come in blocks, shape (n, d): the
-    next iterate of the unit vector w_j, of w of shape (k, d), is the direction of a_j - b_j w_j
-    after a and b of all blocks have been added. The rounding of sums depends on where blocks end,
-    but not on what other directions there are.
-
-    Refused if the samples or directions have a wrong shape.
+    The next iterate of a unit vector w_j, of w of shape (k, d), is the direction of a_j - b_j w_j,
+    added up over all blocks of samples of shape (n, d). Rounding depends on where blocks end, but
+    not on what other directions there are. Refused if the samples or directions have a wrong shape.
     """
     samples = packed(y)
     w = _directions(w, samples[0].shape[1])
@@ -140,7 +130,7 @@ def scores(y: Array | Packed, w: Array, contrast: Contrast) -> Array:
 
 def _scores(samples: Packed, w: Array, contrast: Contrast, room: tuple[Array, Array]) -> Array:
     _, height = _one_pass(samples, w, contrast, True, room)
-    return np.asarray(height / len(samples[0]) - contrast.gaussian_mean)
+    return height / len(samples[0]) - contrast.gaussian_mean
 
 
 def _one_pass(
@@ -165,29 +155,14 @@ def fastica(
 ) -> Fit:
     """One-unit FastICA on whitened samples from several starts at once.
 
-    A start that has converged drops out; each has the bits that it has alone. One whose next
-    iterate would vanish or not be finite stays where it is, not converged.
+    Samples y have shape (n, d), starts shape (k, d) and any length, and all stay orthogonal to the
+    orthonormal directions ``before``, shape (j, d). A start has converged once abs(abs(w'.w) - 1)
+    of two iterates that follow one another is below the tolerance, and then drops out; each has
+    the bits that it has alone. It is given up after ``most`` iterations; one whose next iterate
+    would vanish or not be finite stays where it is, not converged. ``path`` keeps w after every
+    iteration.
 
-    Parameters
-    ----------
-    y
-        Whitened samples, shape (n, d).
-    starts
-        First w, one a row, shape (k, d), not zero; their length does not matter.
-    contrast
-        G, with g = G'.
-    before
-        Orthonormal directions that all stay orthogonal to, shape (j, d).
-    tolerance, most
-        A start has converged once abs(abs(w'.w) - 1) of two iterates that follow one another is
-        below the tolerance, and is given up after ``most`` iterations.
-    path
-        Whether to keep w after every iteration.
-
-    Raises
-    ------
-    HdicaError
-        If the samples or starts have a wrong shape, or a start is no direction.
+    Refused if the samples or starts have a wrong shape, or a start is no direction.
     """
     from hdica.finite.fastica.kernels import iterate
 
@@ -217,7 +192,7 @@ def fastica(
     if not path:
         return fit
     # Starts and iterates, the last of each start repeated.
-    at = np.minimum(np.arange(int(iterations.max()) + 1), iterations[:, None])
+    at = np.minimum(np.arange(iterations.max() + 1), iterations[:, None])
     every = np.concatenate([first[:, None], way], axis=1)
     whole = np.ascontiguousarray(np.take_along_axis(every, at[:, :, None], axis=1))
     return replace(fit, path=whole)
@@ -241,11 +216,8 @@ def components(
     or if ``symmetric`` all at once, W <- (W W^T)^(-1/2) W after every iteration (eq. 45), converged
     once all of them have. Other parameters are those of :func:`fastica`.
 
-    Raises
-    ------
-    HdicaError
-        As for one component; if there are more starts than coordinates, or symmetric starts
-        are linearly dependent.
+    Refused as one component is, for more starts than coordinates, and for symmetric starts that
+    are linearly dependent.
     """
     samples = packed(y)
     d = samples[0].shape[1]
@@ -276,20 +248,17 @@ def _symmetric(
         check_deadline()
         a, b = accumulate(samples, w, contrast)
         new = decorrelated((a - b[:, None] * w) / n)
-        done = bool(np.max(np.abs(np.abs(np.sum(new * w, axis=1)) - 1)) < tolerance)
+        done = np.max(np.abs(np.abs(np.sum(new * w, axis=1)) - 1)) < tolerance
         w, iterations = new, iterations + 1
     return Fit(w, np.full(k, iterations), np.full(k, done), scores(samples, w, contrast))
 
 
 def decorrelated(w: Array) -> Array:
-    """(W W^T)^(-1/2) W, shape (k, d).
-
-    Refused if the rows are linearly dependent or not finite.
-    """
+    """(W W^T)^(-1/2) W, shape (k, d); refused if rows are linearly dependent or not finite."""
     with one_thread():
         gram = w @ w.T
-        finite = bool(np.all(np.isfinite(gram)))
+        finite = np.all(np.isfinite(gram))
         values, vectors = np.linalg.eigh(gram) if finite else (np.zeros(1), gram)
         if not values[0] > _DEPENDENT * values[-1]:
             raise HdicaError("linearly dependent directions are not allowed (one a component)")
-        return np.asarray((vectors / np.sqrt(values)) @ vectors.T @ w)
+        return (vectors / np.sqrt(values)) @ vectors.T @ w

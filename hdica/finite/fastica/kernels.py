@@ -188,33 +188,34 @@ def _ends(lanes, last, left):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _repeat(last, left):  # type: ignore[no-untyped-def]
-    """Put the first of the last eight numbers in the place of those that are no samples.
+def _called(address, s, spare, count, left):  # type: ignore[no-untyped-def]
+    """The sum of a function of a block, of the last eight numbers only of ``left``.
 
-    These are 0, where the slope of a formula may be infinite.
+    The first of these takes the place of those that are no samples: they are 0, where the slope of
+    a formula may be infinite.
     """
+    last, sums = count - LANES, every(0.0)
     for lane in range(left, LANES):
-        last[lane] = last[0]
+        s[last + lane] = s[last]
+    call_block(address, s, spare, count)
+    for i in range(0, last, LANES):
+        sums = sums + load(spare, i)
+    return _ends(sums, beyond(spare, last), left)
 
 
 @numba.njit
 def _push(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
     """Put g(s) in the place of s; the sum of g'(s), of the last eight only of ``left``."""
     kind, _, g, curvature = contrast
-    last, curved = count - LANES, every(0.0)
     if kind == FORMULA:
-        _repeat(beyond(s, last), left)
-        call_block(curvature, s, spare, count)
-        for i in range(0, last, LANES):
-            curved = curved + load(spare, i)
-        bent = _ends(curved, beyond(spare, last), left)
+        bent = _called(curvature, s, spare, count, left)
         call_block(g, s, spare, count)
         for i in range(0, count, LANES):
             store(s, i, load(spare, i))
         for lane in range(left, LANES):
-            s[last + lane] = 0.0
+            s[count - LANES + lane] = 0.0
         return bent
-    before = slope = every(0.0)
+    before = slope = curved = every(0.0)
     for i in range(0, count, LANES):
         value, slope = slopes(kind, load(s, i))
         store(s, i, value)
@@ -226,16 +227,11 @@ def _push(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
 @numba.njit
 def _height(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
     """The sum of G(s), of the last eight only of ``left``."""
-    kind, height, last, sums = contrast[0], contrast[1], count - LANES, every(0.0)
-    if kind == FORMULA:
-        _repeat(beyond(s, last), left)
-        call_block(height, s, spare, count)
-        for i in range(0, last, LANES):
-            sums = sums + load(spare, i)
-        return _ends(sums, beyond(spare, last), left)
-    before = value = every(0.0)
+    if contrast[0] == FORMULA:
+        return _called(contrast[1], s, spare, count, left)
+    before = value = sums = every(0.0)
     for i in range(0, count, LANES):
-        value = values(kind, load(s, i))
+        value = values(contrast[0], load(s, i))
         before, sums = sums, sums + value
     store(spare, 0, value)
     return _ends(before, spare, left)
@@ -374,10 +370,7 @@ def _slope(s, code, address):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def projected_steps(w, y, batch, rate, code, address):  # type: ignore[no-untyped-def]
-    """Steps of w, (d,), on the rows of y, ``batch`` a step; returns how many were finite.
-
-    ``rate`` is the step size with the sign of the direction.
-    """
+    """Steps of w, (d,), of signed size ``rate``, on ``batch`` rows of y; how many were finite."""
     d = w.size
     push = np.empty(d)
     for step in range(y.shape[0] // batch):

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Blocks = Callable[[], Iterable[Array]]
 """``blocks()`` begins a pass over the samples: blocks of shape (block, D), always the same ones."""
 _ENTRIES, _FEWEST = 2**20, 64  # of an array that are multiplied at once, and the fewest samples
@@ -119,31 +118,19 @@ class Whitened:
     @property
     def unmixing(self) -> Array:
         """U Lambda^-1/2, shape (D, d): ``unmixing @ w`` is the filter on x - mean of w."""
-        return np.asarray(self.directions / np.sqrt(self.variances))
+        return self.directions / np.sqrt(self.variances)
 
 
 def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:
-    """The leading principal components of samples.
+    """The d leading principal components of samples, None for all D.
 
-    In few dimensions, or if d is more than a tenth of them, they are eigenvectors of the covariance
-    matrix, by LAPACK. In many, that matrix is not made: the eigenvectors come from products with
-    the samples, by locally optimal block preconditioned conjugate gradients from random directions
-    (Knyazev 2001), which next to a bulk of eigenvalues, where principal components of few samples
-    lie, need a fraction of the products of powers of the matrix (randomised SVD); and, where its
-    products do not suffice, by Lanczos iteration (ARPACK).
+    In few dimensions, or if d is more than a tenth of them, by LAPACK from the covariance matrix.
+    In many, from products with the samples alone: by locally optimal block preconditioned conjugate
+    gradients from random directions (Knyazev 2001) and, where these products do not suffice, by
+    Lanczos iteration (ARPACK).
 
-    Parameters
-    ----------
-    samples
-        An array of shape (n, D), or passes over blocks of samples.
-    d
-        How many; None for all D.
-
-    Raises
-    ------
-    HdicaError
-        If there are fewer than two samples, d is not from 1 to D, the samples vary in fewer than d
-        directions or not at all, or are not finite.
+    Refused if there are fewer than two samples, d is not from 1 to D, the samples vary in fewer
+    than d directions or not at all, or are not finite.
     """
     blocks = passes_of(samples)
     count, mean = sample_mean(blocks)
@@ -163,9 +150,9 @@ def whitened(samples: Array | Blocks, d: int | None = None) -> Whitened:
         else:
             product = partial(times_covariance, blocks, count, mean)
             values, vectors = _of_products(product, size, d)
-    largest = float(values[0])
+    largest = values[0]
     if not values[-1] > _SMALL * largest:
-        varied = int(np.sum(values > _SMALL * largest)) if largest > 0 else 0
+        varied = np.sum(values > _SMALL * largest) if largest > 0 else 0
         raise HdicaError(
             f"d = {d} is not allowed (the {count} samples vary in {varied} directions, and what "
             "does not vary cannot be whitened)"
@@ -185,7 +172,7 @@ def _of_products(product: Callable[[Array], Array], size: int, d: int) -> tuple[
     rng = np.random.Generator(np.random.SFC64(0))
     first = np.linalg.qr(rng.standard_normal((size, d)))[0]
     # It asks for residuals as they are: of no more than the largest eigenvalue times the share.
-    scale = float(np.linalg.norm(product(first), axis=0).max()) or 1.0
+    scale = np.linalg.norm(product(first), axis=0).max() or 1.0
     with warnings.catch_warnings():
         # Whether it arrived is looked at below.
         warnings.simplefilter("ignore")

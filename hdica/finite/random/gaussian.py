@@ -78,7 +78,7 @@ _COSINE = (
 
 
 @numba.njit(inline="always")
-def _polynomial(coefficients, x):  # type: ignore[no-untyped-def]
+def polynomial(coefficients, x):  # type: ignore[no-untyped-def]
     """Horner's rule; the tuple's length is part of its type, so the loop unrolls."""
     value = every(coefficients[0])
     for k in range(1, len(coefficients)):
@@ -106,7 +106,7 @@ def minus_log2(u):  # type: ignore[no-untyped-def]
     shifted = as_words(u) + every(_SHIFT)
     octave = every(_WHOLE_AND_BIAS) - as_floats((shifted >> 52) | every(_WHOLE))
     f = as_floats((shifted & every(_FRACTION)) + every(_ROOT_HALF)) - every(1.0)
-    return fma(_polynomial(_LOG, f), f, octave)
+    return fma(polynomial(_LOG, f), f, octave)
 
 
 @numba.njit(inline="always")
@@ -119,8 +119,8 @@ def normal_pair(first, second):  # type: ignore[no-untyped-def]
     radius = square_root(minus_log2(uniform(first)))
     a = uniform(second) - every(0.5)
     square = a * a
-    cosine = as_words(radius * _polynomial(_COSINE, square)) ^ (second << 63)
-    return radius * a * _polynomial(_SINE, square), as_floats(cosine)
+    cosine = as_words(radius * polynomial(_COSINE, square)) ^ (second << 63)
+    return radius * a * polynomial(_SINE, square), as_floats(cosine)
 
 
 @numba.njit(inline="always")
@@ -139,6 +139,19 @@ def write_state(first, a, b, c, count):  # type: ignore[no-untyped-def]
     store(first, 3 * LANES, count)
 
 
+@numba.njit
+def normal_block(lanes, out, size):  # type: ignore[no-untyped-def]
+    """Standard normal numbers, a multiple of CHUNK, by pointers to the state and to the first."""
+    a, b, c, count = read_state(lanes)
+    for i in range(0, size, CHUNK):
+        first, a, b, c, count = draw(a, b, c, count)
+        second, a, b, c, count = draw(a, b, c, count)
+        one, other = normal_pair(first, second)
+        store(out, i, one)
+        store(out, i + LANES, other)
+    write_state(lanes, a, b, c, count)
+
+
 @numba.njit(types.void(types.uint64[::1], types.uint64[::1]), cache=True, nogil=True)
 def fill_words(state, words):  # type: ignore[no-untyped-def]
     """Raw stream: word k of lane l at ``words[LANES k + l]``; the state is of :func:`lanes_of`."""
@@ -153,15 +166,7 @@ def fill_words(state, words):  # type: ignore[no-untyped-def]
 @numba.njit(types.void(types.uint64[::1], types.float64[::1]), cache=True, nogil=True)
 def fill_normal(state, numbers):  # type: ignore[no-untyped-def]
     """Standard normal numbers, a multiple of CHUNK; the state is of :func:`lanes_of`."""
-    a, b, c, count = read_state(pointer(state))
-    out = pointer(numbers)
-    for i in range(0, numbers.size, CHUNK):
-        first, a, b, c, count = draw(a, b, c, count)
-        second, a, b, c, count = draw(a, b, c, count)
-        one, other = normal_pair(first, second)
-        store(out, i, one)
-        store(out, i + LANES, other)
-    write_state(pointer(state), a, b, c, count)
+    normal_block(pointer(state), pointer(numbers), numbers.size)
 
 
 def lanes_of(rng: np.random.Generator) -> NDArray[np.uint64]:

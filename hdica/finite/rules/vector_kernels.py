@@ -16,7 +16,7 @@ from numba import types
 from hdica.finite.jit import call_block
 from hdica.finite.projected.passes import BLOCK
 from hdica.finite.random import LANES
-from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
+from hdica.finite.random.gaussian import normal_block
 from hdica.finite.random.lanes import beyond, every, fma, load, pointer, store, total
 from hdica.finite.rules.chain_kernels import GRAM_SCHMIDT, NORM, SYMMETRIC, inverse_root
 
@@ -46,19 +46,6 @@ def _inner(x, y, count, sums):  # type: ignore[no-untyped-def]
     for i in range(0, count, LANES):
         value = fma(load(x, i), load(y, i), value)
     store(sums, 0, value)
-
-
-@numba.njit
-def _noise(lanes, z, count):  # type: ignore[no-untyped-def]
-    """Draw the noise of a block, whose length is a multiple of sixteen."""
-    a, b, c, number = read_state(lanes)
-    for i in range(0, count, 2 * LANES):
-        first, a, b, c, number = draw(a, b, c, number)
-        second, a, b, c, number = draw(a, b, c, number)
-        even, odd = normal_pair(first, second)
-        store(z, i, even)
-        store(z, i + LANES, odd)
-    write_state(lanes, a, b, c, number)
 
 
 @numba.njit
@@ -98,7 +85,7 @@ def _pass(lanes, x, z, xi, n, turn, step, along, psi, psi_of, scratch, sums):  #
                 if along[k, j] != 0.0:
                     _add(target, beyond(feature, j * m + low), count, along[k, j])
         fresh = beyond(noise, low)
-        _noise(state, fresh, count)
+        normal_block(state, fresh, count)
         for i in range(max(n - low, 0), count):
             fresh[i] = 0.0
         at = 0

@@ -225,23 +225,19 @@ def kept_share(filters: Array, components: Array) -> Array:
         scaled = filters / np.abs(filters).max(axis=1, keepdims=True)
         squares = (scaled @ components.T) ** 2
     summed = np.cumsum(squares, axis=1)
-    return np.asarray(summed / summed[:, -1:])
+    return summed / summed[:, -1:]
 
 
 def excesses(share: Array, random: float | Array) -> tuple[Array, Array]:
-    """Excess overlaps, squared and as printed, of the share of a filter and that of a random one.
-
-    See :func:`excess_overlap`.
-    """
+    """Excess overlaps, squared and as printed: see :func:`excess_overlap`."""
     return share - random, 1 - np.sqrt(np.maximum(1 - share, 0.0)) - random
 
 
 def kurtoses(filters: Array, centred: Array) -> tuple[Array, Array]:
-    """Excess kurtosis of projections of patches, and of patches without their own mean.
+    """Excess kurtosis of projections w.x of patches, and of w.(x - mean of the pixels of x).
 
-    Filters have shape (K, d), patches x shape (P, d) and mean 0 in every pixel. The projections are
-    w.x, and w.(x - mean of the pixels of x): the DC component, which varies most of all, says
-    nothing of the filter's form.
+    Filters have shape (K, d), patches x shape (P, d) and mean 0 in every pixel. The DC component,
+    which varies most of all, says nothing of the filter's form.
     """
     with one_thread():
         projected = centred @ filters.T

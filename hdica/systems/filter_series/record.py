@@ -11,11 +11,23 @@ from hdica.finite.random.streams import streams_of
 from hdica.ingredients.save import Save
 from hdica.inputs.filters import Series
 from hdica.inputs.images import check_width, pictures, random_patches
-from hdica.systems import method
 from hdica.systems.arguments import check_memory
 from hdica.systems.filter_series import measures
 from hdica.systems.filter_series.system import FilterSeries, rank, series, shape
-from hdica.systems.method import Array
+from hdica.systems.method import (
+    About,
+    Array,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    Simulation,
+    Size,
+    refusal,
+)
 from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words, work
 from hdica.systems.trials import content_of
 
@@ -64,17 +76,9 @@ def _able(system: FilterSeries) -> None:
     check_width(pictures(system.images, system.colour), shape(system)[2])
 
 
-def half_rise(steps: Array, values: Array) -> float:
-    """First step at which a number is half-way from its first value to its last; NaN if unknown."""
-    middle = (values[0] + values[-1]) / 2
-    beyond = (values >= middle) if values[-1] >= values[0] else (values <= middle)
-    defined = beyond.any() and np.isfinite(middle)
-    return float(steps[int(beyond.argmax())]) if defined else float("nan")
-
-
 def _history(
     system: FilterSeries, times: Array, n: int | None, seed: int | None, save: Save
-) -> method.PointResult:
+) -> PointResult:
     """Means over filters and standard deviations among them, of the last snapshot until a time."""
     snapshots, components = _data(system, seed)
     k, d, rows = rank(system, snapshots.dimension), snapshots.dimension, []
@@ -95,17 +99,10 @@ def _history(
             }
         )
     means = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    steps = snapshots.steps.astype(float)
-    at = np.searchsorted(steps, times, side="right") - 1
-    until = {
-        name: np.where(at >= 0, mean[np.maximum(at, 0)], np.nan) for name, mean in means.items()
-    }
-    rises = {
-        "rise_overlap": half_rise(steps, means["excess_overlap"]),
-        "rise_kurtosis": half_rise(steps, means["kurtosis"]),
-        "rise_kurtosis_dcremoved": half_rise(steps, means["kurtosis_dcremoved"]),
-    }
-    return method.PointResult(until | {name: np.asarray(step) for name, step in rises.items()})
+    at = np.searchsorted(snapshots.steps.astype(float), times, side="right") - 1
+    return PointResult(
+        {name: np.where(at >= 0, mean[np.maximum(at, 0)], np.nan) for name, mean in means.items()}
+    )
 
 
 def _seconds(system: FilterSeries, n: int | None, last: float) -> float:
@@ -114,52 +111,44 @@ def _seconds(system: FilterSeries, n: int | None, last: float) -> float:
     return 0.05 + system.patches * (4e-10 * d * d + 25 * count * (4e-10 * d + 2.8e-8))
 
 
-HISTORY = method.Simulation[FilterSeries](
+def _overlaps(dims: tuple[str, ...]) -> tuple[Output, ...]:
+    return (
+        Output("excess_overlap", dims, f"{_SQUARED}, mean over filters"),
+        Output("excess_overlap_sd", dims, "standard deviation of excess_overlap among filters"),
+        Output("printed_overlap", dims, f"{_PRINTED}, mean over filters"),
+    )
+
+
+HISTORY = Simulation[FilterSeries](
     name="filter_history",
-    role=method.Role.SIMULATION,
+    role=Role.SIMULATION,
     rank=1,
-    about=method.About(
+    about=About(
         text="overlap of the filters with the principal subspace, and kurtosis, at every snapshot",
         accuracy="exact",
         equations=f"{PAPER}, (A.1) with squared lengths, (A.2) with the mean subtracted",
         engines=("hdica.finite.random", *BY_CHANCE),
     ),
-    outputs=method.Outputs(
+    outputs=Outputs(
         (
-            method.Output("excess_overlap", _AT, f"{_SQUARED}, mean over filters"),
-            method.Output(
-                "excess_overlap_sd", _AT, "standard deviation of excess_overlap among filters"
-            ),
-            method.Output("printed_overlap", _AT, f"{_PRINTED}, mean over filters"),
-            method.Output("normalised_overlap", _AT, "excess_overlap/(1 - k/d), 1 in the subspace"),
-            method.Output("kurtosis", _AT, "excess kurtosis of w.x, mean over filters"),
-            method.Output("kurtosis_sd", _AT, "standard deviation of kurtosis among filters"),
-            method.Output(
+            *_overlaps(_AT),
+            Output("normalised_overlap", _AT, "excess_overlap/(1 - k/d), 1 in the subspace"),
+            Output("kurtosis", _AT, "excess kurtosis of w.x, mean over filters"),
+            Output("kurtosis_sd", _AT, "standard deviation of kurtosis among filters"),
+            Output(
                 "kurtosis_dcremoved", _AT, "excess kurtosis of w.x, patches without their own mean"
-            ),
-            method.Output(
-                "rise_overlap", (), "step at which excess_overlap has risen half-way", "steps"
-            ),
-            method.Output(
-                "rise_kurtosis", (), "step at which kurtosis has risen half-way", "steps"
-            ),
-            method.Output(
-                "rise_kurtosis_dcremoved",
-                (),
-                "step at which kurtosis_dcremoved has risen half-way",
-                "steps",
             ),
         )
     ),
-    cost=method.Cost(seconds=_seconds, memory=lambda system, n: 2 * system.patches, fused=True),
-    scope=method.Scope(refuses=method.refusal(_able), n=method.Size.NONE),
+    cost=Cost(seconds=_seconds, memory=lambda system, n: 2 * system.patches, fused=True),
+    scope=Scope(refuses=refusal(_able), n=Size.NONE),
     run=_history,
 )
 
 
 def _spectrum(
     system: FilterSeries, times: Array, n: int | None, seed: int | None, save: Save
-) -> method.PointResult:
+) -> PointResult:
     snapshots, components = _data(system, seed)
     d, filters = snapshots.dimension, snapshots.vectors(-1)
     ranks = ranks_of(d)
@@ -182,7 +171,7 @@ def _spectrum(
         images = vectors[name].reshape(-1, side, side, snapshots.channels)
         values[name] = np.full((many, *images.shape[1:]), np.nan)
         values[name][: len(images)] = images[:many]
-    return method.PointResult(values)
+    return PointResult(values)
 
 
 def ranks_of(d: int) -> NDArray[np.int64]:
@@ -193,7 +182,7 @@ def ranks_of(d: int) -> NDArray[np.int64]:
 SPECTRUM = replace(
     HISTORY,
     name="rank_spectrum",
-    role=method.Role.OTHER,
+    role=Role.OTHER,
     rank=None,
     about=replace(
         HISTORY.about,
@@ -202,21 +191,17 @@ SPECTRUM = replace(
         ),
         equations=f"{PAPER}, Figure A.1: (A.1) of the final filters over the rank",
     ),
-    outputs=method.Outputs(
+    outputs=Outputs(
         (
-            method.Output("excess_overlap", _OVER, f"{_SQUARED}, mean over filters"),
-            method.Output(
-                "excess_overlap_sd", _OVER, "standard deviation of excess_overlap among filters"
-            ),
-            method.Output("printed_overlap", _OVER, f"{_PRINTED}, mean over filters"),
-            method.Output(
+            *_overlaps(_OVER),
+            Output(
                 "explained", _OVER, "share of the variance of patches in the leading k components"
             ),
-            method.Output("peak", (), "k/d at which excess_overlap is largest"),
+            Output("peak", (), "k/d at which excess_overlap is largest"),
         ),
         extras=(
-            method.Output("components", _PIXELS, "principal components of the patches"),
-            method.Output("last_filters", _PIXELS, "filters of the last snapshot"),
+            Output("components", _PIXELS, "principal components of the patches"),
+            Output("last_filters", _PIXELS, "filters of the last snapshot"),
         ),
         coords=lambda times: {"fraction": FRACTIONS},
     ),
@@ -226,8 +211,8 @@ SPECTRUM = replace(
 
 
 def _by_chance(d: int, ranks: NDArray[np.int64]) -> dict[str, Array]:
-    squared = np.array([measures.random_excess_overlap(d, int(k)) for k in ranks])
-    printed = np.array([measures.random_excess_overlap(d, int(k), squared=False) for k in ranks])
+    squared = np.array([measures.random_excess_overlap(d, k) for k in ranks])
+    printed = np.array([measures.random_excess_overlap(d, k, squared=False) for k in ranks])
     return {
         "excess_overlap": squared[:, 0],
         "excess_overlap_sd": squared[:, 1],
@@ -236,47 +221,47 @@ def _by_chance(d: int, ranks: NDArray[np.int64]) -> dict[str, Array]:
     }
 
 
-def _chance(system: FilterSeries, times: Array, *_: object) -> method.PointResult:
+def _chance(system: FilterSeries, times: Array, *_: object) -> PointResult:
     values = _by_chance(_dimension(system), np.array([_rank(system)]))
-    return method.PointResult({name: np.repeat(one, len(times)) for name, one in values.items()})
+    return PointResult({name: np.repeat(one, len(times)) for name, one in values.items()})
 
 
-def _chance_spectrum(system: FilterSeries, *_: object) -> method.PointResult:
+def _chance_spectrum(system: FilterSeries, *_: object) -> PointResult:
     d = _dimension(system)
-    return method.PointResult(_by_chance(d, ranks_of(d)))
+    return PointResult(_by_chance(d, ranks_of(d)))
 
 
-def _outputs(dims: tuple[str, ...]) -> tuple[method.Output, ...]:
+def _outputs(dims: tuple[str, ...]) -> tuple[Output, ...]:
     return (
-        method.Output("excess_overlap", dims, f"mean of {_SQUARED} of random directions"),
-        method.Output("excess_overlap_sd", dims, "its standard deviation among random directions"),
-        method.Output("printed_overlap", dims, f"mean of {_PRINTED} of random directions"),
-        method.Output("printed_overlap_sd", dims, "its standard deviation among random directions"),
+        Output("excess_overlap", dims, f"mean of {_SQUARED} of random directions"),
+        Output("excess_overlap_sd", dims, "its standard deviation among random directions"),
+        Output("printed_overlap", dims, f"mean of {_PRINTED} of random directions"),
+        Output("printed_overlap_sd", dims, "its standard deviation among random directions"),
     )
 
 
-CHANCE = method.Limit[FilterSeries](
+CHANCE = Limit[FilterSeries](
     name="random_directions",
-    role=method.Role.LIMIT,
+    role=Role.LIMIT,
     rank=1,
-    about=method.About(
+    about=About(
         text="the same overlaps of random directions, in closed form: what chance gives",
         accuracy="exact",
         equations="|Pw|^2/|w|^2 of a random w has the law Beta(k/2, (d - k)/2)",
         engines=BY_CHANCE,
     ),
-    outputs=method.Outputs(_outputs(_AT)),
-    cost=method.Cost(seconds=lambda system, n, last: 1e-3),
-    scope=method.Scope(refuses=method.refusal(_rank), ignores=frozenset({"images", "patches"})),
+    outputs=Outputs(_outputs(_AT)),
+    cost=Cost(seconds=lambda system, n, last: 1e-3),
+    scope=Scope(refuses=refusal(_rank), ignores=frozenset({"images", "patches"})),
     run=_chance,
 )
 CHANCE_SPECTRUM = replace(
     CHANCE,
     name="random_spectrum",
-    role=method.Role.OTHER,
+    role=Role.OTHER,
     rank=None,
     about=replace(CHANCE.about, text="the same over k/d"),
-    outputs=method.Outputs(_outputs(_OVER), coords=lambda times: {"fraction": FRACTIONS}),
+    outputs=Outputs(_outputs(_OVER), coords=lambda times: {"fraction": FRACTIONS}),
     scope=replace(CHANCE.scope, ignores=frozenset({"images", "patches", "k"})),
     run=_chance_spectrum,
 )
@@ -307,11 +292,11 @@ SYSTEM = System(
         Dimension("fraction", "rank of the principal subspace over d"),
     ),
     symbols={
-        "excess_overlap": Symbol(*("excess overlap",) * 3),
-        "printed_overlap": Symbol(*("excess overlap (as printed)",) * 3),
-        "kurtosis": Symbol(*("excess kurtosis",) * 3),
-        "kurtosis_dcremoved": Symbol(*("excess kurtosis (patches without their mean)",) * 3),
         **in_words(
+            excess_overlap="excess overlap",
+            printed_overlap="excess overlap (as printed)",
+            kurtosis="excess kurtosis",
+            kurtosis_dcremoved="excess kurtosis (patches without their mean)",
             filter_history="filters over training",
             rank_spectrum="last filters",
             random_directions="random directions",
@@ -326,7 +311,7 @@ SYSTEM = System(
         **dict.fromkeys(_MEASURES, f"{_HERE}.measures"),
         "load_filters": "hdica.inputs.filters",
     },
-    analyses={"ensemble": {"simulation": method.Role.SIMULATION}},
+    analyses={"ensemble": {"simulation": Role.SIMULATION}},
     horizon=10.0,
     examples=(
         _TINY,

@@ -64,13 +64,7 @@ CHANNELS = {"grey": 1, "rgb": 3}
 
 
 def rank(system: FilterSeries, d: int) -> int:
-    """k, the dimension of the principal subspace: a share of d, or the number itself.
-
-    Raises
-    ------
-    HdicaError
-        If it is not below d.
-    """
+    """Dimension k of the principal subspace, a share of d or the number; refused if not below d."""
     k = round(system.k * d) if system.k < 1 else int(system.k)
     if not 1 <= max(k, 1) < d:
         raise HdicaError(
@@ -82,11 +76,8 @@ def rank(system: FilterSeries, d: int) -> int:
 def series(system: FilterSeries) -> Series:
     """The filters at their snapshots.
 
-    Raises
-    ------
-    HdicaError
-        If they cannot be read, are not square, have other channels than the images, or one of them
-        is 0.
+    Refused if they cannot be read, are not square, have other channels than the images, or one of
+    them is 0.
     """
     filters = json.dumps(system.filters, sort_keys=True)
     snapshots = _series(filters, system.layer, system.training, CHANNELS[system.colour])

@@ -131,12 +131,8 @@ def escape_signs(
     ----------
     system
         The problem.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -203,12 +199,8 @@ def conflict_region(
         Range of the parameter.
     constants
         Named numbers in the formula.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -255,12 +247,8 @@ def asymptotics(
     ----------
     system
         The problem.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -418,12 +406,8 @@ def tracking(
     system
         Hebbian ICA with K = M = 1, fixed signs, single samples or batches, and
         ``motion={"drift": rate}`` with a rate > 0; its step size does not matter.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -447,10 +431,25 @@ def tracking(
     >>> round(float(best["mu"]), 4), round(float(best["R"]), 4)
     (0.0388, 0.9867)
     """
-    rate, means = (
-        _drift_of(system),
-        averages(formula(system, "nonlinearity"), hebbian.sources(system)[0]),
-    )
+    if not isinstance(system, HebbianICA) or system.shape != (1, 1):
+        raise HdicaError(
+            "system: tracking needs HebbianICA with one projection and one source (of others no "
+            "closed form is known)"
+        )
+    motion = make_motion(system.motion)
+    if motion is None or not motion.drift > 0 or motion.times:
+        raise HdicaError(
+            f"motion = {system.motion!r} is not allowed for tracking ({{drift: rate > 0}} alone)",
+            ["motion"],
+        )
+    if not hebbian.fixed_signs(system) or math.isinf(hebbian.samples(system)):
+        raise HdicaError(
+            f"sigma = {system.sigma!r} with batch = {system.batch!r} is not allowed for tracking "
+            "(signs that stay, and a number of samples)",
+            ["sigma", "batch"],
+        )
+    rate = motion.drift
+    means = averages(formula(system, "nonlinearity"), hebbian.sources(system)[0])
     flow = projected_drift(means, lambda: None)
     # That is of a rule which descends along phi, as Sigma = -1 does.
     flow = replace(flow, learning=scaled(flow.learning, -float(hebbian.signs(system)[0])))
@@ -469,25 +468,3 @@ def tracking(
     }
     data = {k: ((), float(v), {"long_name": about}) for k, (v, about) in values.items()}
     return described(xr.Dataset(data), system)
-
-
-def _drift_of(system: HebbianICA) -> float:
-    """The rate of the drift, or the sentence that says what is not allowed."""
-    if not isinstance(system, HebbianICA) or system.shape != (1, 1):
-        raise HdicaError(
-            "system: tracking needs HebbianICA with one projection and one source (of others no "
-            "closed form is known)"
-        )
-    motion = make_motion(system.motion)
-    if motion is None or not motion.drift > 0 or motion.times:
-        raise HdicaError(
-            f"motion = {system.motion!r} is not allowed for tracking ({{drift: rate > 0}} alone)",
-            ["motion"],
-        )
-    if not hebbian.fixed_signs(system) or math.isinf(hebbian.samples(system)):
-        raise HdicaError(
-            f"sigma = {system.sigma!r} with batch = {system.batch!r} is not allowed for tracking "
-            "(signs that stay, and a number of samples)",
-            ["sigma", "batch"],
-        )
-    return motion.drift

@@ -24,7 +24,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, composite_rule, normal_law
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import Nodes, gauss, panel_nodes
+from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes, gram, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 
@@ -54,10 +54,7 @@ def _pieces(nodes: Nodes, order: int, cuts: tuple[float, ...]) -> Nodes:
 def normal_panels(
     kinks: tuple[float, ...], inside: Array, scale: float, order: int = 12
 ) -> tuple[Array, Array]:
-    """Points g and weights of a normal variable, cut where ``inside + scale * g`` meets a kink.
-
-    Both have the shape (inside.size, points).
-    """
+    """Points g and weights, (inside.size, points), cut where inside + scale g meets a kink."""
     cuts = [np.clip((k - inside) / max(scale, 1e-300), _EDGES[0], _EDGES[-1]) for k in kinks]
     rows = np.broadcast_to(_EDGES, (inside.size, _EDGES.size))
     g, w = panel_nodes(np.sort(np.column_stack([rows, *cuts]), axis=1), order)
@@ -104,11 +101,11 @@ def _shortest(full: Nodes, phi: Formula, tolerance: float) -> Nodes:
         if rule.points.size < full.points.size:
             with np.errstate(all="ignore"):
                 error = np.abs(rule.mean(_tests(phi, rule.points)) - wanted) / scale
-            if bool(np.all(error < tolerance)):
+            if np.all(error < tolerance):
                 # Without points whose weight is far below the tolerance.
                 x = rule.points
                 share = rule.weights * (1 + x * x) * (1 + phi.value(x) ** 2)
-                counted = share > 1e-4 * tolerance * float(share.max())
+                counted = share > 1e-4 * tolerance * share.max()
                 return Nodes(x[counted], rule.weights[counted])
     return full
 
@@ -131,9 +128,9 @@ def _resolved(law: Law, phi: Formula, fine: bool) -> Nodes:
 def source_rule(phi: Formula, source: Source, tolerance: float, fine: bool = True) -> Nodes:
     """Nodes of a source, as few as averages of phi(a + s) to a relative ``tolerance`` need.
 
-    R_ij = 1 is the sharpest function of s_j that y_i can be; a smaller overlap is smoother. A phi
-    with kinks is taken as the noise z of an overlap of 0.9 rounds it, to a lower tolerance: the
-    rule is worse at larger overlaps. A rule that is ``fine`` has no node of one that is not.
+    R_ij = 1 is the sharpest function of s_j that y_i can be. A phi with kinks is taken as the noise
+    z of an overlap of 0.9 rounds it, to a lower tolerance, and worse at larger overlaps. A rule
+    that is ``fine`` has no node of one that is not.
     """
     full = _resolved(source.law, phi, fine)
     return _shortest(full, phi, math.sqrt(tolerance) if phi.kinks else tolerance)
@@ -145,14 +142,14 @@ def normal_rule(phi: Formula, tolerance: float, fine: bool = True) -> Nodes:
     return _shortest(_resolved(normal_law(1.0), phi, fine), phi, tolerance)
 
 
-def normals(
-    phi: Formula, inside: Array, scale: float, tolerance: float, fine: bool
-) -> tuple[Array, Array]:
-    """Points and weights of a normal variable g, cut where u + c g meets a kink of phi."""
-    if phi.kinks:
-        return normal_panels(phi.kinks, inside, scale, 12 if fine else 9)
-    rule = normal_rule(phi, tolerance, fine)
-    return rule.points[None], rule.weights[None]
+def sample_rules(
+    phi: Formula, sources: Sequence[Source], order: int, tolerance: float, fine: bool = True
+) -> tuple[list[Nodes], Nodes]:
+    """Rules of sources and the normal law; for polynomials exact below the degree 2 ``order``."""
+    if phi.coefficients is not None:
+        return [gauss(source.nodes, order) for source in sources], gaussian_nodes(order)
+    rules = [source_rule(phi, source, tolerance, fine) for source in sources]
+    return rules, normal_rule(phi, tolerance, fine)
 
 
 def product(
@@ -191,7 +188,7 @@ class Moments:
         size = self.coefficients.size
         factorial = np.array([float(math.factorial(p)) for p in range(size)])
         weight = self.coefficients * factorial
-        rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
+        rest = np.eye(r.shape[0]) - gram(r)
         joint = _joint(r, rest, self.moments, size)
         phi_phi = np.sum(weight[:, None] * weight * joint, axis=(2, 3))
         phi_s = np.sum(weight * _with_source(r, rest, self.moments, size), axis=2)
@@ -292,7 +289,7 @@ class _Quadrature:
     def means(self, r: Array) -> MeanValues:
         """<phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)> at overlaps ``r`` (K, M)."""
         projections = r.shape[0]
-        rest = np.eye(projections) - np.sum(r[:, None] * r, axis=2)
+        rest = np.eye(projections) - gram(r)
         scale = np.sqrt(np.maximum(np.diagonal(rest), 0.0))
         inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
         correlation = np.clip(rest * inverse[:, None] * inverse, -1.0, 1.0)
@@ -302,18 +299,18 @@ class _Quadrature:
         level = [self._mean(coefficients[0][:, None] * self.points) for coefficients, _ in series]
         phi_s = np.where(r == 0.0, 0.0, np.array(level))
         # <phi(y_i) z_k> = C_ik <phi'(y_i)> = (C_ik / c_i) <g phi(u + c_i g)>: no slope of phi.
-        first = np.array([float(self._mean(coefficients[1])) for coefficients, _ in series])
+        first = np.array([self._mean(coefficients[1]) for coefficients, _ in series])
         phi_y = np.sum(phi_s[:, None] * r, axis=2) + rest * (inverse * first)[:, None]
-        phi_phi = np.diag([float(self._mean(square)) for _, square in series])
+        phi_phi = np.diag([self._mean(square) for _, square in series])
         for i in range(projections):
             for k in range(i):
-                rho = float(correlation[i, k])
+                rho = correlation[i, k]
                 phi_phi[i, k] = phi_phi[k, i] = self._pair(series[i][0], series[k][0], rho)
         return phi_s, phi_y, phi_phi
 
     def _mean(self, values: Array) -> Array:
         shape = (-1,) + (1,) * (values.ndim - 1)
-        return np.asarray(np.sum(self.weights.reshape(shape) * values, axis=0))
+        return np.sum(self.weights.reshape(shape) * values, axis=0)
 
     def _terms(self, correlation: Array) -> int:
         """Hermite coefficients that the most correlated pair needs: rho^n falls below rounding."""
@@ -333,7 +330,11 @@ class _Quadrature:
 
     def _hermite(self, inside: Array, scale: float, terms: int) -> tuple[list[Array], Array]:
         """<phi(u + c g) He_n(g)> / sqrt(n!) for n < terms, and <phi(u + c g)^2>, at every u."""
-        g, w = normals(self.phi, inside, scale, self.tolerance, self.fine)
+        if self.phi.kinks:
+            g, w = normal_panels(self.phi.kinks, inside, scale, 12 if self.fine else 9)
+        else:
+            rule = normal_rule(self.phi, self.tolerance, self.fine)
+            g, w = rule.points[None], rule.weights[None]
         value = self.phi.value(inside[:, None] + scale * g)
         weighted = value * w
         square = np.sum(weighted * value, axis=1)
@@ -356,11 +357,10 @@ class _Quadrature:
 def mean_function(
     phi: Formula, sources: Sequence[Source], tolerance: float = FINE, fine: bool = True
 ) -> Callable[[Numbers], MeanValues]:
-    """The averages as a function of R, shape (K, M); of complex R too if phi is a polynomial.
+    """<phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)> as a function of R, shape (K, M).
 
-    It returns <phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)>. The tolerance is relative, of
-    quadrature rules; polynomials are exact. The rules that are ``fine`` and those that are not
-    have no node in common.
+    Exact for polynomials, and of complex R too; else by quadrature rules to a relative tolerance,
+    of which those that are ``fine`` have no node of those that are not.
     """
     if phi.coefficients is not None:
         return find_moments(phi, sources).means
@@ -375,8 +375,8 @@ def quadrature(
     for rule, source in zip(rules, sources, strict=True):
         with np.errstate(all="ignore"):
             terms = rule.weights * phi.value(rule.points) ** 2
-        total = float(np.sum(terms))
-        far = float(np.sum(np.abs(terms)[rule.weights < 1e-30]))
+        total = np.sum(terms)
+        far = np.sum(np.abs(terms)[rule.weights < 1e-30])
         if not math.isfinite(total) or far > 1e-9 * abs(total):
             raise HdicaError(
                 f"the limit does not exist: the average of the squared nonlinearity {phi.text!r} "

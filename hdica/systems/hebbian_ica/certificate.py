@@ -17,6 +17,7 @@ starts would end elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,24 +50,6 @@ _SMALL, _SMALLEST = 1e-3, 1e-8
 _BATCH = 8192
 
 
-@dataclass(frozen=True)
-class _Cubes:
-    """Cubes with exactly one zero, at their centre: shapes (N, KM) and (N,), the largest first."""
-
-    centres: Array
-    sizes: Array
-
-    def hold(self, c: Array, r: Array) -> Flags:
-        """Which boxes, shape (KM, B) both, are inside a cube."""
-        inside = np.zeros(c.shape[1], dtype=bool)
-        least = float(r.max(axis=0).min(initial=np.inf))
-        for centre, size in zip(self.centres, self.sizes, strict=True):
-            if size < least:
-                break
-            inside |= np.all(np.abs(c - centre[:, None]) + r <= size, axis=0)
-        return inside
-
-
 def certify(
     poly: Polynomial, group: Symmetries, zeros: Array, most: int = MOST_BOXES
 ) -> tuple[Array, bool]:
@@ -77,14 +60,14 @@ def certify(
     """
     size = poly.shape[0] * poly.shape[1]
     centres, radii = np.zeros((size, 1)), np.ones((size, 1))
-    cubes, boxes, complete = _cubes(poly, group, zeros), 0, True
+    inside, boxes, complete = _cubes(poly, group, zeros), 0, True
     while centres.shape[1] and boxes < most:
         c, r = centres[:, -_BATCH:], radii[:, -_BATCH:]
         centres, radii = centres[:, :-_BATCH], radii[:, :-_BATCH]
         boxes += c.shape[1]
         tell(f"proof that no fixed point is missing: {boxes:,} of at most {most:,} boxes")
         open_boxes = needed(group, poly.shape, c, r)
-        open_boxes[open_boxes] = ~cubes.hold(c[:, open_boxes], r[:, open_boxes])
+        open_boxes[open_boxes] = ~inside(c[:, open_boxes], r[:, open_boxes])
         c, r = _pruned(poly, c[:, open_boxes], r[:, open_boxes])
         small = r.max(axis=0, initial=0.0) < _SMALL
         if np.any(small):
@@ -94,9 +77,9 @@ def certify(
             more = unknown(fresh, zeros)
             if len(more):
                 zeros = np.concatenate([zeros, more])
-                cubes = _cubes(poly, group, zeros)
+                inside = _cubes(poly, group, zeros)
         left = r.max(axis=0, initial=0.0) > _SMALLEST
-        complete &= bool(np.all(left | cubes.hold(c, r)))
+        complete &= bool(np.all(left | inside(c, r)))
         c, r = _halved(c[:, left], r[:, left])
         centres, radii = np.hstack([centres, c]), np.hstack([radii, r])
     return zeros, complete and not centres.shape[1]
@@ -117,14 +100,15 @@ def _halved(c: Array, r: Array) -> tuple[Array, Array]:
 def needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Flags:
     """Boxes, of centres and radii of shape (KM, B), with an allowed R that stands for its orbit.
 
-    Of every orbit there is an R with |R_00| largest among the entries that may be exchanged with
-    it, the others of its row and its column in order, and signs that are positive in the first
-    row and, if projections have signs, in the first column.
+    Its |R_00| is largest among the entries that may be exchanged with it, the others of its row and
+    column are in order, and signs are positive in the first row and, if projections have signs, in
+    the first column.
     """
     k, m = shape
     near = np.maximum(np.abs(c) - r - _WIDER, 0.0).reshape(k, m, -1)
     far, top = (np.abs(c) + r).reshape(k, m, -1), (c + r + _WIDER).reshape(k, m, -1)
-    rows = np.flatnonzero(group.row_kinds == 0)
+    # Projections and sources that may be exchanged with the first.
+    rows = np.flatnonzero(group.rows.orders.min(axis=0) == 0)
     columns = np.flatnonzero(group.kinds == 0)
     square = near**2
     flags = np.maximum(square.sum(axis=0).max(axis=0), square.sum(axis=1).max(axis=0)) < _OUTSIDE
@@ -139,7 +123,7 @@ def needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Fla
         flags &= np.all(top[:, 0] >= 0.0, axis=0)
         # The signs of the rows have made the first column positive, whatever its own.
         signed[0] = False
-    return np.asarray(flags & np.all(top[0, signed] >= 0.0, axis=0))
+    return flags & np.all(top[0, signed] >= 0.0, axis=0)
 
 
 def _pruned(poly: Polynomial, c: Array, r: Array) -> tuple[Array, Array]:
@@ -179,11 +163,14 @@ def _inverse(slope: Array) -> tuple[Array, Array]:
     return np.ascontiguousarray(inverse), gap
 
 
-def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
-    """The largest cubes around all images of the zeros with proven existence and uniqueness."""
+def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> Callable[[Array, Array], Flags]:
+    """Which boxes, shape (KM, B) both, are inside the largest cubes that have exactly one zero.
+
+    They are those around all images of the zeros with proven existence and uniqueness.
+    """
     (k, m), count = poly.shape, len(zeros)
     if not count:
-        return _Cubes(np.zeros((0, k * m)), np.zeros(0))
+        return lambda c, r: np.zeros(c.shape[1], dtype=bool)
     at, n = np.moveaxis(zeros, 0, 2), k * m
     f, slope = rates_and_slopes(poly, at)
     _, least = rates_and_slopes(poly.majorant, np.abs(at))
@@ -198,7 +185,7 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
             np.sum(np.sum(np.abs(y)[:, None] * spread, axis=0) + g, axis=0)
             for y, g in zip(inverse, gap, strict=True)
         ]
-        return np.asarray(np.max(rows, axis=0))
+        return np.max(rows, axis=0)
 
     sizes = np.full(count, 2.0)
     for _ in range(80):
@@ -210,7 +197,18 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
     own = np.repeat(sizes, [len(one) for one in centres])
     useful = needed(group, poly.shape, every.T, np.tile(own, (n, 1))) & (own > 0)
     order = np.flatnonzero(useful)[np.argsort(-own[useful], kind="stable")]
-    return _Cubes(every[order], own[order])
+    cubes = list(zip(every[order], own[order], strict=True))
+
+    def inside(c: Array, r: Array) -> Flags:
+        flags = np.zeros(c.shape[1], dtype=bool)
+        least = r.max(axis=0).min(initial=np.inf)
+        for centre, size in cubes:
+            if size < least:
+                break
+            flags |= np.all(np.abs(c - centre[:, None]) + r <= size, axis=0)
+        return flags
+
+    return inside
 
 
 MOST_CERTIFIED = 6
@@ -264,7 +262,7 @@ def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
     result = search(poly, group, 100 * min(size, 9), most)
     _, slope = rates_and_slopes(poly, np.moveaxis(result.zeros, 0, 2))
     values = np.linalg.svd(np.moveaxis(slope.reshape(size, size, -1), 2, 0), compute_uv=False)
-    flat = int(np.sum(values[:, -1] < _SINGULAR * np.maximum(values[:, 0], 1e-300)))
+    flat = np.sum(values[:, -1] < _SINGULAR * np.maximum(values[:, 0], 1e-300))
     if flat > _MOST_SINGULAR:
         raise HdicaError(
             f"the fixed points are not isolated: {flat} of those found have a singular Jacobian, "

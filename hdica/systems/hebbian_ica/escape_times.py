@@ -66,10 +66,10 @@ class OneStep:
             x = overlap / self.reach
             learning = sigma * n * self.learning(x) / nu
             drag = overlap * self.power(x) + self.rest(x) / n
-            return np.asarray(root * (learning - drag / 2) / power)
+            return root * (learning - drag / 2) / power
 
         def variance(r: Array) -> Array:
-            return np.asarray(self.noise(r / root / self.reach) / power)
+            return self.noise(r / root / self.reach) / power
 
         return Diffusion(drift, variance)
 
@@ -79,7 +79,7 @@ class OneStep:
         return replace(
             self,
             # How errors fall where a zero is known.
-            learning=lambda x: np.asarray(self.learning(x) + signs[0] * learn * np.abs(x)),
+            learning=lambda x: self.learning(x) + signs[0] * learn * np.abs(x),
             power=_shifted(self.power, -signs[0] * power),
             rest=_shifted(self.rest, -signs[0] * rest),
             noise=_shifted(self.noise, signs[1] * noise),
@@ -105,9 +105,9 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     # It begins with kappa4 <phi'''(z)> R^3/6, where R = 0 traps on the scale of n^3 steps.
     cubic = learning.with_zero(3)
     # Taking out the zero takes a parabola with it, which is largest where it ends.
-    lost = float(np.abs(cubic(_ENDS) - learning(_ENDS)).max())
+    lost = np.abs(cubic(_ENDS) - learning(_ENDS)).max()
     errors = (parts[0].error + 2 * lost, *(one.error for one in parts[1:]))
-    return OneStep(cubic, power, rest, noise, reach, errors)  # type: ignore[arg-type]
+    return OneStep(cubic, power, rest, noise, reach, errors)
 
 
 def finite_range(
@@ -228,7 +228,7 @@ def last_escape(race: Race) -> float:
 
 def last_survival(race: Race, times: Array) -> Array:
     """Probability that some entry can still escape after times, in any order."""
-    at = np.asarray(times, dtype=float).ravel()
+    at = np.ravel(times)
     grid, place = np.unique(np.concatenate([_nodes(race)[0], at]), return_inverse=True)
     return _alive(race, grid)[place[-at.size :]].reshape(np.shape(times)) if at.size else at
 
@@ -264,7 +264,6 @@ class Escape:
     mean_optimal: Array
     laws: tuple[tuple[theory.EscapeLaw | None, ...], ...]  # [i][j], None where it does not escape
     race: Race | None  # None if none of the means is a number above 0
-    n: int | None
     competing: bool  # whether the law of the first escape is that of several entries
 
     @property
@@ -315,11 +314,10 @@ class Escape:
 
     def survival(self, times: Array) -> Array:
         """Probability that no entry has escaped until times in n^3 steps."""
-        at = np.asarray(times, dtype=float)
-        hazard = np.zeros(at.shape)
+        hazard = np.zeros(np.shape(times))
         for law in self.escaping:
-            hazard += law.hazard(at)
-        return np.asarray(np.exp(-hazard))
+            hazard += law.hazard(times)
+        return np.exp(-hazard)
 
     def survival_last(self, times: Array) -> Array:
         """Probability that some entry can still escape after times, where :attr:`last` is known.
@@ -348,7 +346,6 @@ def escape_of_entries(
     sources: Sequence[Source],
     sigma: Sequence[int],
     entries_of: Callable[[list[Source]], list[Entry]],
-    n: int | None = None,
     competing: bool | None = None,
 ) -> Escape:
     """Escape times of the K x M overlaps of K projections with these signs and M sources.
@@ -365,13 +362,12 @@ def escape_of_entries(
     escapes = np.array([[law is not None for law in row] for row in laws])
 
     def table(name: str) -> Array:
-        return np.where(escapes, [float(getattr(entry, name)) for entry in columns], math.inf)
+        return np.where(escapes, [getattr(entry, name) for entry in columns], math.inf)
 
     return Escape(
         **{k: table(k) for k in ("kramers", "exponent", "nu_optimal", "mean_optimal")},
         laws=laws,
         race=_race(entries, sigma, [which.count(k) for k in range(len(kinds))]),
-        n=n,
         competing=bool(escapes.sum() > 1) if competing is None else competing,
     )
 
@@ -433,4 +429,4 @@ def escape(
             )
         return [entry(source, trap) for source, trap in zip(kinds, traps, strict=True)]
 
-    return escape_of_entries(sources, sigma, entries, n)
+    return escape_of_entries(sources, sigma, entries)

@@ -16,7 +16,7 @@ from hdica.finite.random.streams import digest
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.escape import Begin, Trap, near_zero, safe_exp
-from hdica.limits.passage.chain import FreeChain, PassageLaw, exact_passage
+from hdica.limits.passage.chain import FreeChain, exact_passage
 from hdica.systems import method, trials
 from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica import system as hebbian
@@ -70,10 +70,7 @@ PRINTED = Output(
 
 
 def trap_refusal(system: HebbianICA, n: bool) -> str:
-    """Empty if the diffusion near R = 0 applies to this system, else why not.
-
-    With a dimension ``n`` any unit of the step size will do.
-    """
+    """Empty if the diffusion near R = 0 applies, at an ``n`` to any unit, else why not."""
     why, unit = hebbian.plain_refusal(system, "the diffusion near R = 0"), hebbian.unit(system)
     if not why and not n and unit != "nu":
         why = (
@@ -143,32 +140,34 @@ def escapes_at_all(system: HebbianICA, n: int | None) -> None:
         )
 
 
-def escape_values(times: Escape, save: Save) -> dict[str, Array]:
+def escape_values(laws: Escape, save: Save) -> dict[str, Array]:
     """What all methods of escape times give, and of the best nu what is kept."""
-    first, last = times.first, times.last
-    pairs = {f"pair_{name}": getattr(times, name) for name in ("mean", "sd", "median")}
-    return {
-        "mean": np.asarray(first),
-        "mean_last": np.asarray(last),
-        **pairs,
-        "kramers": times.kramers,
-        "exponent": times.exponent,
-        "survival": trials.at_ages(times.survival, first),
-        "survival_last": trials.at_ages(times.survival_last, last),
-        "error": np.asarray(times.error),
-        **{o.name: getattr(times, o.name) for o in BEST if o.name in save.extra},
-    }
+    first, last = laws.first, laws.last
+    return method.arrays(
+        mean=first,
+        mean_last=last,
+        pair_mean=laws.mean,
+        pair_sd=laws.sd,
+        pair_median=laws.median,
+        kramers=laws.kramers,
+        exponent=laws.exponent,
+        survival=trials.at_ages(laws.survival, first),
+        survival_last=trials.at_ages(laws.survival_last, last),
+        error=laws.error,
+        **{o.name: getattr(laws, o.name) for o in BEST if o.name in save.extra},
+    )
 
 
-def _escape(system: HebbianICA, n: int | None, save: Save) -> PointResult:
-    """Escape times of the system from its start."""
+def _escape(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     nu, phi = constant_nu(system, n), formula(system, "nonlinearity")
     sigma, start = [int(sign) for sign in hebbian.signs(system)], beginning(system, n)
-    times = escape(shared(system), phi, sigma, nu, n, start, system.threshold)
-    values = escape_values(times, save)
+    laws = escape(shared(system), phi, sigma, nu, n, start, system.threshold)
+    values = escape_values(laws, save)
     if n is None:
         row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
-        values["printed"] = np.where(np.isfinite(times.mean), row, math.inf)
+        values["printed"] = np.where(np.isfinite(laws.mean), row, math.inf)
     return PointResult(values)
 
 
@@ -190,7 +189,7 @@ ESCAPE = method.Limit[HebbianICA](
         refuses=method.refusal(lambda system: escapes_at_all(system, None)),
         ignores=frozenset({"alpha", "threshold"}),
     ),
-    run=lambda system, times, n, seed, save: _escape(system, n, save),
+    run=_escape,
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
@@ -214,7 +213,7 @@ ESCAPE_DIFFUSION = replace(
 )
 
 
-def _trapping(system: HebbianICA) -> PointResult:
+def _trapping(system: HebbianICA, *_: object) -> PointResult:
     nu, columns = constant_nu(system, None), traps(system)
     noise = columns[0].power * nu**2
     escaping = np.array([[trap.sigma * s > 0 for trap in columns] for s in hebbian.signs(system)])
@@ -253,7 +252,7 @@ TRAPPING = method.Limit[HebbianICA](
         refuses=method.refusal(lambda system: constant_nu(system, None) and traps(system)),
         ignores=frozenset({"alpha", "threshold", "start"}),
     ),
-    run=lambda system, times, n, seed, save: _trapping(system),
+    run=_trapping,
 )
 
 
@@ -281,17 +280,14 @@ def check(system: HebbianICA, n: int) -> None:
         )
 
 
-def exact_law(system: HebbianICA, n: int) -> PassageLaw:
+def _exact(system: HebbianICA, times: Array, n: int | None, *_: object) -> PointResult:
     """The law of the number of steps of the chain at n."""
+    n = n or 0
     check(system, n)
     if n < 3:
         raise HdicaError(f"n: {n} is not allowed (at least 3)")
-    phi, law, sigma = (
-        formula(system, "nonlinearity"),
-        hebbian.sources(system)[0],
-        float(hebbian.signs(system)[0]),
-    )
-    eta = hebbian.in_unit("eta", system, n).constant
+    phi, law = formula(system, "nonlinearity"), hebbian.sources(system)[0]
+    sigma, eta = float(hebbian.signs(system)[0]), hebbian.in_unit("eta", system, n).constant
     assert eta is not None
     chain = FreeChain(
         lambda y: sigma * phi.value(y),
@@ -303,11 +299,7 @@ def exact_law(system: HebbianICA, n: int) -> PassageLaw:
         even=phi.is_odd or law.symmetric,
         odd=phi.is_odd and law.symmetric,
     )
-    return exact_passage(chain, beginning(system, n))
-
-
-def _exact(system: HebbianICA, n: int) -> PointResult:
-    values = trials.exact_values(exact_law(system, n), n)
+    values = trials.exact_values(exact_passage(chain, beginning(system, n)), n)
     values |= {"mean_last": values["mean"], "survival_last": values["survival"]}
     values |= {f"pair_{name}": values[name][None, None] for name in ("mean", "sd")}
     return PointResult(values)
@@ -330,7 +322,7 @@ ESCAPE_EXACT = replace(
     scope=method.Scope(
         refuses=method.refusal(lambda system: check(system, _ANY)), n=method.Size.DIMENSION
     ),
-    run=lambda system, times, n, seed, save: _exact(system, n or 0),
+    run=_exact,
 )
 
 METHODS = (ESCAPE_EXACT, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

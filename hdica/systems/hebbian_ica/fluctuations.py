@@ -35,11 +35,11 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import gauss, gaussian_nodes
+from hdica.ingredients.quadrature import gram
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.solvers import integrate
-from hdica.systems.hebbian_ica.averages import normal_rule, product, source_rule
+from hdica.systems.hebbian_ica.averages import product, sample_rules
 from hdica.systems.hebbian_ica.ode import Array, Field, as_matrix, jacobian, product_of
 
 # Tolerances of the steps for polynomials, and of steps and quadrature for other functions.
@@ -67,14 +67,10 @@ class Fluctuations:
 def _nodes(field: Field, tolerance: float) -> tuple[Array, Array, Array]:
     """Sources (points, M) and normals (points, K) of a sample, weighted; exact for polynomials."""
     check_noise(field.phi, field.sources)
-    k, m = field.shape
-    if field.phi.coefficients is None:
-        sources = [source_rule(field.phi, source, tolerance) for source in field.sources]
-        normal = normal_rule(field.phi, tolerance)
-    else:
-        # xi is of degree 2d at most, so that a Gauss rule of 2d + 1 points averages its square.
-        order = 2 * max(1, field.phi.coefficients.size - 1) + 1
-        sources, normal = [gauss(s.nodes, order) for s in field.sources], gaussian_nodes(order)
+    (k, m), c = field.shape, field.phi.coefficients
+    # xi is of degree 2d at most, so that a Gauss rule of 2d + 1 points averages its square.
+    order = 0 if c is None else 2 * max(1, c.size - 1) + 1
+    sources, normal = sample_rules(field.phi, field.sources, order, tolerance)
     points, weights = product([*sources, *[normal] * k], most=400_000)
     return points[:, :m], points[:, m:], weights
 
@@ -123,10 +119,9 @@ def rows_times(rows: Array, matrix: Array) -> Array:
 
 def root(r: Array) -> Array:
     """A symmetric root of I - R R', which may be singular."""
-    rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
-    values, vectors = np.linalg.eigh(rest)
+    values, vectors = np.linalg.eigh(np.eye(r.shape[0]) - gram(r))
     scaled = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(np.sum(scaled[:, None] * vectors, axis=2))
+    return np.sum(scaled[:, None] * vectors, axis=2)
 
 
 def solve_fluctuations(
@@ -177,7 +172,7 @@ class _Samples:
     def mean(self, values: Array) -> Array:
         """The mean of arrays over samples."""
         shaped = self.weights.reshape(-1, *[1] * (values.ndim - 1))
-        return np.asarray(np.sum(shaped * values, axis=0))
+        return np.sum(shaped * values, axis=0)
 
     def at(self, r: Array, mu: float, alpha: float) -> tuple[Array, Array]:
         """What a step adds at order 1/n^2, <J2> + <J at psi'>, and <Delta>."""
@@ -204,12 +199,12 @@ def _shift(psi: Array, delta: Array, alpha: float) -> Array:
 
 
 def _outer(one: Array, other: Array) -> Array:
-    return np.asarray(one[:, :, None] * other[:, None, :])
+    return one[:, :, None] * other[:, None, :]
 
 
 def _grown(one: Array, other: Array) -> Array:
     both = _outer(one, other)
-    return np.asarray(both + both.transpose(0, 2, 1))
+    return both + both.transpose(0, 2, 1)
 
 
 def _bent(field: Field, r: Array, mu: float, spread: Array) -> Array:
@@ -219,7 +214,7 @@ def _bent(field: Field, r: Array, mu: float, spread: Array) -> Array:
     for size, axis in zip(values, axes.T, strict=True):
         step = _BESIDE * axis.reshape(r.shape)
         ends = field.at(r + step, mu) + field.at(r - step, mu)
-        total += max(float(size), 0.0) * np.asarray(ends - 2 * centre) / _BESIDE**2
+        total += max(size, 0.0) * (ends - 2 * centre) / _BESIDE**2
     return total
 
 
@@ -233,13 +228,9 @@ def solve_bias(
 ) -> Array:
     """N (E R - limit) as n -> infinity at increasing times, shape (T, K, M).
 
-    From R of shape (K, M) with W'W = I and, as :func:`.fluctuations.solve_fluctuations` takes it, n
-    Cov R. At t = 0 it is that right after the first steps, when Q has relaxed.
-
-    Raises
-    ------
-    HdicaError
-        If the step size jumps, alpha is not below 1, or the noise is infinite.
+    From R of shape (K, M) with W'W = I and the n Cov R of :func:`solve_fluctuations`. At t = 0 it
+    is that right after the first steps, when Q has relaxed. Refused if the step size jumps, alpha
+    is not below 1, or the noise is infinite.
     """
     if schedule.breaks or not 0 < alpha < 1:
         what = "a step size that jumps" if schedule.breaks else f"alpha = {alpha:g}"
@@ -251,13 +242,13 @@ def solve_bias(
     first = np.zeros((size, size)) if covariance0 is None else as_matrix(covariance0)
     # M + D/2 in place of m: no derivative of the step size is left.
     tau0 = float(schedule.value(np.array(0.0)))
-    half = np.asarray(field.at(r0, tau0)).reshape(1, size) / 2
+    half = field.at(r0, tau0).reshape(1, size) / 2
     state = np.concatenate([r0.reshape(1, size), half, first])
 
     def rate(now: Array, mu: float) -> Array:
         """Rate of a state of R, m + D/2 and S."""
         r, m, s = now[0].reshape(r0.shape), now[1], now[2:]
-        flow = np.asarray(field.at(r, mu)).reshape(-1)
+        flow = field.at(r, mu).reshape(-1)
         slopes = as_matrix(jacobian(field, r, mu, rough=True))
         added, _ = samples.at(r, mu, alpha)
         bent = _bent(field, r, mu, s)
@@ -269,7 +260,7 @@ def solve_bias(
     biases = []
     for now, mu in zip(states, np.broadcast_to(schedule.value(times), times.shape), strict=True):
         r = now[0].reshape(r0.shape)
-        _, delta = samples.at(r, float(mu), alpha)
-        m = now[1].reshape(r0.shape) - np.asarray(field.at(r, float(mu))) / 2
+        _, delta = samples.at(r, mu, alpha)
+        m = now[1].reshape(r0.shape) - field.at(r, mu) / 2
         biases.append(m + product_of(delta, r) / 2)
     return np.array(biases)

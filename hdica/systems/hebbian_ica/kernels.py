@@ -29,7 +29,7 @@ from numba import types
 from hdica.finite.projected.passes import BLOCK
 from hdica.finite.projected.vector_kernels import value_of
 from hdica.finite.random import LANES
-from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
+from hdica.finite.random.gaussian import normal_block
 from hdica.finite.random.lanes import (
     CHUNK,
     beyond,
@@ -63,14 +63,7 @@ def _move(w, x, keep, p, old, k, m, low, high):  # type: ignore[no-untyped-def]
 @numba.njit
 def fresh(lanes, x, low, high, first, n):  # type: ignore[no-untyped-def]
     """Draw a block of normal numbers, with zeros below ``first`` and from n on."""
-    a, b, c, count = read_state(lanes)
-    for at in range(low, high, CHUNK):
-        one, a, b, c, count = draw(a, b, c, count)
-        two, a, b, c, count = draw(a, b, c, count)
-        even, odd = normal_pair(one, two)
-        store(x, at, even)
-        store(x, at + LANES, odd)
-    write_state(lanes, a, b, c, count)
+    normal_block(lanes, beyond(x, low), high - low)
     for at in range(low, min(first, high)):
         x[at] = 0.0
     for at in range(max(n, low), high):
@@ -119,29 +112,36 @@ def summed(sums, place):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _sign(law, i, y, value, mean, count, eta):  # type: ignore[no-untyped-def]
-    """Sign of a projection: given, or of a running mean of y phi(y) - phi'(y)."""
-    _, signs, _, _, slope, derivative = law
-    if signs[i] != 0.0:
-        return signs[i]
-    rate = min(1.0, max(1.0 / (count + 1.0), eta))
-    mean[i] += rate * (y * value - value_of(derivative, slope, y) - mean[i])
-    return math.copysign(1.0, mean[i])
+def chosen_signs(law, steps, y, value, mean, count, eta, sign):  # type: ignore[no-untyped-def]
+    """Signs of a step: given, or of a running mean of y phi(y) - phi'(y) over the samples."""
+    m, k = y.shape
+    for i in range(k):
+        sign[i] = steps[i]
+        if steps[i] == 0.0:
+            gain = 0.0
+            for a in range(m):
+                gain += y[a, i] * value[a, i] - value_of(law[5], law[4], y[a, i])
+            rate = min(1.0, max(1.0 / (count + 1.0), eta))
+            mean[i] += rate * (gain / m - mean[i])
+            sign[i] = math.copysign(1.0, mean[i])
 
 
 @numba.njit(inline="always")
-def _weights(w, x, y, q, mean, count, source, step, eta, law, keep, p):  # type: ignore[no-untyped-def]
+def _weights(w, x, y, q, mean, count, source, step, eta, law, keep, p, room):  # type: ignore[no-untyped-def]
     """M_t and p = eta Sigma phi(y) of a step, whose sources take their place in x."""
     k, m = w.shape[0], source.shape[1]
+    whole, value, sign = room
     for i in range(k):
-        along = y[i]
+        whole[0, i] = y[i]
         for j in range(m):
-            along += w[i, j] * source[step, j]
-        value = value_of(law[3], law[2], along)
-        p[i] = eta * _sign(law, i, along, value, mean, count, eta) * value
+            whole[0, i] += w[i, j] * source[step, j]
+        value[0, i] = value_of(law[3], law[2], whole[0, i])
         for j in range(k):
             one = 1.0 if i == j else 0.0
             keep[i * k + j] = one + law[0] * (one - q[i, j])
+    chosen_signs(law, law[1], whole, value, mean, count, eta, sign)
+    for i in range(k):
+        p[i] = eta * sign[i] * value[0, i]
     for j in range(m):
         x[j] = source[step, j]
 
@@ -164,11 +164,12 @@ def hebbian_vector_steps(arrays, n, source, eta, law):  # type: ignore[no-untype
     k, m, places = w.shape[0], source.shape[1], pointer(lanes)
     keep, p = np.empty(k * k), np.empty(k)
     room = np.empty((2 * k + k * k) * CHUNK)
+    ys = np.empty((1, k)), np.empty((1, k)), np.empty(k)
     if count[0] < 0:
         _pass(places, w, x, keep, p, y, q, m, n, False, room)
         count[0] = 0
     for step in range(source.shape[0]):
-        _weights(w, x, y, q, mean, count[0], source, step, eta[step, 0], law, keep, p)
+        _weights(w, x, y, q, mean, count[0], source, step, eta[step, 0], law, keep, p, ys)
         _pass(places, w, x, keep, p, y, q, m, n, True, room)
         trace = 0.0
         for i in range(k):
@@ -222,21 +223,6 @@ def bartlett(row, at, size, a):  # type: ignore[no-untyped-def]
             a[i, j] = row[at] if a[j, j] > 0.0 else 0.0
             at += 1
     return at
-
-
-@numba.njit
-def chosen_signs(law, steps, y, value, mean, count, eta, sign):  # type: ignore[no-untyped-def]
-    """Signs of a step: given, or of a running mean of y phi(y) - phi'(y) over the samples."""
-    m, k = y.shape
-    for i in range(k):
-        sign[i] = steps[i]
-        if steps[i] == 0.0:
-            gain = 0.0
-            for a in range(m):
-                gain += y[a, i] * value[a, i] - value_of(law[5], law[4], y[a, i])
-            rate = min(1.0, max(1.0 / (count + 1.0), eta))
-            mean[i] += rate * (gain / m - mean[i])
-            sign[i] = math.copysign(1.0, mean[i])
 
 
 @numba.njit

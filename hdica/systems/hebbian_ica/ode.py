@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.averages import expectations
@@ -78,7 +77,7 @@ class Field:
     def at(self, r: Numbers, mu: float) -> Numbers:
         """dR/dt, shape (K, M), for a constant mu."""
         learning, loss = self.parts(r)
-        return np.asarray(mu * learning + mu**2 * loss)
+        return mu * learning + mu**2 * loss
 
 
 @dataclass(frozen=True)
@@ -116,10 +115,8 @@ def _approximate(signs: Array, phi: Formula, laws: tuple[Source, ...]) -> tuple[
         except averages.TooManyPoints:
             if tolerance == _TOLERANCES[-1]:
                 raise
-    rough = averages.mean_function(
-        phi, laws, min(1e-3, max(averages.COARSE, _ROUGHER * tolerance)), False
-    )
-    return _parts(signs, fine), _parts(signs, rough)
+    looser = min(1e-3, max(averages.COARSE, _ROUGHER * tolerance))
+    return _parts(signs, fine), _parts(signs, averages.mean_function(phi, laws, looser, False))
 
 
 def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Numbers]]) -> Parts:
@@ -136,14 +133,11 @@ def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Nu
 def product_of(a: Numbers, b: Numbers) -> Numbers:
     """A matrix product whose bits are the same everywhere."""
     # Not a @ b: sums of BLAS may follow the threads of the machine.
-    return np.asarray(np.sum(a[:, :, None] * b[None], axis=1))
+    return np.sum(a[:, :, None] * b[None], axis=1)
 
 
 def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
-    """Integrate (17) from R of shape (K, M) with error control, restarting at the jumps of mu(t).
-
-    A random start is R = 0, where the limit stays.
-    """
+    """Integrate (17) from R, shape (K, M), anew from jumps of mu(t); R = 0 for a random start."""
     if field.scalar is not None:
         path = solve_overlap(field.scalar, schedule, float(r0[0, 0]), 0.0, times)
         shape = (times.size, 1, 1)
@@ -154,7 +148,7 @@ def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
 
         def rate(r: Array, mu: float) -> Array:
             learning, loss = parts(r)
-            return np.asarray(factor * (mu * learning + mu**2 * loss))
+            return factor * (mu * learning + mu**2 * loss)
 
         return integrate(rate, schedule, r0, times, tolerance)
 
@@ -172,14 +166,13 @@ def _compared(march: Callable[[float, bool, float], tuple[Array, float]]) -> Pat
 def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, Array]:
     """dL_ij/dR_kl and dD_ij/dR_kl at ``[i, j, k, l]``, both of shape (K, M, K, M).
 
-    Polynomials are differentiated by a complex step (Squire and Trapp 1998), to rounding and on
-    the boundary of the overlaps too. Else by central differences with one Richardson
-    extrapolation, which stay inside the overlaps: on their boundary they are inaccurate. If
-    ``rough``, a plain difference of the coarser quadrature will do (about 1e-7).
+    Of polynomials by a complex step (Squire and Trapp 1998), to rounding. Else by central
+    differences with one Richardson extrapolation, inaccurate on the boundary of the overlaps; if
+    ``rough``, a plain difference of the coarser quadrature (about 1e-7).
     """
     learning, loss = np.empty((2, *r.shape, *r.shape))
     # How far an entry may move before I - R R' stops being positive.
-    room = max(1.0 - float(np.linalg.svd(r, compute_uv=False)[0]), 1e-9)
+    room = max(1.0 - np.linalg.svd(r, compute_uv=False)[0], 1e-9)
     step = 0.0 if field.exact else min(_STEP, room / 4)
     for index in np.ndindex(*r.shape):
         unit = np.zeros(r.shape)
@@ -199,12 +192,12 @@ def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, 
 def jacobian(field: Field, r: Array, mu: float, rough: bool = False) -> Array:
     """d(dR_ij/dt)/dR_kl at ``[i, j, k, l]``, shape (K, M, K, M), for a constant ``mu``."""
     learning, loss = part_jacobians(field, r, rough)
-    return np.asarray(mu * learning + mu**2 * loss)
+    return mu * learning + mu**2 * loss
 
 
 def _central(parts: Parts, r: Array, change: Array, step: float) -> Array:
     ahead, behind = np.array(parts(r + change)), np.array(parts(r - change))
-    return np.asarray((ahead - behind) / (2 * step))
+    return (ahead - behind) / (2 * step)
 
 
 def as_matrix(tensor: Array) -> Array:
@@ -216,7 +209,7 @@ def as_matrix(tensor: Array) -> Array:
 def eigenvalues(field: Field, r: Array, mu: float) -> NDArray[np.complex128]:
     """Eigenvalues of the Jacobian, by increasing real part, shape (KM,)."""
     values = np.linalg.eigvals(as_matrix(jacobian(field, r, mu))).astype(complex)
-    return np.asarray(values[np.lexsort((values.imag, values.real))])
+    return values[np.lexsort((values.imag, values.real))]
 
 
 Rate = Callable[[Array, float], Array]
@@ -235,12 +228,16 @@ class Problem:
 
     def rate(self, signs: tuple[float, ...], rough: bool = False, factor: float = 1.0) -> Rate:
         """dR/dt as a function of R and mu for these signs, ``factor`` times what (17) says."""
-        parts = _signed_parts(signs, self.phi, self.sources, rough)
+        field = _field(signs, self.phi, self.sources)
+        parts, alone = (field.rough, field.scalar) if rough else (field.parts, None)
 
         def rate(r: Array, mu: float) -> Array:
             learning, loss = parts(r)
+            if alone is not None:
+                # The series of K = M = 1, off by as much as they may be.
+                learning, loss = learning + alone.learning_error, loss + alone.loss_error
             flow = factor * (mu * learning + mu**2 / self.batch * loss)
-            return np.asarray(flow - self.motion.drift * r)
+            return flow - self.motion.drift * r
 
         return rate
 
@@ -248,24 +245,6 @@ class Problem:
 @lru_cache(maxsize=64)
 def _field(signs: tuple[float, ...], phi: Formula, sources: tuple[Source, ...]) -> Field:
     return make_field(signs, phi, sources)
-
-
-def _signed_parts(
-    signs: tuple[float, ...], phi: Formula, sources: tuple[Source, ...], rough: bool
-) -> Parts:
-    """L and D; a rough one of K = M = 1 is off by as much as its series may be."""
-    field = _field(signs, phi, sources)
-    if not rough:
-        return field.parts
-    alone = field.scalar
-    if alone is None:
-        return field.rough
-
-    def shifted(r: Numbers) -> tuple[Numbers, Numbers]:
-        learning, loss = field.parts(r)
-        return learning + alone.learning_error, loss + alone.loss_error
-
-    return shifted
 
 
 def pieces(breaks: Array, end: float) -> Iterator[tuple[float, float]]:
@@ -276,18 +255,11 @@ def pieces(breaks: Array, end: float) -> Iterator[tuple[float, float]]:
 
 def left_at(motion: Motion, time: float) -> float:
     """What a jump at a time leaves of R: 1 where there is none."""
-    shares = [left for t, left in zip(motion.times, motion.left, strict=True) if t == time]
-    return shares[0] if shares else 1.0
+    return dict(zip(motion.times, motion.left, strict=True)).get(time, 1.0)
 
 
 def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> Path:
     """The limit with signs (J + 1, K) that jump at J times, at increasing times (T,)."""
-    own = problem.schedule
-
-    def from_time(low: float) -> Schedule:
-        """The same step size on a clock that starts at ``low``."""
-        breaks = tuple(b - low for b in own.breaks if b > low)
-        return Schedule(lambda t: own.value(t + low), own.constant, breaks)
 
     def march(tolerance: float, rough: bool, factor: float) -> tuple[Array, float]:
         now, used = problem.start, tolerance
@@ -299,7 +271,8 @@ def solve_steps(problem: Problem, jumps: Array, signs: Array, times: Array) -> P
             rate = problem.rate(tuple(row.tolist()), rough, factor)
             inside = (times > low) & (times <= high)
             wanted = np.append(times[inside], high) - low
-            states, close = integrate(rate, from_time(low), now, wanted, tolerance)
+            clock = problem.schedule.after(low)
+            states, close = integrate(rate, clock, now, wanted, tolerance)
             path[inside] = states[:-1]
             now, used = states[-1] * left_at(problem.motion, high), max(used, close)
         return path, used
@@ -319,12 +292,8 @@ def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
     Exact for polynomials. Jumps of phi do not belong to phi', as the rule takes it.
     """
     tolerance, kinks, slope = averages.FINE if fine else averages.COARSE, phi.kinks, phi.derivative
-    if phi.coefficients is not None:
-        order = phi.coefficients.size
-        rules, normal = [gauss(s.nodes, order) for s in sources], gaussian_nodes(order)
-    else:
-        rules = [averages.source_rule(phi, source, tolerance, fine) for source in sources]
-        normal = averages.normal_rule(phi, tolerance, fine)
+    order = 0 if phi.coefficients is None else phi.coefficients.size
+    rules, normal = averages.sample_rules(phi, sources, order, tolerance, fine)
     points, weights = averages.product(
         rules, averages.MOST_PAIRS, 120 if kinks else normal.points.size
     )
@@ -333,13 +302,13 @@ def gain(phi: Formula, sources: tuple[Source, ...], fine: bool = True) -> Gain:
         if not np.any(row):
             return 0.0
         inside = np.sum(points * row, axis=1)
-        scale = math.sqrt(max(0.0, 1.0 - float(np.sum(row * row))))
+        scale = math.sqrt(max(0.0, 1.0 - np.sum(row * row)))
         g, w = normal.points[None], normal.weights[None]
         if kinks:
             g, w = averages.normal_panels(kinks, inside, scale, 12 if fine else 9)
         y = inside[:, None] + scale * g
         value = y * phi.value(y) - slope.value(y)
-        return float(np.sum(weights * np.sum(w * value, axis=1)))
+        return np.sum(weights * np.sum(w * value, axis=1))
 
     return lambda r: np.array([one(row) for row in r])
 

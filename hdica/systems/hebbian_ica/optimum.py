@@ -53,23 +53,20 @@ class Rates:
 
 def source_rate(phi: Formula, source: Source) -> tuple[float, float, float]:
     """<s phi(s) - phi'(s)>, <phi(s)^2>, and the larger of their relative errors."""
+    blurred = 0.0
     if phi.coefficients is None:
         # Jumps belong to phi': just below one the projection smooths them, and a corner of the
         # law of s at a jump is smoothed by as much as sqrt(1 - R^2).
         steep = features(phi).steep
-        at = 1.0 - _BELOW if steep else 1.0
+        at, blurred = (1.0 - _BELOW, math.sqrt(2 * _BELOW)) if steep else (1.0, 0.0)
         (gain, off), (power, other) = gain_at(phi, source, at), power_at(phi, source, at)
-        error = max(off / max(abs(gain), 1e-300), _relative(other, power))
-        return gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
-    series = averages_of(phi, source)
-    gain, power = float(series.gain(1.0)), float(series.power(1.0))
-    error = max(series.gain_error / max(abs(gain), 1e-300), _relative(series.power_error, power))
-    return gain, power, error
-
-
-def _relative(error: float, power: float) -> float:
-    """Relative error of <phi^2>, and its own where phi vanishes on the source: x^3 - x at +-1."""
-    return error / power if power > error else error
+    else:
+        series = averages_of(phi, source)
+        gain, off = float(series.gain(1.0)), series.gain_error
+        power, other = float(series.power(1.0)), series.power_error
+    # Where phi vanishes on the source, as x^3 - x at +-1, the error of <phi^2> itself.
+    of_power = other / power if power > other else other
+    return gain, power, max(off / max(abs(gain), 1e-300), of_power) + blurred
 
 
 def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Rates:
@@ -102,7 +99,6 @@ def eigensystem(asymptotic: Rates) -> Eigensystem:
     of that pair coincide: (34) has no complete set there.
     """
     xi, count = asymptotic.xi, asymptotic.xi.size
-    values = _eigenvalues(asymptotic)
     matrices = np.zeros((*asymptotic.shape, *asymptotic.shape))
     for i, j in np.ndindex(*asymptotic.shape):
         matrices[i, j, i, j] = 1.0
@@ -110,7 +106,7 @@ def eigensystem(asymptotic: Rates) -> Eigensystem:
             matrices[j, i, i, j] = -1.0
         elif j < i < count:
             matrices[i, j, i, j], matrices[j, i, i, j] = xi[i], xi[j]
-    return Eigensystem(values, matrices)
+    return Eigensystem(_eigenvalues(asymptotic), matrices)
 
 
 def _eigenvalues(asymptotic: Rates) -> Array:
@@ -130,7 +126,7 @@ def critical_mu0(asymptotic: Rates) -> float:
             f"xi = {asymptotic.xi.tolist()} is not allowed (all above zero: the optimal fixed "
             "point is unstable else, choose the other sign in sigma)"
         )
-    return -1.0 / float(np.max(_eigenvalues(asymptotic)))
+    return -1.0 / np.max(_eigenvalues(asymptotic))
 
 
 def annealed_limit(asymptotic: Rates, mu0: float) -> Array:
@@ -164,13 +160,12 @@ def annealed_decay(asymptotic: Rates, mu0: float, start: float, u0: Array, times
     """
     from scipy.special import exprel
 
-    u, at = np.asarray(u0, dtype=float), np.asarray(times, dtype=float)[:, None]
-    system = eigensystem(asymptotic)
+    system, at = eigensystem(asymptotic), times[:, None]
     power = -mu0 * system.values.ravel()
     log = np.log(at / start)
     # X of (20) is mu0^2 log(t/tau_0)/t where mu0 lambda = -1, the limit of its quotient.
     x = mu0**2 / at * log * exprel(-(power - 1) * log)
-    modes = np.exp(-power * log) * _in_modes(system, u) + x * _in_modes(system, asymptotic.loss)
+    modes = np.exp(-power * log) * _in_modes(system, u0) + x * _in_modes(system, asymptotic.loss)
     return _from_modes(system, modes)
 
 
@@ -180,11 +175,15 @@ MAX_STATES = 2048
 _PROBES = np.array([0.0, 1.0, 10.0, 1e3, 1e5])
 
 
+def _law(system: HebbianICA) -> tuple[list[float], Formula, tuple[Source, ...]]:
+    """Signs, phi and sources."""
+    phi = formula(system, "nonlinearity")
+    return hebbian.signs(system).tolist(), phi, hebbian.sources(system)
+
+
 def field_of(system: HebbianICA) -> Field:
     """Right-hand side of (17)."""
-    return make_field(
-        hebbian.signs(system).tolist(), formula(system, "nonlinearity"), hebbian.sources(system)
-    )
+    return make_field(*_law(system))
 
 
 def limit_refusal(system: HebbianICA) -> str:
@@ -212,7 +211,7 @@ def steady_refusal(system: HebbianICA) -> str:
     return why
 
 
-def _fixed_points(system: HebbianICA) -> PointResult:
+def _fixed_points(system: HebbianICA, *_: object) -> PointResult:
     from hdica.systems.hebbian_ica.certificate import states
 
     field, mu, m = field_of(system), hebbian.mu_of(system).constant, hebbian.samples(system)
@@ -220,7 +219,7 @@ def _fixed_points(system: HebbianICA) -> PointResult:
     # mu L + (mu^2/m) D = m {(mu/m) L + (mu/m)^2 D}.
     alone = mu / m
     result = states(field, alone)
-    slowest = m * np.array([float(eigenvalues(field, r, alone).real.max()) for r in result.r])
+    slowest = m * np.array([eigenvalues(field, r, alone).real.max() for r in result.r])
     columns = {
         "eigenvalue": slowest,
         "stable": (slowest < 0).astype(float),
@@ -231,8 +230,7 @@ def _fixed_points(system: HebbianICA) -> PointResult:
     values = padded(columns, MAX_STATES, "fixed points")
     values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
     values["R"][: len(result.r)] = result.r
-    for name in ("certified", "starts", "unseen"):
-        values[name] = np.asarray(float(getattr(result, name)))
+    values |= method.arrays(certified=result.certified, starts=result.starts, unseen=result.unseen)
     return PointResult(values)
 
 
@@ -274,11 +272,11 @@ FIXED_POINTS = method.States[HebbianICA](
         memory=hebbian.numbers_of_overlaps,
     ),
     scope=method.Scope(refuses=steady_refusal, ignores=IGNORED | {"start", "alpha"}),
-    run=lambda system, times, n, seed, save: _fixed_points(system),
+    run=_fixed_points,
 )
 
 
-def _critical(system: HebbianICA) -> PointResult:
+def _critical(system: HebbianICA, *_: object) -> PointResult:
     """Folds of projection i and source i alone: at an optimal state of odd phi they decouple."""
     folds: list[tuple[float, float, float]] = []
     for sign, source in zip(hebbian.signs(system).tolist(), hebbian.sources(system), strict=False):
@@ -292,14 +290,12 @@ def _critical(system: HebbianICA) -> PointResult:
 
 def _critical_refusal(system: HebbianICA) -> str:
     why = hebbian.plain_refusal(system, "a critical value")
-    if why:
-        return why
-    if not odd(formula(system, "nonlinearity")):
-        return (
+    if not why and not odd(formula(system, "nonlinearity")):
+        why = (
             f"nonlinearity = {system.nonlinearity!r} is not allowed for critical values "
             "(an odd function: only then do the entries of an optimal state decouple)"
         )
-    return ""
+    return why
 
 
 CRITICAL = method.States[HebbianICA](
@@ -325,7 +321,7 @@ CRITICAL = method.States[HebbianICA](
     scope=method.Scope(
         refuses=_critical_refusal, ignores=IGNORED | {"mu", "eta", "nu", "nu2", "start", "alpha"}
     ),
-    run=lambda system, times, n, seed, save: _critical(system),
+    run=_critical,
     varies="mu",
 )
 
@@ -343,15 +339,8 @@ def annealing(system: HebbianICA) -> tuple[float, float] | None:
     return (1 / slope, float(inverse[0]) / slope) if straight and slope > 0 else None
 
 
-def rates_of(system: HebbianICA) -> Rates:
-    """What the asymptotic dynamics at R* = I needs."""
-    return rates(
-        hebbian.signs(system).tolist(), formula(system, "nonlinearity"), hebbian.sources(system)
-    )
-
-
 _unstable: method.Refuses[HebbianICA] = method.refusal(
-    lambda system: critical_mu0(rates_of(system))
+    lambda system: critical_mu0(rates(*_law(system)))
 )
 """Empty if R* = I is a stable optimal state of a system, else why not."""
 
@@ -364,17 +353,17 @@ def annealing_refusal(system: HebbianICA) -> str:
     anneal, begin = annealing(system), hebbian.start_overlap(system)
     if anneal is None or not anneal[1] > 0:
         return f"mu = {system.mu!r} is not allowed for annealing (mu0/(t + t0) with t0 > 0)"
-    if begin is None or float(np.abs(begin - np.eye(*system.shape)).max()) >= 1:
+    if begin is None or np.abs(begin - np.eye(*system.shape)).max() >= 1:
         return f"start = {system.start} is not allowed for annealing (an overlap near R* = I)"
     return _unstable(system)
 
 
-def _annealed(system: HebbianICA, times: Array) -> PointResult:
+def _annealed(system: HebbianICA, times: Array, *_: object) -> PointResult:
     anneal, begin = annealing(system), hebbian.start_overlap(system)
     assert anneal is not None
     assert begin is not None
     best = np.eye(*system.shape)
-    u = annealed_decay(rates_of(system), anneal[0], anneal[1], begin - best, times + anneal[1])
+    u = annealed_decay(rates(*_law(system)), *anneal, begin - best, times + anneal[1])
     return PointResult({"R": best + u})
 
 
@@ -392,12 +381,12 @@ ANNEALED = method.Limit[HebbianICA](
     ),
     cost=method.Cost(seconds=lambda system, n, last: 5e-3, memory=hebbian.numbers_of_modes),
     scope=method.Scope(refuses=annealing_refusal, ignores=IGNORED | {"alpha"}),
-    run=lambda system, times, n, seed, save: _annealed(system, times),
+    run=_annealed,
 )
 
 
 def _asymptotics(system: HebbianICA, save: Save) -> PointResult:
-    near, annealed = rates_of(system), annealing(system)
+    near, annealed = rates(*_law(system)), annealing(system)
     critical, modes, decay = critical_mu0(near), eigensystem(near), np.full(near.shape, math.nan)
     columns = np.full((5, near.shape[1]), math.nan)
     # The minimum of (21) over mu0, source by source: -<phi^2>/(2 xi_i^2) with mu0 = 1/xi_i.

@@ -22,19 +22,13 @@ from hdica.finite.random.streams import RUN, Stream
 from hdica.finite.record import Values, not_finite
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.escape import safe_exp, scaled
+from hdica.limits.escape import begin, safe_exp, scaled
 from hdica.limits.numerics.densities import density, paths, survival
 from hdica.systems import method, trials
 from hdica.systems.hebbian_ica import escapes
 from hdica.systems.hebbian_ica import rule as rules
-from hdica.systems.hebbian_ica.system import (
-    HebbianICA,
-    numbers_of_overlaps,
-    passage_refusal,
-    rule,
-    signs,
-    start_overlap,
-)
+from hdica.systems.hebbian_ica import system as hebbian
+from hdica.systems.hebbian_ica.system import HebbianICA, signs, start_overlap
 from hdica.systems.method import Array, Output, PointResult
 
 
@@ -91,11 +85,10 @@ class _Overlaps:
 def passages(
     rule: rules.HebbianRule, n: int, streams: Sequence[Stream], threshold: float, most_steps: int
 ) -> list[Passage]:
-    """First passages of chains, exact in law, eight at a time.
+    """First passages of chains, exact in law, eight at a time, given up after ``most_steps``.
 
     ``first`` is when some abs(R_ij) reaches the threshold, ``last`` when each of the fewer of
-    projections and sources has such an R_ij. A chain takes the path that ``run_chains`` gives it on
-    the same stream, whatever runs beside it. It is given up after ``most_steps``.
+    projections and sources has such an R_ij. Paths are those of ``run_chains`` on the same streams.
     """
     rules.check_dimension(rule, n, "chain")
     return race(_Overlaps(rule, n, threshold), streams, most_steps)
@@ -109,17 +102,11 @@ PASSAGES = (
 
 def passages_in(power: int) -> method.RunAll:
     """First passages in n^power steps."""
-
-    def of_rule(
-        system: HebbianICA, rule: rules.HebbianRule, n: int, streams: Sequence[Stream], most: int
-    ) -> list[Passage]:
-        return passages(rule, n, streams, system.threshold, most)
-
     return trials.races(
         "chain",
-        lambda system, n: rule(system),
+        lambda system, n: hebbian.rule(system),
         lambda system: trials.content_of(system, escapes.IGNORED),
-        of_rule,
+        lambda system, rule, n, streams, most: passages(rule, n, streams, system.threshold, most),
         power,
         last=True,
     )
@@ -128,13 +115,14 @@ def passages_in(power: int) -> method.RunAll:
 _PASSAGES = passages_in(3)
 
 
-def entries(system: HebbianICA) -> int:
-    """Numbers that a step of the chain takes."""
-    return 1 + system.projections * (system.projections + len(system.sources))
+def seconds_of(system: HebbianICA, steps: float) -> float:
+    """Cost model of so many steps of a chain; one costs more with more entries."""
+    entries = 1 + system.projections * (system.projections + len(system.sources))
+    return 5e-4 + steps * 1.5e-9 * entries
 
 
 def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
-    """Steps until the escape or the end; a step costs more with more entries."""
+    """Steps until the escape or the end."""
     dimension = n or 1
     steps = last * dimension
     # Skewed sources that the nonlinearity sees have no time of this kind: the end bounds them.
@@ -142,7 +130,7 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
         nu = escapes.constant_nu(system, dimension)
         kramers = min(trap.log_kramers(nu) for trap in escapes.traps(system))
         steps = min(steps, 2 * safe_exp(kramers) * float(dimension) ** 3)
-    return 5e-4 + steps * 1.5e-9 * entries(system)
+    return seconds_of(system, steps)
 
 
 ESCAPE_TIMES = method.Simulation[HebbianICA](
@@ -158,10 +146,12 @@ ESCAPE_TIMES = method.Simulation[HebbianICA](
     outputs=method.Outputs(PASSAGES),
     cost=method.Cost(
         seconds=_passage_seconds,
-        memory=lambda system, n: LANES * numbers_of_overlaps(system),
+        memory=lambda system, n: LANES * hebbian.numbers_of_overlaps(system),
         fused=True,
     ),
-    scope=method.Scope(refuses=passage_refusal),
+    scope=method.Scope(
+        refuses=lambda system: hebbian.plain_refusal(system, "a first passage of the chain")
+    ),
     run=trials.alone(_PASSAGES),
     together=method.Together(_PASSAGES),
 )
@@ -180,24 +170,20 @@ def _scales(system: HebbianICA, n: int) -> tuple[Array, float]:
     return np.array(depth), columns[0].power * nu**2
 
 
-def _edge(depth: Array, high: float) -> float:
-    """Where paths are taken to have arrived: at the threshold, or far beyond every barrier."""
-    steepest = depth[depth > 0]
-    if not steepest.size:
-        return high
-    return min(high, max(_CUT / math.sqrt(2 * float(steepest.min())), _CUT))
-
-
 def _paths(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
     """R by the stochastic differential equation, at rest from the threshold on."""
     (g, rate), high = _scales(system, n), system.threshold * math.sqrt(n)
-    edge, steepest, r0 = _edge(g, high), 3 * float(np.abs(g).max()), start_overlap(system)
-    begin = stream("start").standard_normal(g.shape) if r0 is None else r0 * math.sqrt(n)
+    escaping, steepest, r0 = g[g > 0], 3 * np.abs(g).max(), start_overlap(system)
+    # Where paths have arrived: at the threshold, or far beyond every barrier.
+    edge = high
+    if escaping.size:
+        edge = min(high, max(_CUT / math.sqrt(2 * escaping.min()), _CUT))
+    first = stream("start").standard_normal(g.shape) if r0 is None else r0 * math.sqrt(n)
 
     def step(r: Array) -> float:
-        return _STEP / (0.5 + steepest * float(np.abs(r).max()) ** 2)
+        return _STEP / (0.5 + steepest * np.abs(r).max() ** 2)
 
-    r = paths(scaled(g), begin, rate * times / float(n) ** 2, step, stream("noise"), bound=edge)
+    r = paths(scaled(g), first, rate * times / float(n) ** 2, step, stream("noise"), bound=edge)
     arrived = np.where(np.abs(r) >= edge, np.sign(r) * high, r)
     return {"R": arrived / math.sqrt(n)}, ""
 
@@ -205,7 +191,7 @@ def _paths(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save)
 def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     g, rate = _scales(system, n or 1)
     # The longest steps are those of |r| about 2, where a path is most of its time.
-    steps = rate * last / float(n or 1) ** 2 * (0.5 + 12 * float(np.abs(g).max()))
+    steps = rate * last / float(n or 1) ** 2 * (0.5 + 12 * np.abs(g).max())
     return 1e-3 + 4e-5 * steps / _STEP
 
 
@@ -230,15 +216,9 @@ DIFFUSION = method.Simulation[HebbianICA](
 )
 
 
-def _normal(r: Array) -> Array:
-    """Distribution function of abs(r) for a random start."""
-    from scipy.special import erf
-
-    return np.asarray(erf(r / math.sqrt(2)))
-
-
-def _density(system: HebbianICA, times: Array, n: int) -> PointResult:
+def _density(system: HebbianICA, times: Array, n: int | None, *_: object) -> PointResult:
     """Densities of r, one an entry; equal entries are computed once."""
+    n = n or 0
     (g, rate), high, r0 = _scales(system, n), system.threshold * math.sqrt(n), start_overlap(system)
     inside, later = np.abs(escapes.POSITIONS) < high, times > 0
     clock = rate * times[later] / float(n) ** 2
@@ -250,7 +230,7 @@ def _density(system: HebbianICA, times: Array, n: int) -> PointResult:
 
     @cache
     def solved(depth: float, start: float | None) -> tuple[Array, Array]:
-        law = scaled(depth), high, _normal if start is None else start, clock
+        law = scaled(depth), high, begin("random") if start is None else start, clock
         scale = min(1 / math.sqrt(2 * abs(depth)), high)
         height = density(*law, escapes.POSITIONS[inside], scale=scale)[0]
         return height, survival(*law, scale=scale)[0]
@@ -290,7 +270,7 @@ FOKKER_PLANCK = method.Limit[HebbianICA](
     ),
     cost=method.Cost(seconds=lambda system, n, last: 0.3),
     scope=replace(_AT_N, n=method.Size.DIMENSION),
-    run=lambda system, times, n, seed, save: _density(system, times, n or 0),
+    run=_density,
 )
 
 METHODS = (ESCAPE_TIMES, DIFFUSION, FOKKER_PLANCK)

@@ -35,10 +35,7 @@ _EQUAL, _TIED = 1e-6, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Signed permutations of the rows of R, or of its columns.
-
-    (g R)_i = signs[g, i] R_orders[g, i], both of shape (elements, rows).
-    """
+    """Signed permutations: (g R)_i = signs[g, i] R_orders[g, i], both of shape (elements, rows)."""
 
     orders: Ints
     signs: Array
@@ -63,11 +60,6 @@ class Symmetries:
         return bool(np.any(self.rows.signs < 0))
 
     @property
-    def row_kinds(self) -> Ints:
-        """Projections with equal numbers may be exchanged, shape (K,)."""
-        return np.asarray(self.rows.orders.min(axis=0))
-
-    @property
     def column_count(self) -> float:
         """Number of signed permutations of the sources."""
         exchanges = [math.factorial(int(n)) for n in np.bincount(self.kinds)]
@@ -75,7 +67,7 @@ class Symmetries:
 
     def random(self, rng: np.random.Generator) -> Callable[[Array], Array]:
         """A random element, as a function of one R."""
-        g = int(rng.integers(self.rows.size))
+        g = rng.integers(self.rows.size)
         rows, row_signs = self.rows.orders[g], self.rows.signs[g][:, None]
         order = np.arange(self.kinds.size)
         for one in np.unique(self.kinds):
@@ -91,7 +83,7 @@ class Symmetries:
         every = columns.signs[None, :, None] * turned[:, :, columns.orders].swapaxes(1, 2)
         flat = every.reshape(-1, r.size) + 0.0
         _, first = np.unique(np.round(flat / _EQUAL), axis=0, return_index=True)
-        return np.asarray(flat[np.sort(first)].reshape(-1, *r.shape))
+        return flat[np.sort(first)].reshape(-1, *r.shape)
 
 
 def symmetries(field: Field) -> Symmetries:
@@ -102,13 +94,13 @@ def symmetries(field: Field) -> Symmetries:
     k, m = field.shape
     number = np.arange(k * m).reshape(k, m)
     r = np.cos(1.0 + 2.4 * number)
-    r *= 0.7 / float(np.linalg.svd(r, compute_uv=False)[0])
+    r *= 0.7 / np.linalg.svd(r, compute_uv=False)[0]
     parts = np.array(field.parts(r))
 
     def holds(turn: tuple[Ints, Array], axis: int) -> bool:
         image = _turned(r, turn, axis)
         gap = np.abs(np.array(field.parts(image)) - _turned(parts, turn, axis + 1))
-        return bool(gap.max() < 1e-9 * np.abs(parts).max())
+        return gap.max() < 1e-9 * np.abs(parts).max()
 
     odd = holds((np.arange(k), np.where(np.arange(k) == 0, -1.0, 1.0)), 0)
     flips = [holds((np.arange(m), np.where(np.arange(m) == j, -1.0, 1.0)), 1) for j in range(m)]
@@ -300,7 +292,7 @@ class _Terms:
     def rates(self) -> Array:
         """Sigma A - H R."""
         pull = np.sum(self.push[:, :, None] * self.r[None], axis=1)
-        return np.asarray(self.poly.sigma[:, None, None] * self.gain + self.poly.drag * pull)
+        return self.poly.sigma[:, None, None] * self.gain + self.poly.drag * pull
 
 
 def _terms(poly: Polynomial, r: Array) -> _Terms:

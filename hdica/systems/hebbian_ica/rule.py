@@ -20,17 +20,14 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Observation, Track, Values, contiguous, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import dot
+from hdica.ingredients.quadrature import dot, gram
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.systems.hebbian_ica.fields import Motion
 
 
 def triangular(t: Array) -> Array:
-    """L, lower triangular with a diagonal >= 0, with L L' = T'T: by Householder reflections.
-
-    T has shape (rows, K), rows >= K, and any rank.
-    """
+    """L, lower triangular with a diagonal >= 0, L L' = T'T, of T of any rank, (rows >= K, K)."""
     t, size = t.copy(), t.shape[1]
     for k in range(size):
         norm = math.sqrt(dot(t[k:, k], t[k:, k]))
@@ -46,10 +43,7 @@ def triangular(t: Array) -> Array:
 
 
 def factor(r0: Array) -> Array:
-    """L, lower triangular, with L L' = I - R R': Cholesky's method with pivots, of any rank.
-
-    A direction in which less than 1e-15 is left has none.
-    """
+    """L with L L' = I - R R', by Cholesky's method with pivots; what is below 1e-15 counts as 0."""
     size = r0.shape[0]
     rest = np.array([[-dot(a, b) for b in r0] for a in r0])
     for i, row in enumerate(r0):
@@ -57,7 +51,7 @@ def factor(r0: Array) -> Array:
         rest[i, i] = (1.0 - norm) * (1.0 + norm)
     lower = np.zeros((size, size))
     for column in range(size):
-        pivot = int(np.argmax(np.diag(rest)))
+        pivot = np.argmax(np.diag(rest))
         if rest[pivot, pivot] <= 1e-15:
             break
         lower[:, column] = rest[:, pivot] / math.sqrt(rest[pivot, pivot])
@@ -215,20 +209,21 @@ def _adapted(rule: HebbianRule, mean: Array) -> dict[str, Array]:
 def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
     """All n >= K + M coordinates, step by step: R, Q and the signs of the last step, if they adapt.
 
-    Sigma is then the sign of a running mean of y phi(y) - phi'(y) for every projection, the
-    present sample included (Hyvarinen and Oja 1998; eq. (14) for y = s), and 0 at t = 0. Its rate
-    at step k is max(1/(k + 1), eta_k) and at most 1: the mean of all samples at first, later of
-    the last 1/eta, over which W moves by order one.
+    These are then those of a running mean of y phi(y) - phi'(y), the present sample included
+    (Hyvarinen and Oja 1998; eq. (14) for y = s), whose rate at step k is max(1/(k + 1), eta_k) and
+    at most 1; 0 at t = 0.
     """
-    check_dimension(rule, n, "vector")
-    k, m = rule.shape
-    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
-
-    def seen() -> dict[str, Array]:
-        return {"R": state.w[:, :m], "Q": state.q, **_adapted(rule, state.mean)}
-
+    (state, seen), (k, m) = _begin_vector(rule, n, stream), rule.shape
     tracks = columns(draws(rule, stream), [rule.step_size(n)] * m, seen)
     return record(_vector(rule, state, n), tracks, times, n, numbers=n * k)[0]
+
+
+def _begin_vector(rule: HebbianRule, n: int, stream: Stream) -> tuple[VectorState, Seen]:
+    """All coordinates at t = 0, and what is seen of them."""
+    check_dimension(rule, n, "vector")
+    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
+    r = state.w[:, : len(rule.sources)]
+    return state, lambda: {"R": r, "Q": state.q, **_adapted(rule, state.mean)}
 
 
 @dataclass(eq=False)
@@ -254,12 +249,9 @@ class VectorState:
         w = np.zeros((k, n + -n % CHUNK))
         w[:, :n] = weights.T
         x, y, mean = np.zeros(w.shape[1]), np.zeros(k), np.zeros(k)
-        return cls(lanes_of(stream("noise")), w, x, y, _gram(w), mean, np.full(1, -1))
-
-
-def _gram(rows: Array) -> Array:
-    """Inner products of rows, with bits that are the same everywhere."""
-    return np.array([[dot(one, other) for other in rows] for one in rows])
+        # Pair by pair, which takes no memory.
+        q = np.array([[dot(one, other) for other in w] for one in w])
+        return cls(lanes_of(stream("noise")), w, x, y, q, mean, np.full(1, -1))
 
 
 def _vector(rule: HebbianRule, state: VectorState, n: int) -> Advance:
@@ -294,7 +286,7 @@ class ChainState:
         """Begin a chain in a lane."""
         assert rule.signs is not None
         r, loading = first_overlaps(rule.start, rule.shape, n, stream("start"))
-        q = _gram(np.hstack([r, loading]))
+        q = gram(np.hstack([r, loading]))
         self.state[:, lane] = np.concatenate([r.ravel(), loading.ravel(), q.ravel()])
         terms = np.zeros(self.law.shape[0] - 1 - rule.projections)
         terms[terms.size - rule.terms.size :] = rule.terms
@@ -424,30 +416,23 @@ def run_varied_chain(rule: HebbianRule, times: Array, n: int, stream: Stream) ->
     state, law = (r, lower, mean, np.zeros(1, dtype=np.int64)), _law(rule, rule.batch)
 
     def seen() -> dict[str, Array]:
-        return {"R": r, "Q": _gram(np.hstack([r, lower])), **_adapted(rule, mean)}
+        return {"R": r, "Q": gram(np.hstack([r, lower])), **_adapted(rule, mean)}
 
-    def steps(numbers: Array, values: Array) -> int:
-        return int(varied_chain_steps(state, numbers, values, law))
-
-    return _recorded(rule, times, n, chain_draws(rule, n, stream), seen, steps)
+    return _recorded(
+        *(rule, times, n, chain_draws(rule, n, stream), seen),
+        lambda numbers, values: varied_chain_steps(state, numbers, values, law),
+    )
 
 
 def run_varied_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
     """All n coordinates, step by step: R, Q and the signs, if they change."""
     from hdica.systems.hebbian_ica.kernels import varied_vector_steps
 
-    check_dimension(rule, n, "vector")
-    k, m = rule.shape
-    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
+    state, seen = _begin_vector(rule, n, stream)
     state.count[0] = 0
     arrays, law = (state.lanes, state.w, state.q, state.mean, state.count), _law(rule, rule.batch)
-
-    def seen() -> dict[str, Array]:
-        return {"R": state.w[:, :m], "Q": state.q, **_adapted(rule, state.mean)}
-
-    def steps(numbers: Array, values: Array) -> int:
-        return int(varied_vector_steps(arrays, n, numbers, values, law))
-
     return _recorded(
-        rule, times, n, draws(rule, stream) * rule.batch, seen, steps, n * k * rule.batch
+        *(rule, times, n, draws(rule, stream) * rule.batch, seen),
+        lambda numbers, values: varied_vector_steps(arrays, n, numbers, values, law),
+        n * rule.projections * rule.batch,
     )

@@ -15,7 +15,7 @@ hybrid method with the coarser quadrature, and what is new is polished with the 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,10 +57,7 @@ class Search:
 
     @property
     def unseen(self) -> float:
-        """Share of further starts expected to end at none of them.
-
-        That of the zeros that were hit once (I. J. Good, Biometrika 40, 1953).
-        """
+        """Share of further starts expected to end elsewhere (I. J. Good, Biometrika 40, 1953)."""
         return float(np.sum(self.hits == 1)) / max(1.0, float(self.hits.sum()))
 
 
@@ -73,7 +70,7 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
     rng = np.random.default_rng(SEED)
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
     begin = pattern_starts(rng, group, poly.shape, _MOST_SCALED)
-    while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
+    while starts < most and (idle < _IDLE or np.any(hits < _HITS)):
         tell(f"fixed points: {starts:,} of at most {most:,} starts")
         ends, good = polished(poly, np.moveaxis(begin, 0, 2))
         ends_of_orbits, _ = representatives(group, np.moveaxis(ends[:, :, good], 2, 0))
@@ -81,7 +78,7 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
         idle = 0 if len(more) else idle + 1
         zeros = np.concatenate([zeros, more])
         near = [np.abs(ends_of_orbits - one).max(axis=(1, 2)) < SAME for one in zeros]
-        hits = np.append(hits, np.zeros(len(more))) + [float(np.sum(one)) for one in near]
+        hits = np.append(hits, np.zeros(len(more))) + [np.sum(one) for one in near]
         starts += len(begin)
         if len(zeros) > MOST_ZEROS:
             break
@@ -116,7 +113,7 @@ def _solved(slope: Array, f: Array) -> Array:
     stacked = np.moveaxis(slope, 2, 0)
     size = 1e-15 * np.abs(stacked).max(axis=(1, 2)) + 1e-300
     shifted = stacked + size[:, None, None] * np.eye(slope.shape[0])
-    return np.asarray(np.linalg.solve(shifted, f.T[:, :, None])[:, :, 0].T)
+    return np.linalg.solve(shifted, f.T[:, :, None])[:, :, 0].T
 
 
 def unknown(candidates: Array, zeros: Array, apart: float = SAME) -> Array:
@@ -134,11 +131,11 @@ def unknown(candidates: Array, zeros: Array, apart: float = SAME) -> Array:
 def random_starts(rng: np.random.Generator, shape: tuple[int, int], mu: float, count: int) -> Array:
     """Random R: singular values evenly spread in (0, 1), half of them scaled down to barriers."""
     left, _, right = np.linalg.svd(rng.normal(size=(count, *shape)), full_matrices=False)
-    least = min(0.5, 0.5 * float(np.sqrt(mu)))
+    least = min(0.5, 0.5 * np.sqrt(mu))
     values = rng.random((count, left.shape[2]))
     small = rng.random(count) < 0.5
     values[small] *= (least ** rng.random(count))[small, None]
-    return np.asarray(np.sum(left[:, :, :, None] * (values[:, :, None] * right)[:, None], axis=2))
+    return np.sum(left[:, :, :, None] * (values[:, :, None] * right)[:, None], axis=2)
 
 
 def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> Array:
@@ -150,17 +147,14 @@ def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> A
         for _ in range(_ORDERS - 1):
             image = turn(image)
             total = total + image
-        starts[b] = total * (np.abs(one).max() / max(1e-9, float(np.abs(total).max())))
+        starts[b] = total * (np.abs(one).max() / max(1e-9, np.abs(total).max()))
     return starts
 
 
 def joined_starts(
     rng: np.random.Generator, group: Symmetries, zeros: Array, count: int, spliced: bool
 ) -> Array:
-    """Points on the way from one zero to a random image of another, or of the same.
-
-    If ``spliced``, some rows of the one and the others of the image.
-    """
+    """Points between a zero and a random image of one; if ``spliced``, rows of both."""
     starts = np.empty((count, *zeros.shape[1:]))
     for b in range(count):
         one, other = zeros[rng.integers(len(zeros), size=2)]
@@ -200,9 +194,8 @@ def pattern_starts(
 def patterns(shape: tuple[int, int], signed: bool) -> Array:
     """R with one source or none a projection, those on the same source sharing it evenly.
 
-    Rattray 2002, section 4.3: where projections begin alike towards a source they may stay so
-    until noise parts them. Where there are more than 4096 ways, those with a source for all or
-    none of the projections remain. They are ``signed`` where phi is not odd.
+    Rattray 2002, section 4.3: projections that begin alike may stay so until noise parts them. Of
+    more than 4096 ways those with a source for all or none remain; ``signed`` where phi is not odd.
     """
     k, m = shape
     choices = [None] + [(j, s) for j in range(m) for s in ((1.0, -1.0) if signed else (1.0,))]
@@ -229,50 +222,33 @@ _ROUGH, _NEAR, _SOLVED = 1e-5, 1e-4, 1e-10
 _MOST_STEPS = 40
 
 
-@dataclass(frozen=True)
-class _Rough(Search):
-    """Zeros so far, polished; ``rough`` are those of the coarser quadrature, (N, K, M)."""
-
-    rough: Array
-
-
 def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
     """Zeros of a field whose phi is no polynomial."""
     rng, shape = np.random.default_rng(SEED), field.shape
-    result = _Rough(np.zeros((0, *shape)), np.zeros(0), 0, np.zeros((0, *shape)))
+    # Polished zeros so far, and those of the coarser quadrature, (N, K, M) both.
+    zeros, rough = np.zeros((2, 0, *shape))
+    hits, starts = list[float](), 0
     patterns = pattern_starts(rng, group, shape, _FEW_PATTERNS)
-    for begin in (_near(field, group, mu), patterns, _scan(field, mu)):
-        result = _followed(field, group, mu, result, begin)
-    for _ in range(_ROUNDS):
-        begin = mixed_starts(rng, group, result.zeros, mu, _RANDOM)
-        result = _followed(field, group, mu, result, begin)
-    return result
-
-
-def _followed(field: Field, group: Symmetries, mu: float, result: _Rough, begin: Array) -> _Rough:
-    """The zeros after some more starts."""
-    result = replace(result, starts=result.starts + len(begin), hits=result.hits.copy())
-    for start in begin:
-        rough = _flowed(field.rough, mu, start, _ROUGH, 1e-6)
-        if rough is None:
-            continue
-        one, _ = representatives(group, rough[None])
-        gap = np.abs(result.rough - one).max(axis=(1, 2), initial=0.0)
-        if len(gap) and float(gap.min()) < _NEAR:
-            result.hits[int(np.argmin(gap))] += 1.0
-            continue
-        r = _flowed(field.parts, mu, one[0], _SOLVED, 1e-14)
-        if r is None:
-            continue
-        new, _ = representatives(group, r[None])
-        if len(unknown(new, result.zeros)):
-            result = _Rough(
-                np.concatenate([result.zeros, new]),
-                np.append(result.hits, 1.0),
-                result.starts,
-                np.concatenate([result.rough, one]),
-            )
-    return result
+    for first in (_near(field, group, mu), patterns, _scan(field, mu), *[None] * _ROUNDS):
+        begin = mixed_starts(rng, group, zeros, mu, _RANDOM) if first is None else first
+        starts += len(begin)
+        for start in begin:
+            near = _flowed(field.rough, mu, start, _ROUGH, 1e-6)
+            if near is None:
+                continue
+            one, _ = representatives(group, near[None])
+            gap = np.abs(rough - one).max(axis=(1, 2), initial=0.0)
+            if len(gap) and gap.min() < _NEAR:
+                hits[np.argmin(gap)] += 1.0
+                continue
+            r = _flowed(field.parts, mu, one[0], _SOLVED, 1e-14)
+            if r is None:
+                continue
+            new, _ = representatives(group, r[None])
+            if len(unknown(new, zeros)):
+                zeros, rough = np.concatenate([zeros, new]), np.concatenate([rough, one])
+                hits.append(1.0)
+    return Search(zeros, np.array(hits), starts)
 
 
 def _flowed(parts: Parts, mu: float, start: Array, tolerance: float, step: float) -> Array | None:
@@ -284,12 +260,12 @@ def _flowed(parts: Parts, mu: float, start: Array, tolerance: float, step: float
         if not np.all(np.isfinite(x)):  # it has run away
             return np.full(x.size, np.nan)
         learning, loss = parts(x.reshape(start.shape))
-        return np.asarray((learning + mu * loss).ravel())
+        return (learning + mu * loss).ravel()
 
     most = start.size + _MOST_STEPS
     answer = root(value, start.ravel(), method="hybr", tol=step, options={"maxfev": most})
-    small = float(np.abs(answer.fun).max()) < tolerance and float(np.abs(answer.x).max()) < 1.1
-    return np.asarray(answer.x.reshape(start.shape)) if small else None
+    small = np.abs(answer.fun).max() < tolerance and np.abs(answer.x).max() < 1.1
+    return answer.x.reshape(start.shape) if small else None
 
 
 def _near(field: Field, group: Symmetries, mu: float) -> Array:

@@ -35,7 +35,7 @@ from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica import escapes
 from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.escape_times import Entry, Escape, escape_of_entries
-from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, entries, passages_in
+from hdica.systems.hebbian_ica.passage import ESCAPE_TIMES, PASSAGES, passages_in, seconds_of
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.trials import UNIT, alone
@@ -96,7 +96,7 @@ def scaled_skewed(depth: float) -> Diffusion:
 
     def drift(x: Array) -> Array:
         r = x - _FLOOR
-        return np.asarray(r * (depth * r - 0.5))
+        return r * (depth * r - 0.5)
 
     return Diffusion(drift, lambda x: np.ones_like(x))
 
@@ -104,7 +104,7 @@ def scaled_skewed(depth: float) -> Diffusion:
 def _begin(start: str) -> Start:
     from scipy.special import ndtr
 
-    return _FLOOR if start == "zero" else lambda x: np.asarray(ndtr(x - _FLOOR))
+    return _FLOOR if start == "zero" else lambda x: ndtr(x - _FLOOR)
 
 
 def skewed_range(skew: Skew, nu2: float, start: str) -> theory.Range:
@@ -221,7 +221,7 @@ def _escape(system: HebbianICA, save: Save) -> PointResult:
     nu2, phi = constant_nu2(system), formula(system, "nonlinearity")
     times = skewed_escape(escapes.shared(system), phi, system.projections, nu2, str(system.start))
     skews = [skew_near_zero(phi, source) for source in hebbian.sources(system)]
-    side = [[skew.side(float(sign)) for skew in skews] for sign in hebbian.signs(system)]
+    side = [[skew.side(sign) for skew in skews] for sign in hebbian.signs(system)]
     return PointResult(escapes.escape_values(times, save) | {"side": np.array(side, dtype=float)})
 
 
@@ -275,10 +275,8 @@ SKEWED_ESCAPE_TIMES = replace(
     about=replace(ESCAPE_TIMES.about, text="when chains first find a source, in n² steps"),
     outputs=method.Outputs(_squared(PASSAGES)),
     cost=replace(
-        ESCAPE_TIMES.cost,
-        seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * entries(system),
+        ESCAPE_TIMES.cost, seconds=lambda system, n, last: seconds_of(system, last * (n or 1))
     ),
-    scope=method.Scope(refuses=hebbian.passage_refusal),
     run=alone(_PASSAGES),
     together=method.Together(_PASSAGES),
 )

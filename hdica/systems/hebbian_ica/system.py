@@ -379,7 +379,7 @@ def rule(system: HebbianICA) -> HebbianRule:
 
 def _signs_at(jumps: Array, values: Array, times: Array) -> Array:
     """Signs at times of shape (T,), shape (K, T): from a jump on those after it."""
-    return np.asarray(values[np.searchsorted(jumps, times, side="right")].T)
+    return values[np.searchsorted(jumps, times, side="right")].T
 
 
 def sampled_refusal(system: HebbianICA) -> str:
@@ -393,10 +393,7 @@ def sampled_refusal(system: HebbianICA) -> str:
 
 
 def plain_refusal(system: HebbianICA, what: str, batches: bool = False) -> str:
-    """Empty for fixed signs, single samples and sources that stay, else why ``what`` needs them.
-
-    With ``batches`` those of a given number of samples will do.
-    """
+    """Empty for fixed signs, single samples (or ``batches``), sources that stay; else why not."""
     field = unplain(system, batches)
     if not field:
         return ""
@@ -407,8 +404,3 @@ def plain_refusal(system: HebbianICA, what: str, batches: bool = False) -> str:
         f"{what} needs fixed signs, single samples{number} and sources that stay ({field} is not "
         f"allowed: {others} it)"
     )
-
-
-def passage_refusal(system: HebbianICA) -> str:
-    """Empty if first passages of the chain can be followed, else the sentence that says why not."""
-    return plain_refusal(system, "a first passage of the chain")

@@ -95,37 +95,32 @@ def _begin(system: HebbianICA) -> Array:
     return np.zeros(system.shape) if begin is None else begin
 
 
-def _ode(system: HebbianICA, times: Array, save: Save) -> PointResult:
+def _ode(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     path = _path(system, times)
     values = {"R": path.r, "R_error": path.error, "R_control": path.control}
-    if save.bands or save.bias:
-        values |= _beyond(system, times, save)
-    return PointResult(values)
-
-
-def _beyond(system: HebbianICA, times: Array, save: Save) -> dict[str, Array]:
-    """Bands and bias: the entries of a random start are normal from the start."""
+    if not (save.bands or save.bias):
+        return PointResult(values)
     refused = _clt_refusal(system)
     if refused:
         raise HdicaError(refused)
-    r0, limit, values = _begin(system), (field_of(system), hebbian.mu_of(system)), {}
-    random = hebbian.start_overlap(system) is None
+    # The entries of a random start are normal from the start.
+    r0, random = _begin(system), hebbian.start_overlap(system) is None
     first = np.eye(r0.size).reshape(*r0.shape, *r0.shape) if random else None
+    limit = field_of(system), hebbian.mu_of(system)
     if save.bands:
         values["R_sd"] = solve_fluctuations(*limit, r0, times, first).spread
     if save.bias:
         values["R_bias"] = solve_bias(*limit, system.alpha, r0, times, first)
-    return values
+    return PointResult(values)
 
 
-_of_noise: method.Refuses[HebbianICA] = method.refusal(
-    lambda system: ode.check_start(
-        formula(system, "nonlinearity"),
-        _begin(system),
-        ode.gain(formula(system, "nonlinearity"), hebbian.sources(system)),
-    )
-)
-"""Empty unless noise chooses adaptive signs at the start."""
+def _start_signs(system: HebbianICA) -> None:
+    """Refuse adaptive signs that noise chooses at the start."""
+    if system.sigma == "adaptive":
+        phi = formula(system, "nonlinearity")
+        ode.check_start(phi, _begin(system), ode.gain(phi, hebbian.sources(system)))
 
 
 def _seconds(
@@ -171,27 +166,24 @@ VECTOR = replace(
     shared=trials.with_shared_noise(_VECTOR, trials.on_shared_streams("vector", _vector), 1.0),
 )
 _OWN = _chains(lambda system: trials.content_of(system, IGNORED))
-_CHAIN = method.Simulation[HebbianICA](
+_CHAIN = replace(
+    _VECTOR,
     name="chain",
-    role=method.Role.SIMULATION,
     rank=1,
-    about=method.About(
+    about=replace(
+        _VECTOR.about,
         text="R and Q alone, at a cost per step that does not depend on n",
         accuracy="exact in law",
         equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
-        bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, *ENGINES),
     ),
-    outputs=method.Outputs(OVERLAPS),
-    cost=method.Cost(
+    cost=replace(
+        _VECTOR.cost,
         seconds=_seconds(
             lambda k, m, n: 2.7e-9 * (1 + k * (k + m)),
             lambda k, m, n, b: 1.5e-7 * (1 + k) + 3e-8 * b * (k + m),
         ),
         memory=lambda system, n: LANES * hebbian.numbers_of_overlaps(system),
-        fused=True,
     ),
-    scope=method.Scope(refuses=hebbian.sampled_refusal, ignores=IGNORED),
     run=trials.alone(_OWN),
     together=method.Together(_OWN),
 )
@@ -225,27 +217,25 @@ ODE = method.Limit[HebbianICA](
         memory=hebbian.numbers_of_overlaps,
     ),
     scope=method.Scope(
-        refuses=lambda system: (
-            limit_refusal(system) or (_of_noise(system) if system.sigma == "adaptive" else "")
-        ),
+        refuses=lambda system: limit_refusal(system) or method.refusal(_start_signs)(system),
         ignores=IGNORED,
     ),
-    run=lambda system, times, n, seed, save: _ode(system, times, save),
+    run=_ode,
     closed=True,
 )
 
 
+def _check_noise(system: HebbianICA) -> None:
+    """Refuse fluctuations that are infinite or cannot be computed."""
+    check_noise(formula(system, "nonlinearity"), hebbian.sources(system))
+
+
 def _clt_refusal(system: HebbianICA) -> str:
     plain = hebbian.plain_refusal(system, "a central limit theorem")
-    return limit_refusal(system) or plain or _without_noise(system)
+    return limit_refusal(system) or plain or method.refusal(_check_noise)(system)
 
 
-_without_noise: method.Refuses[HebbianICA] = method.refusal(
-    lambda system: check_noise(formula(system, "nonlinearity"), hebbian.sources(system))
-)
-"""Empty if the fluctuations are finite and can be computed, else why not."""
-
-
+_BANDS = replace(NOTHING, bands=True)
 CLT = replace(
     ODE,
     name="clt",
@@ -264,7 +254,7 @@ CLT = replace(
         memory=hebbian.numbers_of_modes,
     ),
     scope=replace(ODE.scope, refuses=_clt_refusal),
-    run=lambda system, times, n, seed, save: _ode(system, times, replace(NOTHING, bands=True)),
+    run=lambda system, times, n, seed, save: _ode(system, times, n, seed, _BANDS),
 )
 
 METHODS = (VECTOR, CHAIN, ODE, CLT)

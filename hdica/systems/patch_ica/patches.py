@@ -22,13 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.fastica.iteration import best, components, fastica
+from hdica.finite.fastica.iteration import best, components, fastica, unit_rows
 from hdica.finite.fastica.whitening import Blocks, Whitened, sample_moments, whitened
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.contrasts import Contrast
 from hdica.ingredients.plain import Array
 from hdica.inputs.images import Picture, kept_blocks, patch_blocks
 from hdica.process.machine import one_thread
+from hdica.systems.method import arrays
 from hdica.systems.patch_ica.system import PatchICA, contrast, count, rank
 
 IN_MEMORY = 2 * 10**8  # numbers of training patches, n D, of which more are streamed from disk
@@ -96,10 +97,7 @@ class Training:
 
 @contextmanager
 def trained(patches: Patches, system: PatchICA) -> Iterator[Training]:
-    """Draw and whiten the training patches, for as long as they are used.
-
-    Refused if the patches vary in fewer directions than are looked for.
-    """
+    """Training patches, whitened; refused if they vary in fewer directions than are looked for."""
     with patches.passes("train", count(system)) as passes:
         white = whitened(passes, rank(system))
         yield Training(white, white.all_scores(passes), passes)
@@ -107,15 +105,14 @@ def trained(patches: Patches, system: PatchICA) -> Iterator[Training]:
 
 def directions(rng: np.random.Generator, many: int, size: int) -> Array:
     """Uniform directions, shape (many, size)."""
-    raw = rng.standard_normal((many, size))
-    return np.asarray(raw / np.sqrt(np.sum(raw * raw, axis=1, keepdims=True)))
+    return unit_rows(rng.standard_normal((many, size)), size)
 
 
 def standardised(s: Array) -> Array:
     """Projections, shape (count, k), with mean 0 and variance 1 each over the count."""
     centred = s - np.mean(s, axis=0)
     spread = np.sqrt(np.mean(centred * centred, axis=0))
-    return np.asarray(centred / spread)
+    return centred / spread
 
 
 def judged(patches: Patches, data: Training, system: PatchICA) -> dict[str, Array]:
@@ -151,17 +148,17 @@ def judged(patches: Patches, data: Training, system: PatchICA) -> dict[str, Arra
     # In the whole space its directions and those of the subspace are the same.
     blind = d < size and wide is None
     nothing = np.full(len(path), np.nan)
-    return {
-        "test_loss": test[0] - test[1],
-        "raw_loss": raw[0] - raw[1],
-        "test_loss_ambient": nothing if blind else test[0] - test[-1],
-        "raw_loss_ambient": nothing if blind else raw[0] - raw[-1],
-        "train_loss": train[0] - train[1],
-        "excess_kurtosis": np.mean(standardised(s[:, : len(path)]) ** 4, axis=0) - 3,
-        "filter": data.filters(path[-1:])[0],
-        "iterations": np.asarray(float(fit.iterations[j])),
-        "converged": np.asarray(float(fit.converged[j])),
-    }
+    return arrays(
+        test_loss=test[0] - test[1],
+        raw_loss=raw[0] - raw[1],
+        test_loss_ambient=nothing if blind else test[0] - test[-1],
+        raw_loss_ambient=nothing if blind else raw[0] - raw[-1],
+        train_loss=train[0] - train[1],
+        excess_kurtosis=np.mean(standardised(s[:, : len(path)]) ** 4, axis=0) - 3,
+        filter=data.filters(path[-1:])[0],
+        iterations=fit.iterations[j],
+        converged=fit.converged[j],
+    )
 
 
 def _means(contrast: Contrast, s: Array, iterates: int, many: int) -> list[Array]:
@@ -187,15 +184,15 @@ def bank(patches: Patches, data: Training, system: PatchICA) -> dict[str, Array]
         )  # fmt: skip
     order = np.argsort(-np.abs(fit.score), kind="stable")[: system.kept]
     w, chance = fit.w[order], directions(stream("chance"), len(order), d)
-    return {
-        "score": fit.score[order],
-        "filters": data.filters(w),
-        "features": data.features(w),
-        "random_filters": data.filters(chance),
-        "random_features": data.features(chance),
-        "iterations": np.asarray(float(fit.iterations.max())),
-        "converged": np.asarray(float(fit.converged.all())),
-    }
+    return arrays(
+        score=fit.score[order],
+        filters=data.filters(w),
+        features=data.features(w),
+        random_filters=data.filters(chance),
+        random_features=data.features(chance),
+        iterations=fit.iterations.max(),
+        converged=fit.converged.all(),
+    )
 
 
 WIDTHS = (0.12, 0.3)  # of envelopes at which fits begin, over the width of the picture
@@ -226,7 +223,7 @@ def fitted_gabor(picture: Array) -> Gabor:
     """
     pixels = np.asarray(picture, dtype=float)
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    size = float(np.sqrt(np.sum(pixels * pixels))) if pixels.ndim == 3 else math.nan
+    size = np.sqrt(np.sum(pixels * pixels)) if pixels.ndim == 3 else math.nan
     if not 0 < size < math.inf:
         raise HdicaError(
             f"a picture of shape {np.shape(picture)} and size {size:g} is not allowed (rows by "
@@ -238,9 +235,9 @@ def fitted_gabor(picture: Array) -> Gabor:
     rough = [_fitted(start, where, flat, pixels.shape, ROUGH) for start in _starts(pixels / size)]
     best = _fitted(min(rough, key=lambda one: one[0])[1], where, flat, pixels.shape, TOLERANCE)[1]
     rest = _remainder(best, where, flat).reshape(flat.shape)
-    residual = float(np.sqrt(np.sum(rest * rest)))
+    residual = np.sqrt(np.sum(rest * rest))
     made = (size * (flat - rest)).reshape(np.shape(picture))
-    return Gabor(residual, float(best[5]), float(best[2] % math.pi), made)
+    return Gabor(residual, best[5], best[2] % math.pi, made)
 
 
 def _fitted(
@@ -259,7 +256,7 @@ def _fitted(
         args=(where, flat), xtol=tolerance, ftol=tolerance, gtol=tolerance,
         max_nfev=EVALUATIONS, x_scale=scale,
     )  # fmt: skip
-    return float(fit.cost), np.asarray(fit.x)
+    return fit.cost, fit.x
 
 
 def residuals(pictures: Array) -> tuple[Array, Array, Array]:
@@ -295,9 +292,9 @@ def _starts(pixels: Array) -> list[Array]:
     """
     from scipy.ndimage import gaussian_filter
 
-    width, energy = float(min(pixels.shape[:2])), np.sum(pixels * pixels, axis=2)
+    width, energy = min(pixels.shape[:2]), np.sum(pixels * pixels, axis=2)
     smooth = gaussian_filter(energy, min(energy.shape) / 8, mode="constant")
-    middle = np.array(np.unravel_index(int(np.argmax(smooth)), smooth.shape), dtype=float)
+    middle = np.array(np.unravel_index(np.argmax(smooth), smooth.shape), dtype=float)
     sizes = [math.log(max(share * width, 0.6)) for share in WIDTHS]
     peaks = _peaks(pixels)
     return [np.array([*middle, turn, size, size, f]) for f, turn in peaks for size in sizes]

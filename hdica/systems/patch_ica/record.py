@@ -135,7 +135,7 @@ def _filter_bank(
     with trained(source, system) as data:
         values = bank(source, data, system)
         mean, variances = data.white.mean, data.white.variances
-        total = sum(float(np.sum((block - mean) ** 2)) for block in data.passes()) / count(system)
+        total = sum(np.sum((block - mean) ** 2) for block in data.passes()) / count(system)
     values |= {"variance": variances / total, "principal": data.white.directions.T}
     images = {k: pictured(system, v) for k, v in values.items() if v.ndim == 2}
     with one_thread():
@@ -244,18 +244,18 @@ SYSTEM = System(
             r"held-out loss $\Delta L$, less all of $R^D$, not standardised",
             "held-out loss ΔL, less all of Rᴰ, not standardised",
         ),
-        "excess_kurtosis": Symbol(*("excess kurtosis",) * 3),
         **in_words(
+            excess_kurtosis="excess kurtosis",
             held_out="FastICA",
             filter_bank="symmetric FastICA",
             ambient="all pixels",
             principal="principal components",
             logcosh="log cosh",
+            gabor_residual="residual",
+            feature_residual="residual",
         ),
         "d": Symbol("<i>d</i>", "$d$", "d"),
         "width": Symbol("width <i>w</i>", "width $w$", "width w"),
-        "gabor_residual": Symbol(*("residual",) * 3),
-        "feature_residual": Symbol(*("residual",) * 3),
     },
     methods=(HELD_OUT, FILTER_BANK),
     analyses={"paths": {"simulation": Role.SIMULATION}},

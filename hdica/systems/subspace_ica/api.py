@@ -204,7 +204,7 @@ def gradient_flow(
     sign = _SIGNS.get(direction) or direction_of(formula, law, ratio)
     moves = Flow(Loss(formula, law, ratio), sign)
     took, error = moves.times(start, np.array([end]))
-    least, reached = moves.least_slope(start, end), float(took[0])
+    least, reached = moves.least_slope(start, end), took[0]
     if times is None:
         at, alpha, missed = _grown(moves, start, end if math.isfinite(reached) else start)
     else:
@@ -214,8 +214,8 @@ def gradient_flow(
     to, time = f"time to overlap {end:g}", ("time",)
     data = _named(
         reached=((), reached, to),
-        reached_error=((), float(error[0]), f"error of the {to}"),
-        reached_bound=((), float(bound_time(least, start, np.array(end))), f"bound on the {to}"),
+        reached_error=((), error[0], f"error of the {to}"),
+        reached_bound=((), bound_time(least, start, np.array(end)), f"bound on the {to}"),
         C=((), least, "least slope of the loss on the way"),
         alpha=(time, alpha, "overlap with the feature"),
         alpha_error=(time, missed, "error of the overlap"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.fastica.iteration import Fit, accumulate, best, fastica, scores
+from hdica.finite.fastica.iteration import Fit, accumulate, best, fastica, scores, unit_rows
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.ingredients.contrasts import Contrast
 from hdica.ingredients.save import Save
@@ -26,10 +26,7 @@ from hdica.systems.trials import content_of
 
 
 def starts(frame: Frame, number: int, overlap: float | None, stream: Stream) -> Array:
-    """Unit vectors to begin with, one a row, shape (number, d).
-
-    Uniform on the sphere, or with a given overlap with the signal and uniform else.
-    """
+    """Unit vectors, (number, d): uniform, or so but for an overlap with the signal."""
     d = frame.size
     w = stream("start").standard_normal((number, d))
     if overlap is not None:
@@ -38,7 +35,7 @@ def starts(frame: Frame, number: int, overlap: float | None, stream: Stream) -> 
         size = np.sqrt(np.sum(across**2, axis=1, keepdims=True))
         # In one dimension there is no other direction.
         w = overlap * e + math.sqrt(1 - overlap * overlap) * across / size if d > 1 else e + 0 * w
-    return np.asarray(w / np.sqrt(np.sum(w * w, axis=1, keepdims=True)))
+    return unit_rows(w, d)
 
 
 def with_new_samples(
@@ -191,7 +188,7 @@ def _estimated(
             "variances": variances,
         }
         names = [output.name for output in FASTICA.outputs_of(save)]
-        return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
+        return PointResult(method.arrays(**{name: values[name] for name in names}))
 
     return run
 

@@ -89,9 +89,9 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
 
     def rate(t: float, at: Array) -> Array:
         check_deadline()
-        u = at / math.sqrt(float(np.sum(at * at)))
+        u = at / math.sqrt(np.sum(at * at))
         push = accumulate(y, u[None], contrast)[0][0] / len(y)
-        return np.asarray(sign * (push - float(np.sum(push * u)) * u))
+        return sign * (push - np.sum(push * u) * u)
 
     solution = solve_ivp(
         rate,
@@ -105,18 +105,15 @@ def flow(y: Array, w: Array, contrast: Contrast, sign: int, times: Array) -> Arr
     if not solution.success:
         raise HdicaError(f"the gradient flow was not solved ({solution.message})")
     path = solution.y.T
-    return np.asarray(path / np.sqrt(np.sum(path * path, axis=1, keepdims=True)))
+    return path / np.sqrt(np.sum(path * path, axis=1, keepdims=True))
 
 
 def sign_of(system: SubspaceICA) -> int:
-    """1 if the mean of the contrast is made larger, -1 if smaller.
-
-    Refused if neither finds v, and the direction is not given.
-    """
+    """1 if the mean of the contrast is made larger, else -1; refused if 'auto' finds neither."""
     if system.direction != "auto":
         return 1 if system.direction == "ascent" else -1
     with speaking_of("direction", "contrast", "latent"):
-        return direction_of(model.contrast(system), model.latent(system))
+        return direction_of(*model.law(system))
 
 
 def _check_limits(system: SubspaceICA) -> None:

@@ -28,8 +28,8 @@ def _prediction(
 ) -> PointResult:
     """The final overlaps; in all D dimensions those of infinitely many samples alone."""
     reduced, count = reduction(system), model.samples_of(system)
-    many, size = math.inf if count is None else float(count), model.size_of_space(system)
-    law, inside = (model.contrast(system), model.latent(system)), system.whitening == "sample"
+    many, size = math.inf if count is None else count, model.size_of_space(system)
+    law, inside = model.law(system), system.whitening == "sample"
     values: dict[str, float | Array] = {"gamma": reduced.gamma}
     if model.kind_of_space(system) == "principal":
         ends = prediction.principal(*law, reduced, many, size, inside)
@@ -47,7 +47,7 @@ def _prediction(
         "phi": np.sqrt(reduced.phi2),
     }
     names = [output.name for output in PREDICTION.outputs_of(save)]
-    return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
+    return PointResult(method.arrays(**{name: values[name] for name in names}))
 
 
 def _predictable(system: SubspaceICA) -> None:
@@ -112,7 +112,7 @@ _OTHER = replace(PREDICTION, role=method.Role.OTHER, rank=None)
 
 def _flow(system: SubspaceICA) -> Flow:
     """The flow of a system up (1) or down (-1) its population loss."""
-    ratio, law = signal(system), (model.contrast(system), model.latent(system))
+    ratio, law = signal(system), model.law(system)
     sign = {"ascent": 1, "descent": -1}.get(system.direction) or loss.direction_of(*law, ratio)
     return Flow(Loss(*law, ratio), sign)
 
@@ -121,7 +121,7 @@ def _path(system: SubspaceICA, times: Array, *_: object) -> PointResult:
     moves, start = _flow(system), overlap_at_start(system)
     overlap, error = moves.path(start, times)
     # C of the bound, over all overlaps that the flow can come to.
-    ahead = float(moves.speed(np.array(start))) > 0
+    ahead = moves.speed(np.array(start)) > 0
     least = moves.least_slope(start, 1.0) if ahead else moves.least_slope(0.0, start)
     return PointResult(
         {
@@ -177,12 +177,12 @@ FLOW = replace(
 def _times(system: SubspaceICA, *_: object) -> PointResult:
     moves, start = _flow(system), overlap_at_start(system)
     ends = np.array(LEVELS) / 100
-    values = {"time_order": loss.leading_time(moves.loss, start)}
+    values: dict[str, object] = {"time_order": loss.leading_time(moves.loss, start)}
     for percent, end, took, error in zip(LEVELS, ends, *moves.times(start, ends), strict=True):
-        least = moves.least_slope(start, max(start, float(end)))
+        least = moves.least_slope(start, max(start, end))
         values[f"time_{percent}"], values[f"time_{percent}_error"] = took, error
-        values[f"bound_{percent}"] = float(loss.bound_time(least, start, end))
-    return PointResult({name: np.asarray(value) for name, value in values.items()})
+        values[f"bound_{percent}"] = loss.bound_time(least, start, end)
+    return PointResult(method.arrays(**values))
 
 
 def _timed(system: SubspaceICA) -> None:
@@ -230,17 +230,19 @@ TIMES = replace(
 
 
 def _level(system: SubspaceICA, *_: object) -> PointResult:
-    law, gamma = (model.contrast(system), model.latent(system)), signal(system)
+    law, gamma = model.law(system), signal(system)
     size, count = model.size_of_space(system), model.samples_of(system)
     batch, eta = _steps(system)
-    values = {"noise": level(*law, gamma, size, eta, batch), "sampling": 0.0}
+    noise, sampling = level(*law, gamma, size, eta, batch), 0.0
     if count is not None:
         # The same samples come again and again, so that steps turn about what is best for them.
         inside = system.whitening == "sample"
-        values["sampling"] = (size - 1) * variance(*law, gamma, inside)[0] / count
-    values["relaxation"] = 2 * abs(float(Loss(*law, gamma).at(np.array(1.0)).slope))
-    values["square"] = mean_square(*law, gamma)
-    return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})
+        sampling = (size - 1) * variance(*law, gamma, inside)[0] / count
+    relaxation = 2 * abs(Loss(*law, gamma).at(np.array(1.0)).slope)
+    square = mean_square(*law, gamma)
+    return PointResult(
+        method.arrays(noise=noise, sampling=sampling, relaxation=relaxation, square=square)
+    )
 
 
 def _steps(system: SubspaceICA) -> tuple[int, float]:
@@ -288,23 +290,24 @@ SGD_LEVEL = replace(
 
 
 def _loss(system: SubspaceICA, *_: object) -> PointResult:
-    law = model.contrast(system), model.latent(system)
+    law = model.law(system)
     at = Loss(*law, signal(system)).at(np.array(overlap_at_start(system)))
     exponent = loss.information_exponent(*law)
-    values = {
-        "L": at.loss,
-        "dL": at.slope,
-        "L_error": at.loss_error,
-        "dL_error": at.slope_error,
-        "exponent": math.nan if exponent is None else float(exponent),
-    }
-    return PointResult({name: np.asarray(value) for name, value in values.items()})
+    return PointResult(
+        method.arrays(
+            L=at.loss,
+            dL=at.slope,
+            L_error=at.loss_error,
+            dL_error=at.slope_error,
+            exponent=math.nan if exponent is None else exponent,
+        )
+    )
 
 
 def _has_loss(system: SubspaceICA) -> None:
     overlap_at_start(system)
     signal(system)
-    loss.series(model.contrast(system), model.latent(system))
+    loss.series(*model.law(system))
 
 
 LOSS = replace(
@@ -362,7 +365,7 @@ def check_seen(system: SubspaceICA, power: int = 1) -> None:
 
     ``power`` is that of the slope of the contrast in what is averaged.
     """
-    objective, law = model.contrast(system), model.latent(system)
+    objective, law = model.law(system)
     terms = loss.series(objective, law).terms
     if all(term == 0.0 for term in terms[1:]):
         raise HdicaError(

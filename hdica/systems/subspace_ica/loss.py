@@ -26,15 +26,14 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev, hermite_e
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import gauss_legendre
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import Average, double_average, features
 
-Array = NDArray[np.float64]
 ORDERS = 24  # highest order of a series that does not end
 _ROUNDING = 1e-15
 _NOTHING = 1e-12
@@ -81,16 +80,15 @@ class Series:
         return self._sum(q, tuple(k * term for k, term in enumerate(self.terms))[1:])
 
     def _sum(self, q: Array, terms: tuple[float, ...]) -> tuple[Array, Array]:
-        x = np.asarray(q, dtype=float)
         exist = [t for t in terms if not math.isnan(t)]
-        powers = x[..., None] ** np.arange(len(exist))
+        powers = q[..., None] ** np.arange(len(exist))
         parts = powers * np.array(exist)
         size = np.abs(parts)
         if self.ends:
             return parts.sum(axis=-1), _ROUNDING * size.sum(axis=-1)
         present = [k for k, t in enumerate(exist) if t != 0.0]
         if len(present) < 2 or len(exist) < len(terms):
-            return np.full(x.shape, math.nan), np.full(x.shape, math.inf)
+            return np.full(q.shape, math.nan), np.full(q.shape, math.inf)
         last = np.array(present)[np.argmin(size[..., present], axis=-1)]
         # Terms up to the least one; it and those that follow are what is not exist.
         summed = np.arange(len(exist)) < last[..., None]
@@ -101,10 +99,7 @@ class Series:
 
 @lru_cache(maxsize=256)
 def series(contrast: Contrast, source: Source) -> Series:
-    """The series of a contrast and a source.
-
-    Refused if G is a polynomial of which the source has not all moments.
-    """
+    """The series of a loss; refused if G is a polynomial of which the source lacks a moment."""
     c = contrast_coefficients(contrast)
     means = [hermite_mean(source, k) if one else 0.0 for k, one in enumerate(c)]
     terms = tuple(one * mean for one, mean in zip(c, means, strict=True))
@@ -171,9 +166,8 @@ class Loss:
     def _lemma_5(self) -> bool:
         return self.contrast.name == "exp" and self.source.label == "rademacher"
 
-    def at(self, alpha: Array) -> Values:
+    def at(self, a: Array) -> Values:
         """Loss and slope at overlaps of any shape, from -1 to 1."""
-        a = np.asarray(alpha, dtype=float)
         if self._lemma_5:
             return self._exponential(a)
         root = math.sqrt(self.gamma)
@@ -197,7 +191,7 @@ class Loss:
         fine &= by_series.slope_error <= 1e-14 * np.abs(by_series.slope)
         columns = [np.array(v, dtype=float) for v in vars(by_series).values()]
         for place in zip(*np.nonzero(~fine), strict=True) if a.ndim else [()] * int(not fine):
-            fine_values = self._quadrature(float(a[place]))
+            fine_values = self._quadrature(a[place])
             for value, error in ((0, 2), (1, 3)):
                 # A comparison that NaN or an infinite error of the series loses.
                 if not columns[error][place] <= fine_values[error]:
@@ -220,16 +214,13 @@ class Loss:
 
         averages = averages_at(self.contrast, self.source, integrand, q)
         value, error = averages.value, averages.error
-        return float(value[0]), root * float(value[1]), float(error[0]), root * float(error[1])
+        return value[0], root * value[1], error[0], root * error[1]
 
 
 def averages_at(contrast: Contrast, source: Source, integrand: object, q: float) -> Average:
-    """< integrand(h, e, s) > at sqrt(gamma) a = q.
-
-    Refused if one of them is infinite.
-    """
+    """< integrand(h, e, s) > at sqrt(gamma) a = q, refused if one of them is infinite."""
     averages = double_average(integrand, features(contrast.formula.derivative), source.law, q)  # type: ignore[arg-type]
-    if not np.all(np.isfinite(averages.value)) or bool(np.any(averages.far > _INFINITE)):
+    if not np.all(np.isfinite(averages.value)) or np.any(averages.far > _INFINITE):
         raise too_heavy(contrast, source)
     return averages
 
@@ -264,7 +255,7 @@ def direction_of(contrast: Contrast, source: Source, gamma: float = 1.0) -> int:
         raise HdicaError(
             f"direction = 'auto' is not allowed with contrast = {contrast.formula.text!r} and the "
             f"latent variable {source.label} (the population loss turns before overlap "
-            f"{a[int(np.argmax(signs == -first))]:.3g}; allowed: 'ascent' or 'descent')",
+            f"{a[np.argmax(signs == -first)]:.3g}; allowed: 'ascent' or 'descent')",
             ["direction", "contrast", "latent"],
         )
     return int(first)
@@ -276,18 +267,16 @@ _ENOUGH = 3e-14
 _FAR = 40.0  # largest abs(z) that differs from the ends, 0 and 1
 
 
-def to_line(a: Array) -> Array:
-    """Z = ln(a/sqrt(1 - a^2)) of overlaps strictly between 0 and 1."""
-    a = np.asarray(a, dtype=float)
-    return np.asarray(np.log(a) - np.log((1 - a) * (1 + a)) / 2)
+def to_line(a: float) -> float:
+    """Z = ln(a/sqrt(1 - a^2)) of an overlap strictly between 0 and 1."""
+    return np.log(a) - np.log((1 - a) * (1 + a)) / 2
 
 
 def from_line(z: Array) -> Array:
     """The overlap of z."""
-    z = np.asarray(z, dtype=float)
     small = np.exp(-np.abs(z))
     size = np.sqrt(1 + small * small)
-    return np.asarray(np.where(z < 0, small / size, 1 / size))
+    return np.where(z < 0, small / size, 1 / size)
 
 
 @lru_cache(maxsize=64)
@@ -306,17 +295,17 @@ def _fit(loss: Loss) -> tuple[int, Callable[[Array], Array], float]:
         a = np.sqrt(x) if even else x
         values = loss.at(a)
         scaled = values.slope / a**power
-        coefficients = np.asarray(chebyshev.chebfit(2 * x - 1, scaled, order - 1), dtype=float)
+        coefficients = chebyshev.chebfit(2 * x - 1, scaled, order - 1)
         size = np.abs(coefficients)
-        rough = float(size[-3:].sum())
-        if rough <= _ENOUGH * float(size.max()) or order >= _MOST_TERMS:
+        rough = size[-3:].sum()
+        if rough <= _ENOUGH * size.max() or order >= _MOST_TERMS:
             break
         order *= 2
 
     def ratio(a: Array) -> Array:
         return np.asarray(chebyshev.chebval(2 * (a * a if even else a) - 1, coefficients))
 
-    return power, ratio, 2 * rough + float(np.max(values.slope_error))
+    return power, ratio, 2 * rough + np.max(values.slope_error)
 
 
 @dataclass(frozen=True)
@@ -332,35 +321,31 @@ class Flow:
 
     def speed(self, a: Array) -> Array:
         """+-L'(a)/a, shape of ``a``; 0 at a = 0."""
-        a = np.asarray(a, dtype=float)
         if self.loss.closed:
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = np.where(a > 0, self.loss.at(a).slope / a, 0.0)
-            return np.asarray(self.direction * ratio)
+            return self.direction * ratio
         power, ratio_of, _ = _fit(self.loss)
-        return np.asarray(self.direction * ratio_of(a) * a ** (power - 1))
+        return self.direction * ratio_of(a) * a ** (power - 1)
 
     def times(self, start: float, ends: Array) -> tuple[Array, Array]:
         """Times from ``start`` to some overlaps, and their errors; shape of ``ends``.
 
         0 for ends that are not ahead, infinite for those that are not reached.
         """
-        ends = np.asarray(ends, dtype=float)
         took, errors = np.zeros(ends.shape), np.zeros(ends.shape)
         for place, end in np.ndenumerate(ends):
-            if end > start:
-                took[place], errors[place] = self._time(start, float(end))
+            if not end > start:
+                continue
+            took[place] = math.inf
+            if start <= 0.0 or end >= 1.0:
+                continue
+            low, high = to_line(start), to_line(end)
+            fine, slow, wrong = self._elapsed(low, high, _FINE)
+            if slow > 0.0:
+                coarse, _, _ = self._elapsed(low, high, _COARSE)
+                took[place], errors[place] = fine, abs(fine - coarse) + wrong + 1e-15 * fine
         return took, errors
-
-    def _time(self, start: float, end: float) -> tuple[float, float]:
-        if start <= 0.0 or end >= 1.0:
-            return math.inf, 0.0
-        low, high = (float(to_line(np.array(a))) for a in (start, end))
-        fine, slow, wrong = self._elapsed(low, high, _FINE)
-        if slow <= 0.0:
-            return math.inf, 0.0
-        coarse, _, _ = self._elapsed(low, high, _COARSE)
-        return fine, abs(fine - coarse) + wrong + 1e-15 * fine
 
     def _elapsed(self, low: float, high: float, order: int) -> tuple[float, float, float]:
         """Integral of dz/speed, the least speed on the way, and the error from that of L'."""
@@ -376,9 +361,9 @@ class Flow:
                 power, _, error = _fit(self.loss)
                 share = error * a ** (power - 1) / np.abs(speed)
             return (
-                float(np.sum(half * w / speed)),
-                float(speed.min()),
-                float(np.sum(half * w / np.abs(speed) * share)),
+                np.sum(half * w / speed),
+                speed.min(),
+                np.sum(half * w / np.abs(speed) * share),
             )
 
     def path(self, start: float, times: Array) -> tuple[Array, Array]:
@@ -389,10 +374,9 @@ class Flow:
         """
         from scipy.integrate import solve_ivp
 
-        times = np.asarray(times, dtype=float)
         if start <= 0.0 or start >= 1.0 or not times.size or times[-1] == 0.0:
             return np.full(times.shape, start), np.zeros(times.shape)
-        first = float(to_line(np.array(start)))
+        first = to_line(start)
         solved = solve_ivp(
             lambda t, z: self.speed(from_line(z)),
             (0.0, float(times[-1])),
@@ -417,7 +401,7 @@ class Flow:
             took, _, wrong = self._elapsed(first, end, _FINE)
             late = abs(took - times[k]) + abs(wrong)
             errors[k] = late * abs(speed[k]) * a[k] * (1 - a[k] ** 2)
-        return np.asarray(errors + rounding)
+        return errors + rounding
 
     def least_slope(self, low: float, high: float) -> float:
         """Least +-L' between two overlaps: C of the bound of Theorem 4."""
@@ -427,28 +411,27 @@ class Flow:
         values = grid * self.speed(grid)
         k = int(np.argmin(values))
         if k in (0, grid.size - 1):
-            return float(values[k])
+            return values[k]
 
         def at(a: float) -> float:
             return float(a * self.speed(np.array(a)))
 
         least = minimize_scalar(at, bounds=(grid[k - 1], grid[k + 1]), method="bounded")
-        return min(float(values[k]), float(least.fun))
+        return min(values[k], least.fun)
 
 
 def bound(least: float, start: float, times: Array) -> Array:
     """f(t) = tanh(C t + artanh a0), below which the overlap is not while L' >= C (Theorem 4)."""
     if start >= 1.0:
         return np.ones(np.shape(times))
-    return np.asarray(np.tanh(least * np.asarray(times, dtype=float) + math.atanh(start)))
+    return np.tanh(least * times + math.atanh(start))
 
 
 def bound_time(least: float, start: float, ends: Array) -> Array:
     """Time (artanh a1 - artanh a0)/C by which f is at a1; infinite for C <= 0."""
-    ends = np.asarray(ends, dtype=float)
     with np.errstate(divide="ignore"):
         way = np.maximum(np.arctanh(ends) - math.atanh(start), 0.0)
-        return np.asarray(way / least if least > 0 else np.where(way > 0, math.inf, 0.0))
+        return way / least if least > 0 else np.where(way > 0, math.inf, 0.0)
 
 
 def leading_time(loss: Loss, start: float) -> float:

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.sources import Source
 from hdica.systems.subspace_ica.loss import Loss, averages_at
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Reduction:
     @property
     def a(self) -> Array:
         """Coefficients alpha_rho (1 + beta_rho)^-1/2 of Sv, shape (r,)."""
-        return np.asarray(self.alpha / np.sqrt(1 + self.beta))
+        return self.alpha / np.sqrt(1 + self.beta)
 
     @property
     def gamma(self) -> float:
@@ -49,36 +48,36 @@ class Reduction:
     @property
     def direction(self) -> Array:
         """Vt = Sv/abs(Sv), shape (r,)."""
-        return np.asarray(self.a / math.sqrt(self.gamma))
+        return self.a / math.sqrt(self.gamma)
 
     @property
     def noise(self) -> Array:
         """Covariance of the noise of the reduced model: I - a a', shape (r, r)."""
-        return np.asarray(np.eye(self.a.size) - self.a[:, None] * self.a)
+        return np.eye(self.a.size) - self.a[:, None] * self.a
 
     @property
     def stands_out(self) -> NDArray[np.bool_]:
         """Whether a spike stands out of the noise, shape (r,)."""
-        return np.asarray(self.beta > math.sqrt(self.c))
+        return self.beta > math.sqrt(self.c)
 
     @property
     def used(self) -> NDArray[np.bool_]:
         """Whether its principal component is among those that are used, shape (r,)."""
         order = np.argsort(np.argsort(-self.beta, kind="stable"), kind="stable")
         most = self.beta.size if self.size is None else self.size
-        return np.asarray(self.stands_out & (order < most))
+        return self.stands_out & (order < most)
 
     @property
     def eigenvalues(self) -> Array:
         """Limits of the eigenvalues of the sample covariance, shape (r,)."""
         out = (1 + self.beta) * (1 + self.c / self.beta)
-        return np.asarray(np.where(self.stands_out, out, (1 + math.sqrt(self.c)) ** 2))
+        return np.where(self.stands_out, out, (1 + math.sqrt(self.c)) ** 2)
 
     @property
     def scores(self) -> Array:
         """Squared overlap 1 - c/beta^2 of scores with those of the spike, 0 if unused, (r,)."""
         squared = np.maximum(1 - self.c / self.beta**2, 0.0)
-        return np.asarray(np.where(self.used, squared, 0.0))
+        return np.where(self.used, squared, 0.0)
 
     @property
     def phi2(self) -> Array:
@@ -86,12 +85,12 @@ class Reduction:
 
         Of equal spikes the subspaces of both, not the single vectors.
         """
-        return np.asarray(self.scores / (1 + self.c / self.beta))
+        return self.scores / (1 + self.c / self.beta)
 
     @property
     def a_c(self) -> Array:
         """What a becomes: alpha_rho ((1 - c/beta_rho^2)/(1 + beta_rho))^1/2, shape (r,)."""
-        return np.asarray(self.a * np.sqrt(self.scores))
+        return self.a * np.sqrt(self.scores)
 
     @property
     def gamma_c(self) -> float:
@@ -183,7 +182,7 @@ def mean_square(contrast: Contrast, source: Source, gamma: float) -> float:
         value = contrast.slope(u)
         return (value * value,)
 
-    return float(averages_at(contrast, source, integrand, math.sqrt(gamma)).value[0])
+    return averages_at(contrast, source, integrand, math.sqrt(gamma)).value[0]
 
 
 def remaining(value: float, count: float, size: int) -> float:

@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 from hdica.systems.subspace_ica.samples import (
@@ -34,7 +34,6 @@ from hdica.systems.subspace_ica.samples import (
     symmetric_root,
 )
 
-Array = NDArray[np.float64]
 DENSE = 400  # rows or columns up to which all singular vectors are computed
 
 
@@ -102,9 +101,7 @@ def leading(matrix: Middle, d: int, start: Array) -> tuple[Array, Array, Array]:
     """The d leading singular triplets: left vectors in columns, values, and right vectors.
 
     Lanczos iterations (ARPACK) to machine precision, from a given vector of length ``columns``;
-    dense where the matrix is small.
-
-    Refused if the iterations do not converge.
+    dense where the matrix is small. Refused if the iterations do not converge.
     """
     size = min(matrix.shape)
     with one_thread():
@@ -144,7 +141,7 @@ def frame_of(count: int, q: Array, size: int, stream: Stream) -> Array:
         f = f - q @ (q.T @ f)
     basis, triangle = np.linalg.qr(f)
     # Unique, and so uniformly distributed, with a positive diagonal (Mezzadri 2007).
-    return np.asarray(basis * np.where(np.diag(triangle) < 0, -1.0, 1.0))
+    return basis * np.where(np.diag(triangle) < 0, -1.0, 1.0)
 
 
 def rotated(spiked: Spiked, d: int, count: int, stream: Stream, *, sample: bool) -> Prepared:

@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.finite.fastica.whitening import sample_moments, whitened
 from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.ingredients.plain import Array
 from hdica.ingredients.sources import Source
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 Take = Callable[[int], Array]  # ``take(count)``: the next ``count`` samples, one a row
 ROWS, _NUMBERS = 4096, 2**20  # of a block of spikes; of one of noise, if it has several rows
 
@@ -76,7 +75,7 @@ class Spiked:
             h = np.asarray(self.source.sample(latent, ROWS), dtype=float)[:, None]
             g, z = normal(2 * ROWS * self.rank).reshape(2, ROWS, self.rank)
             z -= np.sum(z * self.alpha, axis=1, keepdims=True) * self.alpha
-            return np.asarray(root * g + h * self.alpha + z)
+            return root * g + h * self.alpha + z
 
         return portions(block)
 
@@ -98,7 +97,7 @@ class Spiked:
     def whitened(self, stream: Stream) -> Take:
         """Samples y of the reduced model (4), (count, r): signal over sqrt(1 + beta)."""
         signal, scale = self.signal(stream), np.sqrt(1 + self.beta)
-        return lambda count: np.asarray(signal(count) / scale)
+        return lambda count: signal(count) / scale
 
 
 def product(one: Array, other: Array) -> Array:
@@ -118,12 +117,12 @@ class Frame:
     @property
     def size(self) -> int:
         """D."""
-        return int(self.rows.shape[1])
+        return self.rows.shape[1]
 
     def scaled(self, x: Array) -> Array:
         """X K, row by row, shape (k, d)."""
         if self.unmixing.ndim == 1:
-            return np.asarray(x * self.unmixing)
+            return x * self.unmixing
         return product(x, self.unmixing)
 
     def coordinates(self, w: Array) -> Array:
@@ -134,7 +133,7 @@ class Frame:
         """Overlaps |(U w).(Sv)|/|Sv| of unit directions w, (k, d), with the whitened v: (k,)."""
         a = self.spiked.alpha / np.sqrt(1 + self.spiked.beta)
         along = np.sum(self.coordinates(w) * a, axis=1)
-        return np.asarray(np.abs(along) / math.sqrt(float(np.sum(a * a))))
+        return np.abs(along) / math.sqrt(np.sum(a * a))
 
     def correlation(self, w: Array) -> Array:
         """Correlations of f.x over the population with the best projection C^-1 v.x, (k,).
@@ -144,16 +143,14 @@ class Frame:
         filters = self.scaled(w)
         along = self.coordinates(filters)
         variance = np.sum(filters**2, axis=1) + np.sum(self.spiked.beta * along**2, axis=1)
-        gamma = float(np.sum(self.spiked.alpha**2 / (1 + self.spiked.beta)))
-        return np.asarray(np.abs(np.sum(along * self.spiked.alpha, axis=1))) / np.sqrt(
-            variance * gamma
-        )
+        gamma = np.sum(self.spiked.alpha**2 / (1 + self.spiked.beta))
+        return np.abs(np.sum(along * self.spiked.alpha, axis=1)) / np.sqrt(variance * gamma)
 
     @property
     def length(self) -> float:
         """Length of the projection of v on the span of U."""
         inside = np.sum(self.spiked.alpha[:, None] * self.rows, axis=0)
-        return math.sqrt(float(np.sum(inside * inside)))
+        return math.sqrt(np.sum(inside * inside))
 
     @property
     def signal(self) -> Array:
@@ -171,11 +168,11 @@ class Frame:
         else:
             inside = np.sum(spiked.alpha[:, None] * self.rows, axis=0)
             e = self.scaled(inside[None])[0]
-        return np.asarray(e / math.sqrt(float(np.sum(e * e))))
+        return e / math.sqrt(np.sum(e * e))
 
     def along(self, w: Array) -> Array:
         """Overlaps |w.e| of unit directions w, (k, d), with :attr:`signal`, shape (k,)."""
-        return np.asarray(np.abs(np.sum(w * self.signal, axis=1)))
+        return np.abs(np.sum(w * self.signal, axis=1))
 
 
 def inverse_root(covariance: Array) -> Array:
@@ -209,10 +206,7 @@ class Prepared:
 
 
 def known(spiked: Spiked, count: int, stream: Stream, *, sample: bool) -> Prepared:
-    """Samples in the span of the true spikes: the reduced model (4), (n, r).
-
-    They are whitened by their own mean and covariance, or by those of the population.
-    """
+    """Whitened samples of the reduced model (4), in the span of the true spikes, shape (n, r)."""
     x, r = spiked.signal(stream)(count), spiked.rank
     mean, unmixing = np.zeros(r), 1 / np.sqrt(1 + spiked.beta)
     if sample:
@@ -263,7 +257,7 @@ def principal(spiked: Spiked, d: int, count: int, stream: Stream, *, sample: boo
 
     def project(x: Array) -> Array:
         with one_thread():
-            return np.asarray(x @ white.directions)
+            return x @ white.directions
 
     if sample:
         y, mean = white.all_scores(blocks), project(white.mean)

@@ -180,7 +180,7 @@ class SubspaceModel(Parameters):
     @property
     def a(self) -> Array:
         """Coefficients alpha_rho (1 + beta_rho)^-1/2 of the whitened direction Sv, shape (r,)."""
-        return np.asarray(weights(self) / np.sqrt(1 + strengths(self)))
+        return weights(self) / np.sqrt(1 + strengths(self))
 
     @property
     def gamma(self) -> float:
@@ -191,7 +191,7 @@ class SubspaceModel(Parameters):
     def spike(self) -> Array:
         """The direction Sv/|Sv| of the reduced model in the basis of the u^rho, shape (r,)."""
         a = self.a
-        return np.asarray(a / np.sqrt(dot(a, a)))
+        return a / np.sqrt(dot(a, a))
 
     @property
     def spiked(self) -> Spiked:
@@ -224,10 +224,7 @@ class SubspaceModel(Parameters):
         return np.concatenate(list(self.blocks(count, seed, count)))
 
     def blocks(self, n: int, seed: int = 0, rows: int = 4096) -> Iterator[Array]:
-        """The same samples, at most ``rows`` at a time: blocks of shape (rows, D).
-
-        The samples do not depend on the size of the blocks.
-        """
+        """The same samples, whatever ``rows`` is, in blocks of shape (rows, D) at most."""
         count = whole(n, "n", f"a whole number from 1 to {MOST_SAMPLES}", 1)
         most = whole(rows, "rows", "a whole number >= 1", 1)
         number = whole(seed, "seed", "a whole number >= 0", 0)
@@ -250,7 +247,7 @@ def weights(system: SubspaceModel) -> Array:
     alpha = np.array(system.alpha, dtype=float)
     # Scaled first, so that no square overflows.
     alpha /= np.abs(alpha).max()
-    return np.asarray(alpha / math.sqrt(dot(alpha, alpha)))
+    return alpha / math.sqrt(dot(alpha, alpha))
 
 
 def latent(system: SubspaceModel) -> Source:
@@ -342,6 +339,11 @@ def contrast(system: SubspaceICA) -> Contrast:
     used = constants_used(system.contrast, "s")
     with speaking_of("contrast", *(f"constants.{name}" for name in sorted(used))):
         return make_contrast(system.contrast, system.constants)
+
+
+def law(system: SubspaceICA) -> tuple[Contrast, Source]:
+    """What a population loss depends on: the contrast G and the law of h."""
+    return contrast(system), latent(system)
 
 
 def samples_of(system: SubspaceICA) -> int | None:

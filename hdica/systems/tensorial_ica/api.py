@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_times
 from hdica.systems.fields import source
-from hdica.systems.labelled import candidates, computed, described, first_of
-from hdica.systems.method import Array, Method
-from hdica.systems.system import System
+from hdica.systems.labelled import candidates, computed, described, first_of, named_method
+from hdica.systems.method import Array
 from hdica.systems.tensorial_ica import fluctuation
 from hdica.systems.tensorial_ica.system import TensorialICA, constant_eta
 
-_NONE = np.empty(0)
 Times = Iterable[float] | Mapping[str, Any]
 _LEVELS = {
     "S0": "mean of tan^2 about a component, to first order in eta",
@@ -28,15 +25,10 @@ _LEVELS = {
 }
 
 
-def _own(record: System) -> list[Method]:
-    """Methods of this system; none of another."""
-    return list(record.methods) if record.parameters is TensorialICA else []
-
-
-def _computed(system: TensorialICA, name: str, times: Array, kind: str) -> xr.Dataset:
+def _computed(system: TensorialICA, name: str, kind: str, times: Array | None = None) -> xr.Dataset:
     """What one of the methods gives, labelled."""
-    chosen = first_of(candidates(system, name, kind, _own, _own), system)
-    return computed(system, chosen, times)
+    own = named_method(name)
+    return computed(system, first_of(candidates(system, "auto", kind, own, own), system), times)
 
 
 @shown
@@ -75,7 +67,8 @@ def stationary_error(
     >>> float(hdica.stationary_error(ten)["S2"].round(7))
     0.0109386
     """
-    candidates(system, "auto", "stationary_error", _own, _own)
+    own = named_method("stationary")
+    candidates(system, "auto", "stationary_error", own, own)
     levels = fluctuation.stationary(source(system), system.dimension, constant_eta(system))
     data = {name: ((), getattr(levels, name), {"long_name": _LEVELS[name]}) for name in _LEVELS}
     return described(xr.Dataset(data), system)
@@ -113,7 +106,7 @@ def traverse_times(
         If the step size is not constant, or a moment of the source that the noise needs is not
         finite: the sixth, from a saddle or maximiser the eighth.
     """
-    return _computed(system, "traverse", _NONE, "traverse_times")
+    return _computed(system, "traverse", "traverse_times")
 
 
 @shown
@@ -144,9 +137,10 @@ def landscape(
     HdicaError
         If the dimension is neither 2 nor 3.
     """
-    candidates(system, "auto", "landscape", _own, _own)
-    name = "landscape_circle" if system.dimension == 2 else "landscape"
-    return _computed(system, name, _NONE, "landscape")
+    own = named_method("landscape")
+    candidates(system, "auto", "landscape", own, own)
+    circle = "landscape_circle" if system.dimension == 2 else "landscape"
+    return _computed(system, circle, "landscape")
 
 
 @shown
@@ -187,4 +181,4 @@ def bounds(
         If the source is not sub-Gaussian: B is infinite then; or if a constant step size is 1 or
         more, or one at which a lemma's factor, such as 1 - eta beta/3, is not positive.
     """
-    return _computed(system, "bounds", check_times(times), "bounds")
+    return _computed(system, "bounds", "bounds", check_times(times))

@@ -106,18 +106,17 @@ def lemma_3(
     LOG of its condition 1/eta >= B^8 d LOG^9/beta, which the slide does not define, is ln(1/eta).
     """
     _check_step(eta, moments.beta / 3)
-    t = np.asarray(times, dtype=float)
-    decay = np.exp(t * math.log1p(-eta * moments.beta / 3))
+    decay = np.exp(times * math.log1p(-eta * moments.beta / 3))
     noise = constants.noise * b**4 / math.sqrt(moments.beta) * math.sqrt(d * eta)
     need = constants.scaling * b**8 / moments.beta * d * math.log(1 / eta) ** 9
     conditions = (1 / eta, need), (TAN_WARM, tan0)
-    x = moments.beta * eta * t
+    x = moments.beta * eta * times
     square = tan0**2 * np.exp(-2 * x) - first_order_level(moments, d, eta) * np.expm1(-2 * x)
     return Bound(constants.exponential * tan0 * decay + noise, np.sqrt(square), eta, conditions)
 
 
 def lemma_5(
-    moments: Moments, v0: Array, eta: float, steps: float, constants: Constants = ONES
+    moments: Moments, v: Array, eta: float, steps: float, constants: Constants = ONES
 ) -> Bound:
     """Lemma 5: sup_t |U_k(t) - U_k(0) prod_s (1 - eta beta (v_1^2 - v_k^2))| <= eta sqrt T.
 
@@ -125,7 +124,6 @@ def lemma_5(
     sqrt(pi/2 Var) eta sqrt T with the variance of y^3 (Z_k - U_k Z_1)/v_1, for beta eta T << 1;
     later it stays below. Axis 1 is the nearest one.
     """
-    v = np.asarray(v0, dtype=float)
     _check_step(eta)
     m = int(np.argmax(np.abs(v)))
     tan, (squares, cross) = v / v[m], diagonal_and_row(moments, v, m)
@@ -133,7 +131,7 @@ def lemma_5(
     mean = moments.beta * (v[m] ** 2 - v**2) * tan
     others = np.delete(square - mean**2, m)
     unit = eta * math.sqrt(steps)
-    size = math.sqrt(max(0.0, 1 - v[m] ** 2)) / abs(float(v[m]))
+    size = math.sqrt(max(0.0, 1 - v[m] ** 2)) / abs(v[m])
     predicted = np.sqrt(math.pi / 2 * others) * unit
     value = np.array(constants.vessel * unit)
     return Bound(value, predicted, eta, ((TAN_WARM_AUXILIARY, size),))
@@ -150,12 +148,11 @@ def lemma_6(
 ) -> Bound:
     """Lemma 6: sqrt(beta d/(B^8 eta)) (1 - eta beta/(2 d))^t + B^4/sqrt(beta) sqrt(d^3 eta)."""
     _check_step(eta, moments.beta / (2 * d))
-    t = np.asarray(times, dtype=float)
     first = math.sqrt(moments.beta * d / (b**8 * eta))
-    decay = np.exp(t * math.log1p(-eta * moments.beta / (2 * d)))
+    decay = np.exp(times * math.log1p(-eta * moments.beta / (2 * d)))
     noise = constants.noise * b**4 / math.sqrt(moments.beta) * math.sqrt(float(d) ** 3 * eta)
     need = constants.scaling * b**8 / moments.beta * float(d) ** 2 / epsilon**2
-    predicted = np.broadcast_to(_predicted(moments, d, eta), t.shape)
+    predicted = np.broadcast_to(_predicted(moments, d, eta), times.shape)
     return Bound(constants.exponential * first * decay + noise, predicted, eta, ((1 / eta, need),))
 
 
@@ -174,50 +171,27 @@ def _check_step(eta: float, rate: float = 1.0) -> None:
 _FAR, _STILL, _NORMAL_POWER, _LARGEST, _NODES = 1e-60, 1e-6, 1.95, 1e6, 24
 
 
-@dataclass(frozen=True)
-class _Tail:
-    """Where a part of a law ends: |c| there, the mass per |c| and minus the slope of its log."""
+def _tail(part: Part, t: Array, norm: float) -> float:
+    """Integral of exp(c^2/norm^2) beyond the last of three places, 0 where the law ends there.
 
-    end: float
-    mass: float
-    slope: float
-    power: float  # p of mass ~ exp(-a |c|^p)
+    The mass falls like a normal one, that per |c| with minus the slope of its logarithm.
+    """
+    from scipy.special import erfcx
 
-    def beyond(self, norm: float) -> float:
-        """Integral of exp(c^2/norm^2) beyond the end, the mass falling like a normal one."""
-        from scipy.special import erfcx
-
-        excess = self.slope / (2 * self.end) - norm**-2
-        if self.power < _NORMAL_POWER or excess <= 0:
-            return math.inf
-        at_end = math.log(self.mass) + (self.end / norm) ** 2
-        width = math.sqrt(math.pi / excess) / 2 * float(erfcx(self.end * math.sqrt(excess)))
-        return math.exp(at_end) * width if at_end < 700 else math.inf
-
-
-def _tails(part: Part) -> list[_Tail]:
-    """The ends of a part beyond which there is more."""
-    edges = part_edges(part)
-    low, high = float(edges[0]), float(edges[-1])
-    step = (high - low) / 50
-    ends = [
-        _tail(part, np.array([end - 2 * turn, end - turn, end]))
-        for end, turn in ((low, -step), (high, step))
-    ]
-    return [tail for tail in ends if tail is not None]
-
-
-def _tail(part: Part, t: Array) -> _Tail | None:
-    """The tail at the last of three places, None where the law ends there."""
     c, mass = np.abs(part.point(t)), part.mass(t)
     gaps = np.diff(c)
     if mass[-1] > _FAR or mass[-1] == 0.0 or gaps[1] < _STILL * c[-1]:
-        return None
+        return 0.0
     slopes = -np.diff(np.log(mass)) / gaps
     middle = (c[1:] + c[:-1]) / 2
     power = 1 + math.log(slopes[1] / slopes[0]) / math.log(middle[1] / middle[0])
-    per_c = float(mass[-1]) * abs(float(t[2] - t[1])) / float(gaps[1])
-    return _Tail(float(c[-1]), per_c, float(slopes[1] * c[-1] / middle[1]), power)
+    per_c = mass[-1] * abs(t[2] - t[1]) / gaps[1]
+    excess = slopes[1] * c[-1] / middle[1] / (2 * c[-1]) - norm**-2
+    if power < _NORMAL_POWER or excess <= 0:
+        return math.inf
+    at_end = math.log(per_c) + (c[-1] / norm) ** 2
+    width = math.sqrt(math.pi / excess) / 2 * erfcx(c[-1] * math.sqrt(excess))
+    return math.exp(at_end) * width if at_end < 700 else math.inf
 
 
 def _mean_exponential(source: Source, norm: float) -> float:
@@ -227,25 +201,26 @@ def _mean_exponential(source: Source, norm: float) -> float:
         return math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         if law.atoms is not None:
-            total += float(np.sum(law.atoms.weights * np.exp((law.atoms.points / norm) ** 2)))
+            total += np.sum(law.atoms.weights * np.exp((law.atoms.points / norm) ** 2))
         for part in law.parts:
             edges = part_edges(part)
             fine = np.interp(np.arange(8 * edges.size - 7) / 8, np.arange(edges.size), edges)
             t, w = panel_nodes(fine, _NODES)
-            total += float(np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w))
+            total += np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w)
             if part.width:
                 total += 0.0 if norm**2 > 2 * part.width**2 else math.inf
             else:
-                total += sum(tail.beyond(norm) for tail in _tails(part))
+                step = (edges[-1] - edges[0]) / 50
+                total += sum(
+                    _tail(part, np.array([end - 2 * turn, end - turn, end]), norm)
+                    for end, turn in ((edges[0], -step), (edges[-1], step))
+                )
     return total if math.isfinite(total) else math.inf
 
 
 @lru_cache(maxsize=64)
 def psi2_norm(source: Source) -> float:
-    """Orlicz norm of psi_2: the c with E exp(Z^2/c^2) = 2, at least 1/sqrt(ln 2).
-
-    Refused if the tails are heavier than Gaussian, where no c will do.
-    """
+    """Orlicz norm, the c with E exp(Z^2/c^2) = 2; refused for tails heavier than Gaussian."""
     from scipy.optimize import brentq
 
     def excess(norm: float) -> float:
@@ -260,7 +235,7 @@ def psi2_norm(source: Source) -> float:
             f"source: {source.label} has no finite psi_2 norm (its tails are heavier than "
             "Gaussian), which the bounds of the paper need; the predictions hold nevertheless"
         )
-    return float(brentq(excess, low, high, xtol=1e-14))
+    return brentq(excess, low, high, xtol=1e-14)
 
 
 def orlicz_bound(source: Source) -> float:
@@ -280,16 +255,13 @@ ABOUT = {
 
 
 def _bounds_of(system: TensorialICA) -> Callable[[float], dict[str, Bound]]:
-    """All bounds after so many steps, of a training of as many samples too, as far as they exist.
-
-    Refused where B is infinite.
-    """
+    """Bounds after so many steps, and of a training of as many; refused where B is infinite."""
     given, law = {"epsilon": model.EPSILON} | system.bounds, source(system)
     epsilon = given.pop("epsilon")
     constants = Constants(**given)
     moments, b, d = moments_of(law, 6), orlicz_bound(law), system.dimension
     v0, eta = model.first_vector(system), model.step_sizes(system).constant
-    tan0 = math.nan if v0 is None else math.sqrt(float(tan2_of(v0)))
+    tan0 = math.nan if v0 is None else math.sqrt(tan2_of(v0))
 
     def after(step: float) -> dict[str, Bound]:
         bounds, at = {}, np.array(step)
@@ -312,9 +284,9 @@ def _bounds(system: TensorialICA, times: Array, *_: object) -> PointResult:
     values = {output.name: np.full(times.shape, math.nan) for output in OUTPUTS}
     for place, step in enumerate(steps_of(times, 1).astype(float).tolist()):
         for name, bound in bounds(step).items():
-            values[name][place] = float(bound.value)
-            values[f"{name}_holds"][place] = float(bound.applies)
-            values[f"{name}_predicted"][place] = float(np.mean(bound.predicted))
+            values[name][place] = bound.value
+            values[f"{name}_holds"][place] = bound.applies
+            values[f"{name}_predicted"][place] = np.mean(bound.predicted)
     return PointResult(values)
 
 

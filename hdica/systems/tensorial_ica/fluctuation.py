@@ -37,7 +37,7 @@ def second_moments(moments: Moments, v: Array) -> Array:
     """
     first, pairs, alone = _pair_series(moments, v)
     joint = np.einsum("ia,ab,jb->ij", first, pairs, first) + np.diag(alone)
-    return np.asarray(math.factorial(6) * joint)
+    return math.factorial(6) * joint
 
 
 def diagonal_and_row(moments: Moments, v: Array, m: int) -> tuple[Array, Array]:
@@ -51,7 +51,7 @@ def diagonal_and_row(moments: Moments, v: Array, m: int) -> tuple[Array, Array]:
 
 def _pair_series(moments: Moments, v: Array) -> tuple[Array, Array, Array]:
     """What E y^6 Z_i Z_j/6! is made of: f_ia P_ab f_jb, and a_i more for i = j."""
-    powers = np.asarray(v, dtype=float)[:, None] ** np.arange(7)
+    powers = v[:, None] ** np.arange(7)
     factorials = np.array([float(math.factorial(n)) for n in range(7)])
     kappa = np.array(moments.cumulants)
     logarithm = kappa[:7] / factorials * powers.sum(axis=0)
@@ -96,35 +96,36 @@ def noise_on_support(moments: Moments, k: int) -> float:
         return total if total > _NONE * abs(rest) else 0.0
     v = np.full(k, k**-0.5)
     whole = second_moments(moments, v)
-    return float((np.trace(whole) - v @ whole @ v) / (k - 1))
+    return (np.trace(whole) - v @ whole @ v) / (k - 1)
 
 
 def departure(moments: Moments, d: int, k: int, eta: float, x: Array) -> dict[str, Array]:
     """Deviations from a critical point of support size ``k`` (d: a maximiser, 1: a minimiser).
 
-    Linear in the deviation, from exactly the critical point at x = beta eta t, shape (T,): eta
-    Sigma/(2 beta r) (e^(2 r x) - 1) in a direction of rate r. The outputs of :data:`DEPARTURE`:
-    ``inside`` and ``outside``, each of one direction within the support and off it, their rates per
-    x, and ``deviation``, the sum over all directions over d - 1.
+    The outputs of :data:`DEPARTURE`, linear in the deviation, from exactly the critical point at x
+    = beta eta t, shape (T,): eta Sigma/(2 beta r) (e^(2 r x) - 1) in a direction of rate r.
     """
     unit = eta / (2 * moments.beta)
     grow, decay = 2.0 / k, -1.0 / k
-    inside = np.zeros(x.shape)
+    inside, outside = np.zeros((2, *x.shape))
     if k > 1:
         inside = unit * noise_on_support(moments, k) * np.expm1(2 * grow * x) / grow
-    outside = np.zeros(x.shape)
     if k < d:
         outside = unit * noise_off_support(moments, k) * np.expm1(2 * decay * x) / decay
-    total = (k - 1) * inside + (d - k) * outside
-    rates = {"rate_inside": np.asarray(grow), "rate_outside": np.asarray(decay)}
-    return {"deviation": total / (d - 1), "inside": inside, "outside": outside} | rates
+    return method.arrays(
+        deviation=((k - 1) * inside + (d - k) * outside) / (d - 1),
+        inside=inside,
+        outside=outside,
+        rate_inside=grow,
+        rate_outside=decay,
+    )
 
 
 def median_factor(d: int) -> float:
     """Median over mean of tan^2 near a component: that of chi^2 with d - 1 degrees of freedom."""
     from scipy.stats import chi2
 
-    return float(chi2.median(d - 1) / (d - 1))
+    return chi2.median(d - 1) / (d - 1)
 
 
 def first_order_level(moments: Moments, d: int, eta: float) -> float:
@@ -138,7 +139,7 @@ def level_under(moments: Moments, d: int, schedule: Schedule, start: float, time
     S(t + 1) = (1 - 2 beta eta) S + (d - 1) mu6 eta^2 from S(0) = ``start``, for 2 beta eta << 1:
     the start times e^(-2 x), and the noise; ``times`` increase.
     """
-    at = np.floor(np.asarray(times, dtype=float))
+    at = np.floor(times)
     out, now, before = np.empty(at.shape), start, 0.0
     for i, end in enumerate(at):
         now = _level_after(moments, d, schedule, now, before, end)
@@ -181,9 +182,7 @@ def stationary(source: Source, d: int, eta: float) -> Stationary:
     """Levels of tan^2 around a component: root S of b - (1 - a) S + 2 eta beta (1 + 5/(d-1)) S^2.
 
     a and b are averages over the recovered source alone, by quadrature (exact sums over atoms). For
-    a skewed source S2 misses terms of relative order eta.
-
-    Refused if eta is so large that there is no such level.
+    a skewed source S2 misses terms of relative order eta. Refused if eta is too large for a level.
     """
     moments = moments_of(source, order=6)
     _check_reach(source, moments, eta)
@@ -213,7 +212,7 @@ def _check_reach(source: Source, moments: Moments, eta: float) -> None:
     law = source.law
     ends = [part.point(np.array([part.first[0], part.first[-1]])) for part in law.parts]
     atoms = [] if law.atoms is None else [law.atoms.points]
-    most = float(np.abs(np.concatenate([*ends, *atoms])).max())
+    most = np.abs(np.concatenate([*ends, *atoms])).max()
     if moments.sign < 0 and eta * most**4 >= 1:
         raise HdicaError(
             f"eta = {eta:g} is not allowed (below {most**-4:.3g}: a sample of {source.label} else "
@@ -221,9 +220,7 @@ def _check_reach(source: Source, moments: Moments, eta: float) -> None:
         )
 
 
-def _balance(
-    source: Source, moments: Moments, d: int, eta: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def _balance(source: Source, moments: Moments, d: int, eta: float) -> tuple[Array, Array]:
     """B and 1 - a of :func:`stationary`, and their errors.
 
     With q = eta sgn Z^4 and h = eta sgn Z^3 the map U' = (U + h Z_k)/(1 + h Z) is expanded in U by
@@ -242,8 +239,7 @@ def _balance(
         return (d - 1) * first**2, lost - spread + 2 * (d - 1) * first * h0 / over**2
 
     average = averaged(integrand, parse_formula("x**3"), source, 1.0)
-    (b, loss), (b_error, loss_error) = average.value, average.error
-    return (float(b), float(loss)), (float(b_error), float(loss_error))
+    return average.value, average.error
 
 
 _AT = ("time",)
@@ -260,13 +256,12 @@ def support_of(system: TensorialICA) -> int:
             "'maximiser' or {support: k})",
             ["start"],
         )
-    return int(sizes.size)
+    return sizes.size
 
 
 def _departure(system: TensorialICA, times: Array, *_: object) -> PointResult:
     k, eta = support_of(system), model.constant_eta(system)
-    noise = moments_for_noise(system, k)
-    x = transient.elapsed_of(system, times)
+    noise, x = moments_for_noise(system, k), transient.elapsed_of(system, times)
     return PointResult(departure(noise, system.dimension, k, eta, x))
 
 
@@ -309,26 +304,24 @@ def _levels(system: TensorialICA, eta: Array) -> dict[str, Array]:
     Their ratios to eta are as smooth in eta as the moments of one step are.
     """
     sizes, place = np.unique(eta, return_inverse=True)
-    if sizes.size <= NODES:
-        return {name: values[place] for name, values in _solved(system, sizes).items()}
-    from scipy.interpolate import BarycentricInterpolator
+    solved_at, many = sizes, sizes.size > NODES
+    if many:
+        ends = np.log(sizes[[0, -1]])
+        nodes = ends.mean() + np.ptp(ends) / 2 * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
+        solved_at = np.exp(nodes)
+    rows = [vars(stationary(source(system), system.dimension, one)) for one in solved_at]
+    levels = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    if many:
+        from scipy.interpolate import BarycentricInterpolator
 
-    ends = np.log(sizes[[0, -1]])
-    nodes = ends.mean() + np.ptp(ends) / 2 * np.cos(np.pi * np.arange(NODES) / (NODES - 1))
-    levels = {}
-    for name, values in _solved(system, np.exp(nodes)).items():
-        ratio = BarycentricInterpolator(nodes, values / np.exp(nodes))
-        levels[name] = (sizes * ratio(np.log(sizes)))[place]
-    return levels
-
-
-def _solved(system: TensorialICA, sizes: Array) -> dict[str, Array]:
-    levels = [vars(stationary(source(system), system.dimension, float(eta))) for eta in sizes]
-    return {name: np.array([level[name] for level in levels]) for name in levels[0]}
+        for name, values in levels.items():
+            ratio = BarycentricInterpolator(nodes, values / solved_at)
+            levels[name] = sizes * ratio(np.log(sizes))
+    return {name: values[place] for name, values in levels.items()}
 
 
 def _stationary(system: TensorialICA, times: Array, *_: object) -> PointResult:
-    levels = _levels(system, model.step_sizes(system).value(np.asarray(times, dtype=float)))
+    levels = _levels(system, model.step_sizes(system).value(times))
     return PointResult({"tan2": levels["S2"], "tan2_error": levels.pop("error"), **levels})
 
 
@@ -378,7 +371,7 @@ def _approach(system: TensorialICA, times: Array, *_: object) -> PointResult:
     )
     m, schedule = moments_of(source(system), 6), model.step_sizes(system)
     built = level_under(m, system.dimension, schedule, 0.0, times)
-    level = _levels(system, schedule.value(np.asarray(times, dtype=float)))
+    level = _levels(system, schedule.value(times))
     return PointResult({"tan2": path + built * level["S2"] / level["S0"]})
 
 

@@ -80,14 +80,6 @@ def laplace_number(word):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _number(laplace, word):  # type: ignore[no-untyped-def]
-    """One or the other; which one is a constant wherever this is compiled into."""
-    if laplace:
-        return laplace_number(word)
-    return uniform_number(word)
-
-
-@numba.njit(inline="always")
 def _size(eta, step, form):  # type: ignore[no-untyped-def]
     """The step size of every lane: one for all steps, or one a step; one for all lanes, or each."""
     moves, wide = form
@@ -118,15 +110,6 @@ def _near_one(norm):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _leave(law, norm, total, x, z, g, size):  # type: ignore[no-untyped-def]
-    """End the last step of a call: x + g Z; keep N and the sum."""
-    for i in range(0, size, LANES):
-        store(x, i, fma(g, load(z, i), load(x, i)))
-    store(law, NORM * LANES, norm)
-    store(law, TOTAL * LANES, total)
-
-
-@numba.njit(inline="always")
 def _draw(a, b, c, count):  # type: ignore[no-untyped-def]
     """As :func:`..random.gaussian.draw`, with one counter for all lanes: a register less."""
     word = a + b + every(count)
@@ -134,8 +117,12 @@ def _draw(a, b, c, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _drawn(laplace, lanes, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
-    """Steps with a word for each number, until one asks to be looked at; the steps then made."""
+def _numbers(kind, lanes, given, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
+    """Steps with a word for each number, or with samples from an array of shape (steps, d, LANES).
+
+    Up to one that asks to be looked at; the steps then made. The kind is a constant wherever this
+    is compiled into.
+    """
     a, b, c, _ = read_state(lanes)
     norm, total, g = load(law, NORM * LANES), load(law, TOTAL * LANES), every(0.0)
     inverse, count, fine = every(1.0) / norm, lanes[3 * LANES], True
@@ -143,8 +130,12 @@ def _drawn(laplace, lanes, x, z, size, eta, form, law, learns, step, steps):  # 
         p, q = every(0.0), every(0.0)
         # As many numbers as there are registers, sixteen: more accumulators would be slower.
         for i in range(0, size, LANES):
-            word, a, b, c, count = _draw(a, b, c, count)
-            sample, moved = _number(laplace, word), fma(g, load(z, i), load(x, i))
+            if kind == FROM_ARRAY:
+                sample = load(given, step * size + i)
+            else:
+                word, a, b, c, count = _draw(a, b, c, count)
+                sample = laplace_number(word) if kind == LAPLACE else uniform_number(word)
+            moved = fma(g, load(z, i), load(x, i))
             store(z, i, sample)
             store(x, i, moved)
             p, q = fma(moved, sample, p), fma(sample, sample, q)
@@ -152,45 +143,33 @@ def _drawn(laplace, lanes, x, z, size, eta, form, law, learns, step, steps):  # 
         g, norm, inverse, total = _settle(p, q, norm, inverse, total, now, law, learns)
         fine = _near_one(norm)
         step += 1
-    _leave(law, norm, total, x, z, g, size)
+    for i in range(0, size, LANES):
+        store(x, i, fma(g, load(z, i), load(x, i)))
+    store(law, NORM * LANES, norm)
+    store(law, TOTAL * LANES, total)
     write_state(lanes, a, b, c, every(count))
     return step
 
 
 @numba.njit
 def _uniforms(lanes, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
-    return _drawn(False, lanes, x, z, size, eta, form, law, learns, step, steps)
+    return _numbers(UNIFORM, lanes, z, x, z, size, eta, form, law, learns, step, steps)
 
 
 @numba.njit
 def _laplaces(lanes, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
-    return _drawn(True, lanes, x, z, size, eta, form, law, learns, step, steps)
+    return _numbers(LAPLACE, lanes, z, x, z, size, eta, form, law, learns, step, steps)
 
 
 @numba.njit
-def _from_array(sample, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
-    """As :func:`_drawn`, with samples from an array of shape (steps, d, LANES)."""
-    norm, total, g = load(law, NORM * LANES), load(law, TOTAL * LANES), every(0.0)
-    inverse, fine = every(1.0) / norm, True
-    while fine and step < steps:
-        p, q = every(0.0), every(0.0)
-        row = beyond(sample, step * size)
-        for i in range(0, size, LANES):
-            fresh, moved = load(row, i), fma(g, load(z, i), load(x, i))
-            store(x, i, moved)
-            store(z, i, fresh)
-            p, q = fma(moved, fresh, p), fma(fresh, fresh, q)
-        now = _size(eta, step, form)
-        g, norm, inverse, total = _settle(p, q, norm, inverse, total, now, law, learns)
-        fine = _near_one(norm)
-        step += 1
-    _leave(law, norm, total, x, z, g, size)
-    return step
+def _samples(lanes, x, z, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
+    many = beyond(z, size)
+    return _numbers(FROM_ARRAY, lanes, many, x, z, size, eta, form, law, learns, step, steps)
 
 
 @numba.njit
 def _signs(lanes, x, words, size, eta, form, law, learns, step, steps):  # type: ignore[no-untyped-def]
-    """As :func:`_drawn`, with signs for samples: kept are their words, and |Z|^2 = d."""
+    """As :func:`_numbers`, with signs for samples: kept are their words, and |Z|^2 = d."""
     a, b, c, _ = read_state(lanes)
     norm, total, g = load(law, NORM * LANES), load(law, TOTAL * LANES), every(0.0)
     inverse, count, fine = every(1.0) / norm, lanes[3 * LANES], True
@@ -293,8 +272,7 @@ def tensorial_steps(kind, lanes, x, z, words, law, eta, span, made):  # type: ig
         elif kind == LAPLACE:
             step = _laplaces(generators, room, sample, size, sizes, form, rows, learns, step, stop)
         else:
-            many = beyond(sample, size)
-            step = _from_array(many, room, sample, size, sizes, form, rows, learns, step, stop)
+            step = _samples(generators, room, sample, size, sizes, form, rows, learns, step, stop)
         _renew(room, rows, size, (first + step) % RENEW == 0)
         _stop(x, law, step, made)
 
@@ -356,10 +334,7 @@ def _push(v, sample, eta, law):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def observed_steps(u, transposed, samples, eta, law):  # type: ignore[no-untyped-def]
-    """Steps of u with data X = A Z, one a row of ``samples``; returns how many were finite.
-
-    ``transposed`` is A', shape (d, d), or of no size for A = I.
-    """
+    """Steps on X = A Z, a row a step, A' of no size for A = I; returns how many were finite."""
     d = u.size
     x = np.empty(d)
     for step in range(samples.shape[0]):

@@ -62,10 +62,7 @@ def passes(
 
 
 def whitening_of(blocks: Blocks) -> tuple[Array, Array]:
-    """Mean c and symmetric K = C^-1/2 of samples with covariance C, in one pass.
-
-    Refused if the sample covariance has no inverse.
-    """
+    """Mean c and K = C^-1/2 of samples, in one pass; refused if their covariance C is singular."""
     count, first, second = 0, np.zeros(()), np.zeros(())
     with one_thread():
         for block in blocks():
@@ -107,8 +104,8 @@ class Samples:
         for centred, (y,) in self.projections(w):
             y2 = y * y
             push += (y2 * y) @ centred
-            square += float(np.sum(y2))
-            fourth += float(np.sum(y2 * y2))
+            square += np.sum(y2)
+            fourth += np.sum(y2 * y2)
             count += len(y)
         return self.unmixing(push) / count, square / count, fourth / count
 
@@ -118,7 +115,7 @@ class Samples:
         for _, (y, z) in self.projections(w, direction):
             y2, yz, z2 = y * y, y * z, z * z
             products = (y2 * y2, 4 * y2 * yz, 6 * y2 * z2, 4 * yz * z2, z2 * z2)
-            sums += [float(np.sum(p)) for p in products]
+            sums += [np.sum(p) for p in products]
             count += len(y)
         return sums / count
 
@@ -149,28 +146,12 @@ def batch_fastica(
 ) -> Estimate:
     """One-unit FastICA with the cubic contrast: w <- Pi{mean(y^3 x) - 3 mean(y^2) w}.
 
-    The iteration of the first component of ``sklearn.decomposition.FastICA(algorithm="deflation",
-    fun="cube")``, which itself always extracts as many components as it keeps dimensions and does
-    not say which of them converged.
+    The first component of FastICA(algorithm="deflation", fun="cube") of scikit-learn, from passes
+    over the samples X and the first w, shape (d,); the error is that to the true ``mixing`` A,
+    shape (d, d), None for the identity. ``whiten`` makes the sample mean and covariance 0 and I, as
+    the model has them in expectation. What has not converged after ``most`` iterations is given up.
 
-    Parameters
-    ----------
-    blocks
-        Passes over the observed samples X: see :func:`passes`.
-    start
-        First w, shape (d,), not zero.
-    mixing
-        The true A, shape (d, d), that the error is measured against; None for the identity.
-    whiten
-        Whether the sample mean and covariance are made 0 and I first; else x = X, which the model
-        allows, as it has mean 0 and covariance I in expectation.
-    most
-        Iterations after which one that has not converged is given up.
-
-    Raises
-    ------
-    HdicaError
-        If the start is no direction, or the sample covariance has no inverse.
+    Refused if the start is no direction, or the sample covariance has no inverse.
     """
 
     def update(samples: Samples, w: Array) -> Array:
@@ -191,12 +172,10 @@ def batch_gradient(
 ) -> Estimate:
     """Gradient ascent of sgn mean(y^4) on the sphere, with an exact line search.
 
-    The direction is that of the online rule averaged over all samples, sgn mean(y^3 x) without its
-    part along w. Along a great circle the objective is a quartic form in cosine and sine, whose
-    highest point is found exactly, from a second pass: there is no step size to choose.
-
-    Parameters and errors are those of :func:`batch_fastica`, and ``sign``, sgn = sign(mu4 - 3), 1
-    or -1; None for that of mean(y^4) - 3 mean(y^2)^2 of the first projection.
+    Along a great circle the objective is a quartic form in cosine and sine, whose highest point
+    comes from a second pass. Parameters and errors are those of :func:`batch_fastica`, and
+    ``sign``, sgn = sign(mu4 - 3), None for that of mean(y^4) - 3 mean(y^2)^2 of the first
+    projection.
     """
 
     def update(samples: Samples, w: Array) -> Array:
@@ -204,8 +183,8 @@ def batch_gradient(
         push, square, fourth = samples.cubic(w)
         if sign is None:
             sign = math.copysign(1.0, fourth - 3 * square * square)
-        along = push - float(np.sum(push * w)) * w
-        size = math.sqrt(float(np.sum(along * along)))
+        along = push - np.sum(push * w) * w
+        size = math.sqrt(np.sum(along * along))
         if size == 0:
             return w
         direction = sign * along / size
@@ -230,7 +209,7 @@ def highest(form: Array) -> float:
     angles[-1] = math.pi / 2
     powers = np.arange(5)[:, None]
     terms = form[:, None] * np.cos(angles) ** (4 - powers) * np.sin(angles) ** powers
-    return float(angles[int(np.argmax(np.sum(terms, axis=0)))])
+    return angles[np.argmax(np.sum(terms, axis=0))]
 
 
 def _iterate(
@@ -259,26 +238,15 @@ def _iterate(
 def batch_level(source: Source, dimension: int, count: int, *, whiten: bool) -> float:
     """Mean tan^2 of both estimators over ``count`` = T samples, (d - 1) V/T to first order in 1/T.
 
-    Let w = e_1 + omega with omega orthogonal to e_1 in the coordinates of the sources, and D the
-    error of the sample covariance. Critical points of mean(y^4) on the sphere satisfy
-    mean(y^3 x) = lambda w, to first order for every k > 1
+    With w = e_1 + omega in the coordinates of the sources and D the error of the sample covariance,
+    critical points of mean(y^4) on the sphere have, to first order for every k > 1,
 
         no whitening:  mean(Z_1^3 Z_k) + 3 omega_k = mu4 omega_k,
         whitening:     mean((Z_1^3 - mu3) Z_k) + 3 omega_k - (3 + mu4) D_1k/2 = mu4 omega_k,
 
-    and the unit vector u that unmixes has u_k = omega_k, with whitening u_k = omega_k - D_1k/2, so
-    that (mu4 - 3) u_k is mean(Z_1^3 Z_k), with whitening mean((Z_1^3 - mu3 - mu4 Z_1) Z_k). The
-    variances, times T, are
-
-        no whitening:  V = mu6/(mu4 - 3)^2,
-        whitening:     V = (mu6 - mu4^2 - mu3^2)/(mu4 - 3)^2,
-
-    the second that of deflation FastICA (Ollila 2010, IEEE Trans. Signal Process. 58). Whitening
-    never increases it. For sources of two values, whose centred cube is a multiple of themselves,
-    V vanishes and so does the error: only that of an iteration which stops is left. Without
-    whitening V is that of the online rule with eta = 1/(beta t), which averages the same
-    Z_1^3 Z_k over the same samples and loses nothing; with a last step size eta = c ln T/(beta T)
-    the error of the online rule is c ln(T)/2 times as large.
+    and unmix by u_k = omega_k, or by omega_k - D_1k/2. So V is mu6/(mu4 - 3)^2, that of the online
+    rule with eta = 1/(beta t), and with whitening (mu6 - mu4^2 - mu3^2)/(mu4 - 3)^2 (Ollila 2010,
+    IEEE Trans. Signal Process. 58), which is never more, and 0 for sources of two values.
 
     Refused if the source has no sixth moment, or a fourth moment of 3.
     """

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, contiguous, steps_of
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.process.progress import check_deadline
 from hdica.systems.tensorial_ica.rule import (
@@ -35,7 +36,6 @@ from hdica.systems.tensorial_ica.rule import (
     unit,
 )
 
-Array = NDArray[np.float64]
 Advance = Callable[[Array, Array], int]
 
 
@@ -94,10 +94,9 @@ def run_observed(
         for name, values in path.items():
             values[index] = now[name]
 
-    def advance(z: Array, eta: Array) -> int:
-        return int(observed_steps(u, transposed, z, eta, law))
-
-    stopped = _walk(rule, times, stream, advance, see)
+    stopped = _walk(
+        rule, times, stream, lambda z, eta: observed_steps(u, transposed, z, eta, law), see
+    )
     return path, "" if stopped < 0 else sentence(stopped)
 
 
@@ -106,19 +105,14 @@ def run_vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
 
     The lemma bounds sup_t abs(U_k(t) - U_k(0) prod_s (1 - eta beta (v_m^2 - v_k^2))), U_k =
     v_k/v_m, along a path with abs(tan) <= 1/sqrt 2 to the axis m, which is the one nearest to
-    v(0). The sup stops growing where the path leaves that vessel.
-
-    Returns
-    -------
-    tuple
-        A dictionary of arrays of shape (T,): ``sup``, the mean over k != m of the running sup,
-        ``sup_max``, the largest of them, and ``inside``, 1 until the path has left, then 0; and why
-        it diverged, or "".
+    v(0). It returns arrays of shape (T,), ``sup``, the mean over k != m of the running sup, which
+    stops growing where the path leaves that vessel, ``sup_max``, the largest of them, and
+    ``inside``, 1 until the path has left, then 0; and why it diverged, or "".
     """
     from hdica.systems.tensorial_ica.kernels import vessel_steps
 
     v, law = rule.start(stream("start")), _law(rule)
-    m, beta = int(np.argmax(np.abs(v))), abs(rule.source.moment(4) - 3.0)
+    m, beta = np.argmax(np.abs(v)), abs(rule.source.moment(4) - 3.0)
     expected, most = v / v[m], np.zeros(v.size)
     others = np.arange(v.size) != m
     path = {name: np.full(times.size, np.nan) for name in ("sup", "sup_max", "inside")}
@@ -129,12 +123,13 @@ def run_vessel(rule: TensorialRule, stream: Stream, times: Array) -> Values:
         path["sup_max"][places] = np.max(sup) if sup.size else 0.0
         path["inside"][places] = inside
 
-    def advance(z: Array, eta: Array) -> int:
-        return int(vessel_steps(v, m, expected, most, z, eta, beta, law))
-
-    left = dot(v[others], v[others]) > 0.5 * v[m] ** 2
-    see = partial(write, inside=True)
-    stopped = 0 if left else _walk(rule, times, stream, advance, see)
+    left, stopped = dot(v[others], v[others]) > 0.5 * v[m] ** 2, 0
+    if not left:
+        stopped = _walk(
+            *(rule, times, stream),
+            lambda z, eta: vessel_steps(v, m, expected, most, z, eta, beta, law),
+            partial(write, inside=True),
+        )
     if stopped < 0:
         return path, ""
     if not np.all(np.isfinite(v)):
@@ -153,12 +148,11 @@ WARM = 1 / 3
 def coupon_mean(dimension: int, success: float = 1.0) -> float:
     """Expected number of runs until every axis is found, d H_d/q, about d ln d.
 
-    Coupon collector: runs are independent, each finds an axis with probability ``success`` = q and
-    each of them equally often, as a uniform start does by symmetry; i axes being missing, it takes
-    on average d/(q i) runs to find one of them.
+    A run finds an axis with probability ``success`` = q, each of them equally often, so that one of
+    i missing axes takes d/(q i) runs on average.
     """
     missing = np.arange(1, dimension + 1)
-    return float(np.sum(dimension / (success * missing)))
+    return np.sum(dimension / (success * missing))
 
 
 def coupon_sd(dimension: int, success: float = 1.0) -> float:
@@ -167,7 +161,7 @@ def coupon_sd(dimension: int, success: float = 1.0) -> float:
     p_i = q i/d is the probability that a run finds one of the i axes that are missing.
     """
     p = success * np.arange(1, dimension + 1) / dimension
-    return math.sqrt(float(np.sum((1 - p) / p**2)))
+    return math.sqrt(np.sum((1 - p) / p**2))
 
 
 def part_of(stream: Stream, number: int) -> Stream:
@@ -193,7 +187,7 @@ class Repeats:
     @property
     def largest(self) -> float:
         """Largest squared tangent of all axes, NaN if one is missing."""
-        return float(np.max(self.errors))
+        return np.max(self.errors)
 
 
 def runs_of(rule: TensorialRule, steps: int) -> Run:
@@ -205,9 +199,8 @@ def runs_of(rule: TensorialRule, steps: int) -> Run:
 def repeats(run: Run, dimension: int, stream: Stream, *, most: int | None = None) -> Repeats:
     """Independent runs on fresh samples, until every axis was found.
 
-    Whether runs share a call changes nothing: those behind the one that completes the axes are
-    dropped. A run, from a start to its end as :func:`runs_of` makes it, has found an axis if its
-    squared tangent to it is at most 1/3; after ``most`` runs, None for 20 standard deviations
+    A run has found an axis if its squared tangent to it is at most 1/3 at the end. Runs behind the
+    one that completes the axes are dropped; after ``most`` runs, None for 20 standard deviations
     more than expected, it is given up.
     """
     if most is None:
@@ -247,21 +240,17 @@ class Deflation:
     @property
     def largest(self) -> float:
         """Largest squared tangent of all components."""
-        return float(np.max(self.tan2))
+        return np.max(self.tan2)
 
 
 def deflation(rule: TensorialRule, steps: int, stream: Stream) -> Deflation:
     """One component after another, each orthogonal to those before it.
 
     Component r starts uniformly on the unit sphere of the complement of components 1 to r - 1 and
-    makes ``steps`` steps v' = Pi P {v + eta s y^3 Z} on samples of its own, with P the projector
-    onto that complement, the schedule from t = 0 and, if it is estimated, the sign from nothing. Of
-    the last one only the sign is free, and it makes no steps. The start of the rule is not used.
-
-    All components are about equally far from their axes: with a constant step size, component r has
-    the variance eta mu6/(2 beta) along every axis that is found later, as the rule itself does, and
-    minus the error of that one along itself on every axis that was found before; so E tan^2 =
-    (d - 1) eta mu6/(2 beta) for each, and errors do not add up.
+    makes ``steps`` steps v' = Pi P {v + eta s y^3 Z} on samples of its own, P the projector onto
+    that complement; the last one, of which only the sign is free, makes none. The start of the rule
+    is not used. Errors do not add up: E tan^2 is (d - 1) eta mu6/(2 beta) for each, as of the rule
+    itself.
     """
     d = rule.dimension
     basis = np.zeros((d, d + -d % LANES))  # padded for the kernel
@@ -280,10 +269,7 @@ def deflation(rule: TensorialRule, steps: int, stream: Stream) -> Deflation:
 
 
 def start_in_complement(basis: Array, generator: np.random.Generator) -> Array:
-    """A uniform unit vector orthogonal to orthonormal rows, shape (d,).
-
-    It is projected twice, since the first time loses digits where little is left.
-    """
+    """A uniform unit vector orthogonal to orthonormal rows; projected twice, for all its digits."""
     v = unit(generator.standard_normal((basis.shape[1],)))
     for row in np.concatenate([basis, basis]):
         check_deadline()

@@ -24,11 +24,6 @@ _FUNCTIONS = ("bounds", "landscape", "stationary_error", "traverse_times")
 _ETA = {"dimension": 5, "source": "rademacher", "eta": 1e-3}
 
 
-def _named(name: str, shown: str, *numbers: int) -> dict[str, Symbol]:
-    """Bounds as they are numbered in the paper."""
-    return {f"{name}_{k}": Symbol(*(f"{shown} {k}",) * 3) for k in numbers}
-
-
 SYSTEM = System(
     parameters=TensorialICA,
     title="Online tensorial ICA: all sources non-Gaussian, one found at a time",
@@ -68,12 +63,15 @@ SYSTEM = System(
         "c2": Symbol("<i>c</i><sub>2</sub>", "$c_2$", "c₂"),
         "angle": Symbol("∠<sub>0</sub>", r"$\angle_0$", "∠₀"),
         "sup": Symbol("sup |Δ<i>U<sub>k</sub></i>|", r"$\sup|\Delta U_k|$", "sup |ΔU_k|"),
-        **_named("lemma", "Lemma", 3, 5, 6),
-        **_named("theorem", "Theorem", 4, 7),
-        **_named("corollary", "Corollary", 8),
         "N1_median": Symbol("median <i>N</i><sub>1</sub>", "median $N_1$", "median N₁"),
         "N2_median": Symbol("median <i>N</i><sub>2</sub>", "median $N_2$", "median N₂"),
         **in_words(
+            lemma_3="Lemma 3",
+            lemma_5="Lemma 5",
+            lemma_6="Lemma 6",
+            theorem_4="Theorem 4",
+            theorem_7="Theorem 7",
+            corollary_8="Corollary 8",
             vector="online rule",
             ode="ODE",
             settled="settled runs",

@@ -20,13 +20,13 @@ from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream, side_by_side
 from hdica.finite.record import Values, aligned_zeros, fill_step_sizes, not_finite, steps_of
+from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import cumulants
 from hdica.process.progress import check_deadline
 
-Array = NDArray[np.float64]
 HIGHEST = 8  # order of the highest moment: E y^6 Z^2 of the noise
 _NEEDED = {
     4: "the drift, of rate |mu4 - 3|",
@@ -58,10 +58,7 @@ class Moments:
 
 
 def moments_of(source: Source, order: int = HIGHEST) -> Moments:
-    """Moments of a source, refused if one up to ``order`` (4, 6 or 8) is not finite.
-
-    Refused if mu4 = 3, where the drift vanishes, or if a moment is not finite, with what needs it.
-    """
+    """Moments of a source; refused if mu4 = 3, or one up to ``order`` (4, 6, 8) is not finite."""
     moments = [source.moment(k) for k in range(HIGHEST + 1)]
     for k in range(order + 1):
         if not math.isfinite(moments[k]):
@@ -108,26 +105,20 @@ def sentence(step: int) -> str:
 
 
 def nearest_axis(v: Array) -> tuple[float, int]:
-    """Squared tangent of the angle to the nearest axis, and the index of that axis.
-
-    The other squares are summed: 1 - v_m^2 would have no digits near the axis.
-    """
+    """Squared tangent of the angle to the nearest axis, from the other squares; its index."""
     m = int(np.argmax(np.abs(v)))
     squares = v**2
-    largest = float(squares[m])
+    largest = squares[m]
     squares[m] = 0.0
     return float(np.sum(squares)) / largest, m
 
 
 def unit(w: Array) -> Array:
-    """A vector over its length.
-
-    Refused if it is zero or not finite.
-    """
-    size = math.sqrt(float(np.sum(w * w)))
+    """A vector over its length; refused if that is zero or not finite."""
+    size = math.sqrt(np.sum(w * w))
     if not 0 < size < math.inf:
         raise HdicaError(f"start of length {size} is not allowed (a direction: finite, not zero)")
-    return np.asarray(w / size)
+    return w / size
 
 
 Draw = Callable[[int], Array]
@@ -294,17 +285,11 @@ def run_together(
 ) -> list[Values]:
     """Trajectories of at most eight points with equal :attr:`TensorialRule.alike`.
 
-    A point's numbers do not depend on the points beside it, nor on the output times, in steps and
-    increasing, shape (T,). Rules and streams, of which ``"start"`` and ``"source"`` are used, are
-    one a point.
-
-    Returns
-    -------
-    list
-        Of each point a dictionary of arrays of shape (T,), NaN after a divergence, and the sentence
-        that says at which step it diverged, or "": ``tan2`` = (1 - v_m^2)/v_m^2, ``nearest`` =
-        m = argmax abs(v_k), ``update_sign``, 0 where none was estimated yet, and if ``keep`` has
-        it ``v``, shape (T, d).
+    A point's numbers depend neither on other points nor on the output times, in steps and
+    increasing, shape (T,). Of each point it returns arrays of shape (T,), NaN after a divergence,
+    and at which step it diverged, or "": ``tan2`` = (1 - v_m^2)/v_m^2, ``nearest`` = m = argmax
+    abs(v_k), ``update_sign``, 0 where none was estimated yet, and if ``keep`` has it ``v``, shape
+    (T, d).
     """
     from hdica.systems.tensorial_ica.kernels import TOTAL, nearest
 
@@ -328,7 +313,7 @@ def run_together(
                 continue
             sign, x = rule.sign, lanes.x[:, lane]
             if sign is None:
-                sign = float(np.copysign(1.0, lanes.law[TOTAL, lane])) if target else 0.0
+                sign = np.copysign(1.0, lanes.law[TOTAL, lane]) if target else 0.0
             path["tan2"][index], path["nearest"][index] = tangent[lane], component[lane]
             path["update_sign"][index] = sign
             if "v" in path:

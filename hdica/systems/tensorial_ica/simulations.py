@@ -18,9 +18,9 @@ from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.tensorial_ica import paths
 from hdica.systems.tensorial_ica import system as model
 from hdica.systems.tensorial_ica.rule import TensorialRule, run_together
-from hdica.systems.tensorial_ica.system import AT_FINITE, HOME, PAPER, PATH, TensorialICA, U, V
-from hdica.systems.tensorial_ica.transient import ANY_SIGN
-from hdica.systems.trials import alone, content_of, each, in_groups
+from hdica.systems.tensorial_ica.system import AT_FINITE, PAPER, PATH, TensorialICA, U, V
+from hdica.systems.tensorial_ica.transient import ANY_RULE, ENGINES
+from hdica.systems.trials import alone, content_of, in_lanes
 
 IGNORED = frozenset({"mixing", "bounds"})  # fields that choose no random numbers
 
@@ -31,30 +31,30 @@ def streams(system: TensorialICA) -> Callable[[int], Stream]:
 
 
 Trials = Sequence[method.Trial[TensorialICA]]
-Compute = Callable[[list[TensorialRule], list[TensorialICA], list[Stream]], list[Values]]
 
 
-def _in_lanes(
-    trials: Trials, compute: Compute, apart: Sequence[Hashable] = ()
-) -> list[PointResult]:
-    """Points side by side, as many as there are lanes; their numbers do not depend on that.
-
-    Points are kept ``apart`` where these, one a point, differ: their output times, for example.
-    """
-    rules, of_seed = each(model.rule, trials), each(streams, trials)
-
-    def some(group: list[int]) -> list[Values]:
-        own = [of_seed[k](trials[k][1] or 0) for k in group]
-        return compute([rules[k] for k in group], [trials[k][0] for k in group], own)
-
-    keys = [point.alike for point in rules]
-    return in_groups(list(zip(keys, apart, strict=True)) if apart else keys, LANES, some)
+def _side_by_side(
+    key: Callable[[TensorialICA, TensorialRule], Hashable], run: Callable[..., list[Values]]
+) -> method.RunAll[TensorialICA]:
+    """Points with equal keys in the lanes of a kernel; their numbers do not depend on that."""
+    together = in_lanes(
+        "vector",
+        lambda system, n: model.rule(system),
+        lambda system: content_of(system, IGNORED),
+        key,
+        LANES,
+        run,
+    )
+    return lambda trials, times, n, save: together(trials, times, 0, save)
 
 
 def _vectors(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
-    return _in_lanes(
-        trials, lambda rules, _, own: run_together(rules, times, own, frozenset(save.extra))
+    keep = frozenset(save.extra)
+    together = _side_by_side(
+        lambda system, rule: rule.alike,
+        lambda _, rules, times, n, own: run_together(rules, times, own, keep),
     )
+    return together(trials, times, n, save)
 
 
 def mixing(system: TensorialICA, stream: Stream) -> Array | None:
@@ -65,7 +65,7 @@ def mixing(system: TensorialICA, stream: Stream) -> Array | None:
     with one_thread():
         q, r = np.linalg.qr(raw)
     # Unique, and so Haar distributed, with a positive diagonal of R (Mezzadri 2007).
-    return np.asarray(q * np.where(np.diag(r) < 0, -1.0, 1.0))
+    return q * np.where(np.diag(r) < 0, -1.0, 1.0)
 
 
 def _observed(
@@ -110,14 +110,15 @@ VECTOR = method.Simulation[TensorialICA](
 )
 
 
-OBSERVED = method.Simulation[TensorialICA](
+OBSERVED = replace(
+    VECTOR,
     name="observed",
-    role=method.Role.SIMULATION,
-    about=method.About(
+    rank=None,
+    about=replace(
+        VECTOR.about,
         text="u from data X = AZ, identity or random orthonormal A, on the same samples",
-        accuracy="exact",
         equations=f"{PAPER}, (ICA) as it is printed",
-        engines=AT_FINITE,
+        bits=method.Bits.ONE_KIND,
     ),
     outputs=method.Outputs(PATH, extras=(V, U)),
     cost=method.Cost(
@@ -129,30 +130,31 @@ OBSERVED = method.Simulation[TensorialICA](
         ),
         memory=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
     ),
-    scope=method.Scope(ignores=frozenset({"bounds"}), n=method.Size.NONE),
+    scope=replace(VECTOR.scope, ignores=frozenset({"bounds"})),
     run=_observed,
+    together=None,
 )
 
 
 _OTHER = replace(VECTOR, role=method.Role.OTHER, rank=None)
 
 
-def _trainings(trials: Trials, times: Array, n: int | None, save: Save) -> list[PointResult]:
-    def compute(
-        rules: list[TensorialRule], systems: list[TensorialICA], own: list[Stream]
-    ) -> list[Values]:
-        training, results = model.trained(systems[0]), []
-        for path, why in run_together(rules, np.array([training.half, training.end]), own):
-            half, end = path["tan2"] if training.first is not None else (math.nan, path["tan2"][-1])
-            results.append((_numbers(tan2=end, half=half, nearest=path["nearest"][-1]), why))
-        return results
-
-    ends = [(training.half, training.end) for training in each(model.trained, trials)]
-    return _in_lanes(trials, compute, ends)
+def _ends(system: TensorialICA) -> tuple[float, float]:
+    training = model.trained(system)
+    return training.half, training.end
 
 
-def _numbers(**values: float) -> dict[str, Array]:
-    return {name: np.asarray(float(value)) for name, value in values.items()}
+def _train(
+    systems: list[TensorialICA], rules: list[TensorialRule], _: Array, n: int, own: list[Stream]
+) -> list[Values]:
+    two, results = model.trained(systems[0]).first is not None, []
+    for path, why in run_together(rules, np.array(_ends(systems[0])), own):
+        half, end = path["tan2"] if two else (math.nan, path["tan2"][-1])
+        results.append((method.arrays(tan2=end, half=half, nearest=path["nearest"][-1]), why))
+    return results
+
+
+_trainings = _side_by_side(lambda system, rule: (rule.alike, _ends(system)), _train)
 
 
 TRAINING = replace(
@@ -246,9 +248,9 @@ def _repeats(
 ) -> PointResult:
     run = paths.runs_of(model.rule(system), length(system, float(times[-1])))
     runs = paths.repeats(run, system.dimension, streams(system)(seed or 0))
-    success = float(np.mean(runs.components >= 0)) if runs.count else math.nan
+    success = np.mean(runs.components >= 0) if runs.count else math.nan
     count = runs.count if runs.complete else math.nan
-    values = _numbers(repeats=count, made=runs.count, success=success, tan2=runs.largest)
+    values = method.arrays(repeats=count, made=runs.count, success=success, tan2=runs.largest)
     return PointResult(values)
 
 
@@ -299,11 +301,11 @@ def _deflation(
     steps = length(system, float(times[-1]))
     result = paths.deflation(model.rule(system), steps, streams(system)(seed or 0))
     reached = result.steps[:-1]
-    values = _numbers(
+    values = method.arrays(
         tan2=result.largest,
-        median=float(np.median(result.tan2)),
+        median=np.median(result.tan2),
         complete=math.nan if result.diverged else result.complete,
-        slowest=float(reached.max()) if not result.diverged and np.all(reached >= 0) else math.nan,
+        slowest=reached.max() if not result.diverged and np.all(reached >= 0) else math.nan,
     )
     return PointResult(values, result.diverged)
 
@@ -342,7 +344,7 @@ COUPONS = method.Limit[TensorialICA](
         text="how many repeats that takes if each finds one component, any of them equally often",
         accuracy="exact",
         equations="Coupon collector: a sum of d geometric waiting times",
-        engines=("hdica.systems", HOME),
+        engines=ENGINES,
     ),
     outputs=method.Outputs(
         (
@@ -351,9 +353,9 @@ COUPONS = method.Limit[TensorialICA](
         )
     ),
     cost=method.Cost(seconds=lambda system, n, last: 1e-4),
-    scope=method.Scope(ignores=ANY_SIGN | {"start", "eta", "schedule", "source"}),
+    scope=method.Scope(ignores=ANY_RULE),
     run=lambda system, *_: PointResult(
-        _numbers(
+        method.arrays(
             repeats=paths.coupon_mean(system.dimension),
             repeats_sd=paths.coupon_sd(system.dimension),
         )

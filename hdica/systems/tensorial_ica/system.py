@@ -16,12 +16,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of, suggestion
 from hdica.ingredients.plain import is_number
-from hdica.ingredients.quadrature import dot, numbers
+from hdica.ingredients.quadrature import numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, Rate, SourceSpec, schedule, source
 from hdica.systems.method import AVERAGES, COMMON, FINITE, Array, Output
 from hdica.systems.parameters import Parameters
-from hdica.systems.tensorial_ica.rule import Moments, TensorialRule, moments_of
+from hdica.systems.tensorial_ica.rule import Moments, TensorialRule, moments_of, unit
 
 PAPER = "Li and Jordan 2021"
 HOME = "hdica.systems.tensorial_ica"
@@ -184,7 +184,7 @@ def step_sizes(system: TensorialICA) -> Schedule:
         plan = system.schedule or {}
         numerator, later = plan["anneal"] / moments(system).beta, plan["t0"]
         check_finite(system, numerator / later)
-        return Schedule(lambda t: numerator / (np.asarray(t, dtype=float) + later), None)
+        return Schedule(lambda t: numerator / (t + later), None)
     if training.first is None or training.second is None:
         return make_schedule(training.first or training.second, name="eta")
     values = [training.first, training.second]
@@ -216,7 +216,7 @@ def first_vector(system: TensorialICA) -> Array | None:
         v = np.array(value, dtype=float)
         # Scaled first, so that no square overflows.
         v /= np.abs(v).max()
-        return np.asarray(v / math.sqrt(dot(v, v)))
+        return unit(v)
     k, v = d if key == "maximiser" else value, np.zeros(d)
     v[:k] = 1 / math.sqrt(k)
     return v
@@ -338,8 +338,7 @@ def rule(system: TensorialICA) -> TensorialRule:
     def start(rng: np.random.Generator) -> Array:
         if fixed is not None:
             return fixed.copy()
-        v = rng.standard_normal(d)
-        return np.asarray(v / math.sqrt(dot(v, v)))
+        return unit(rng.standard_normal(d))
 
     sign = moments(system).sign if system.sign == "known" else None
     return TensorialRule(d, source(system), sign, step_sizes(system), start)

@@ -46,13 +46,13 @@ class Transient:
 
 def drift(v: Array) -> Array:
     """dv_k/dx = v_k^3 - v_k sum_i v_i^4, the components along the last axis."""
-    return np.asarray(v**3 - v * np.sum(v**4, axis=-1, keepdims=True))
+    return v**3 - v * np.sum(v**4, axis=-1, keepdims=True)
 
 
 def tan2_of(v: Array) -> Array:
     """Squared tangent of the angle to the nearest axis: the other squares over the largest."""
-    p = np.sort(np.asarray(v, dtype=float) ** 2, axis=-1)
-    return np.asarray(np.sum(p[..., :-1], axis=-1) / p[..., -1])
+    p = np.sort(v**2, axis=-1)
+    return np.sum(p[..., :-1], axis=-1) / p[..., -1]
 
 
 def _ratios(v: Array) -> tuple[Array, Array]:
@@ -68,7 +68,7 @@ def _thinned(r: Array, g: Array, scale: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         near = r / (1.0 + np.expm1(scale) * g)
         far = r * np.exp(-np.maximum(scale, 700.0) - np.log(g))
-    return np.asarray(np.where(g == 0.0, r, np.where(scale < 700.0, near, far)))
+    return np.where(g == 0.0, r, np.where(scale < 700.0, near, far))
 
 
 def _elapsed_at(r: Array, g: Array, scale: Array) -> Array:
@@ -76,7 +76,7 @@ def _elapsed_at(r: Array, g: Array, scale: Array) -> Array:
     with np.errstate(over="ignore", divide="ignore"):
         inverse = 1.0 / np.expm1(scale)
         terms = np.where(g == 0.0, scale, np.log1p(r / (inverse + np.where(g == 0.0, 1.0, g))))
-    return np.asarray(np.sum(terms, axis=-1) / 2)
+    return np.sum(terms, axis=-1) / 2
 
 
 def _scale_at(r: Array, g: Array, elapsed: Array) -> tuple[Array, Array]:
@@ -100,17 +100,16 @@ def _scale_at(r: Array, g: Array, elapsed: Array) -> tuple[Array, Array]:
 def solve(v0: Array, elapsed: Array) -> Transient:
     """The path from ``v0``, shape (d,), at x = ``elapsed`` >= 0 (inf included), shape (T,).
 
-    The start is a unit vector up to rounding. Critical points stay where they are, and components
-    that are equal stay so. The error is what the root of x(L) = elapsed is missed by, times the
-    drift there, and rounding.
+    Components that are equal stay so. The error is what the root of x(L) = elapsed is missed by,
+    times the drift there, and rounding.
     """
-    v, x = v0 / float(np.linalg.norm(v0)), np.minimum(elapsed, _FOREVER)
+    v, x = v0 / np.linalg.norm(v0), np.minimum(elapsed, _FOREVER)
     r, g = _ratios(v)
     scale, miss = _scale_at(r, g, x)
     size = np.abs(v) * np.sqrt(_thinned(np.ones_like(g), g, scale[:, None]))
     path = np.copysign(size / np.linalg.norm(size, axis=1, keepdims=True), v)
     moved = np.abs(drift(path)).max(axis=1) * (miss + 4 * _EPS * x)
-    return Transient(path, np.asarray(moved + 8 * _EPS))
+    return Transient(path, moved + 8 * _EPS)
 
 
 def time_to(v0: Array, tan2: float) -> Array:
@@ -138,7 +137,7 @@ def _times(v: Array, tan2: float) -> Array:
         r, g = r[open_], g[open_]
         grown = growth_to(r, g, goal[open_])
         out[open_] = _elapsed_at(r, g, np.log1p(grown)[:, None])
-    return np.asarray(out)
+    return out
 
 
 def growth_to(r: Array, g: Array, goal: Array) -> Array:
@@ -166,32 +165,30 @@ def growth_to(r: Array, g: Array, goal: Array) -> Array:
 def elapsed(schedule: Schedule, beta: float, times: Array) -> Array:
     """Elapsed x, beta times the sum of the step sizes eta(k) of the steps before t, shape (T,).
 
-    The sum and not the integral over t, because it is what the rule does: the two differ by about
-    half a step, which an annealed schedule starts with its largest. Between two steps it goes on
-    evenly, so that x = beta eta t for any t at a constant step size.
+    The rule makes that sum, and not the integral over t; between two steps it goes on evenly.
     """
     whole = steps_sum(schedule, times)
     begun = (times - np.floor(times)) * schedule.value(np.floor(times))
-    return np.asarray(beta * (whole + begun))
+    return beta * (whole + begun)
 
 
 def steps_sum(schedule: Schedule, times: Array, power: int = 1) -> Array:
     """Sum of eta(k)^power over k < floor(t), shape (T,): exact, or to 1e-10 in long smooth runs."""
     steps = np.floor(times)
     if schedule.constant is not None:
-        return np.asarray(schedule.constant**power * steps)
+        return schedule.constant**power * steps
     breaks = [math.ceil(b) for b in schedule.breaks]
     marks = np.unique([0.0, *steps, *(b for b in breaks if 0 < b < steps.max(initial=0.0))])
     pieces = [_piece(schedule, int(a), int(b), power) for a, b in pairwise(marks)]
     totals = np.concatenate([[0.0], np.cumsum(pieces)])
-    return np.asarray(totals[np.searchsorted(marks, steps)])
+    return totals[np.searchsorted(marks, steps)]
 
 
 def _direct(schedule: Schedule, first: int, last: int, power: int) -> float:
     """Sum over first <= k < last, term by term."""
     blocks = range(first, last, _BLOCK)
     return math.fsum(
-        float(np.sum(schedule.value(np.arange(k, min(k + _BLOCK, last), dtype=float)) ** power))
+        np.sum(schedule.value(np.arange(k, min(k + _BLOCK, last), dtype=float)) ** power)
         for k in blocks
     )
 
@@ -275,6 +272,7 @@ ODE = method.Limit[TensorialICA](
 
 
 ENGINES = ("hdica.systems", HOME)  # the landscape needs nothing of the source
+ANY_RULE = ANY_SIGN | {"eta", "schedule", "start", "source"}
 MOST = 1000  # largest dimension whose critical points a result holds
 _FLOATS = 600  # 3^d overflows no floating-point number up to this dimension
 _OF = ("fixed_point",)
@@ -282,7 +280,7 @@ _OF = ("fixed_point",)
 
 def objective(v: Array) -> Array:
     """-sum_i v_i^4 along the last axis: from -1 at a component to -1/d at a maximiser."""
-    return np.asarray(-np.sum(np.asarray(v, dtype=float) ** 4, axis=-1))
+    return -np.sum(v**4, axis=-1)
 
 
 def counts(d: int) -> list[int]:
@@ -369,8 +367,7 @@ FIXED_POINTS = method.States[TensorialICA](
     ),
     cost=method.Cost(seconds=lambda system, n, last: 1e-3 + 2e-8 * system.dimension**2),
     scope=method.Scope(
-        refuses=_within(2, MOST, f"fixed points (at most {MOST})"),
-        ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
+        refuses=_within(2, MOST, f"fixed points (at most {MOST})"), ignores=ANY_RULE
     ),
     run=_fixed_points,
 )
@@ -399,7 +396,6 @@ CRITICAL_POINTS = method.Limit[TensorialICA](
     about=replace(
         FIXED_POINTS.about,
         text="every critical point of the landscape, 3^d − 1 of them, for d ≤ 6",
-        engines=("hdica.systems", HOME),
     ),
     outputs=replace(
         FIXED_POINTS.outputs,
@@ -444,8 +440,7 @@ LANDSCAPE = method.Limit[TensorialICA](
     ),
     cost=method.Cost(seconds=lambda system, n, last: 2e-3),
     scope=method.Scope(
-        refuses=_within(3, 3, "this picture (3; see 'landscape_circle' for 2)"),
-        ignores=ANY_SIGN | {"eta", "schedule", "start", "source"},
+        refuses=_within(3, 3, "this picture (3; see 'landscape_circle' for 2)"), ignores=ANY_RULE
     ),
     run=lambda *_: PointResult({"value": objective(_SPHERE)}),
 )

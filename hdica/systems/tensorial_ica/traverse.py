@@ -43,14 +43,14 @@ class Law:
     @property
     def mean(self) -> float:
         """Mean of x."""
-        return float(self.sample.mean())
+        return self.sample.mean()
 
     @property
     def error(self) -> float:
         """Standard error of the mean; nan where the level is never reached."""
         if not np.isfinite(self.mean):
             return math.nan
-        return float(self.sample.mean(axis=1).std(ddof=1) / math.sqrt(self.sample.shape[0]))
+        return self.sample.mean(axis=1).std(ddof=1) / math.sqrt(self.sample.shape[0])
 
     def quantiles(self, at: Sequence[float] = PROBABILITIES) -> tuple[Array, Array]:
         """Quantiles of x at some probabilities, and their standard errors."""
@@ -58,12 +58,12 @@ class Law:
         each = np.quantile(self.sample, at, axis=1, method="inverted_cdf")
         with np.errstate(invalid="ignore"):
             error = each.std(axis=1, ddof=1) / math.sqrt(self.sample.shape[0])
-        return whole, np.asarray(error)
+        return whole, error
 
     def reached(self, elapsed: Array) -> Array:
         """Share of starts that have reached the level at x = ``elapsed``."""
         at = np.searchsorted(np.sort(self.sample, axis=None), elapsed, side="right")
-        return np.asarray(at / self.sample.size)
+        return at / self.sample.size
 
 
 def normals(d: int) -> Array:
@@ -82,7 +82,7 @@ def normals(d: int) -> Array:
 
     points = qmc.Sobol(d, scramble=False).random(size)
     shifted = np.array([(points + rng.random(d)) % 1.0 for rng in streams])
-    return np.asarray(ndtri(np.clip(shifted, 2.0**-53, 1 - 2.0**-53)))
+    return ndtri(np.clip(shifted, 2.0**-53, 1 - 2.0**-53))
 
 
 @lru_cache(maxsize=16)
@@ -104,7 +104,7 @@ def escape_width(moments: Moments, k: int, eta: float) -> float:
 def tangents(k: int) -> Array:
     """Normal vectors orthogonal to (1, ..., 1)."""
     z = normals(k)
-    return np.asarray(z - z.mean(axis=-1, keepdims=True))
+    return z - z.mean(axis=-1, keepdims=True)
 
 
 def escape_law(moments: Moments, k: int, eta: float) -> Law:
@@ -164,10 +164,9 @@ def two_phase(
 ) -> dict[str, float]:
     """The outputs of :data:`TWO_PHASE`, nan for a phase that is not made, of step size None.
 
-    Each phase has ``steps`` = T/2. ``left`` is tan^2 at the end of a second phase alone without
-    noise: what is left of its start. Medians are as of chi-squared variables, of a second phase
-    alone around what its start leaves. ``warm`` is about the path without noise; where ``drag`` is
-    small, noise takes little from the drift of phase one.
+    Each phase has ``steps`` = T/2. ``left`` is what a second phase alone leaves of the tan^2 of its
+    start without noise. Medians are as of chi-squared variables; ``warm`` is about the path without
+    noise, from which noise takes little where ``drag`` is small.
 
     Refused if the fluctuations of phase two have no level.
     """
@@ -177,7 +176,7 @@ def two_phase(
     if first is not None:
         with suppress(HdicaError):  # too noisy to have a level
             half = fluctuation.stationary(source, d, first).S2
-        warm = float(uniform_law(d).reached(np.array([moments.beta * first * steps]))[0])
+        warm = uniform_law(d).reached(np.array([moments.beta * first * steps]))[0]
         drag = first * d * d / moments.beta
     if second is not None:
         floor = fluctuation.stationary(source, d, second).S2
@@ -198,7 +197,7 @@ def _shifted_median(d: int, noise: float, left: float) -> float:
     # Where the start outweighs the noise by far, the median is the mean to that order.
     if not left < _PLAIN * unit:
         return noise + left
-    return float(unit * ncx2.median(d - 1, left / unit))
+    return unit * ncx2.median(d - 1, left / unit)
 
 
 def _two_phase(system: TensorialICA, *_: object) -> PointResult:
@@ -206,10 +205,10 @@ def _two_phase(system: TensorialICA, *_: object) -> PointResult:
     if training.first is None:
         v0 = model.fixed_vector(system, "the second phase alone")
         last = transient.elapsed_of(system, np.array([training.end]))
-        left = float(transient.tan2_of(transient.solve(v0, last).v)[0])
+        left = transient.tan2_of(transient.solve(v0, last).v)[0]
     etas = training.first, training.second
     values = two_phase(source(system), system.dimension, training.total / 2, *etas, left=left)
-    return PointResult({name: np.asarray(value) for name, value in values.items()})
+    return PointResult(method.arrays(**values))
 
 
 def _predictable(system: TensorialICA) -> None:
@@ -271,7 +270,7 @@ def _first_stage(system: TensorialICA, v0: Array | None) -> dict[str, Array | fl
     k = 0 if v0 is None else _support(v0)
     if v0 is not None and k < 2:
         x = transient.time_to(v0, WARM)
-        every = np.full(len(PROBABILITIES), float(x))
+        every = np.full(len(PROBABILITIES), x)
         return {"N2": x, "N2_median": x, "N2_se": 0.0, "N2_quantiles": every}
     if v0 is None:
         name, law = "N2", uniform_law(system.dimension)
@@ -297,7 +296,7 @@ def _traverse(system: TensorialICA, *_: object) -> PointResult:
     values = blank | _first_stage(system, v0)
     near = math.inf if v0 is None else float(transient.tan2_of(v0))
     floor = fluctuation.first_order_level(fluctuation.moments_for_noise(system, 1), d, eta)
-    values["N3"] = np.asarray(floor_time(min(near, WARM), floor) if near > 0 else 0.0)
+    values["N3"] = floor_time(min(near, WARM), floor) if near > 0 else 0.0
     return PointResult({name: unit * np.asarray(value) for name, value in values.items()})
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import hdica
+from hdica.analysis.trajectories.runs import half_way
 from hdica.errors import HdicaError
 from hdica.inputs.filters import Series
 from hdica.inputs.images import load_images
 from hdica.systems.filter_series.measures import principal
-from hdica.systems.filter_series.record import half_rise, patches
+from hdica.systems.filter_series.record import patches
 from hdica.systems.filter_series.system import rank
 from hdica.systems.system import methods_of
 from tests.systems.filter_series.series import save_series
@@ -118,9 +119,9 @@ def test_patches_are_the_same_for_every_training_and_others_for_another_seed(dat
 
 def test_half_way_is_the_first_snapshot_there_whatever_the_direction() -> None:
     steps = np.array([0.0, 1, 10, 100])
-    assert half_rise(steps, np.array([0.0, 0.4, 0.6, 1])) == 10
-    assert half_rise(steps, np.array([1.0, 0.4, 0.6, 0])) == 1
-    assert np.isnan(half_rise(steps, np.array([0.0, np.nan, 0.6, np.nan])))
+    assert half_way(steps, np.array([0.0, 0.4, 0.6, 1])) == 10
+    assert half_way(steps, np.array([1.0, 0.4, 0.6, 0])) == 1
+    assert np.isnan(half_way(steps, np.array([0.0, np.nan, 0.6, np.nan])))
 
 
 def test_another_content_is_another_point(data: Path) -> None:
@@ -201,4 +202,7 @@ def test_the_shipped_network_finds_the_subspace_before_non_gaussian_directions(
     assert last > 0.2
     start, end = found["kurtosis"].values
     assert end > start + 2
-    assert found["rise_overlap"] < found["rise_kurtosis_dcremoved"] <= found["rise_kurtosis"]
+    every = computed(system, system.steps).isel(seed=0)
+    names = ("excess_overlap", "kurtosis_dcremoved", "kurtosis")
+    overlap, without, plain = (half_way(every["time"], every[name].values) for name in names)
+    assert overlap < without <= plain
