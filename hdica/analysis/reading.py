@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from hdica.analysis.registry import settings_classes
 from hdica.analysis.settings import Gives, Needs, names, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
+from hdica.show.choose import dims_of
 from hdica.show.terms import padded
 from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
@@ -148,12 +149,20 @@ def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
 
 
 def group(tree: xr.DataTree, method: str) -> xr.Dataset:
-    """Everything a method left in the store; texts are objects, as NaN is no stored text."""
+    """Everything a method left in the store, but for coordinates that are not of a dimension.
+
+    Texts are objects, as NaN is no stored text.
+    """
     if method not in tree.children:
         near = suggestion(method, sorted(map(str, tree.children)), what="its methods")
         raise HdicaError(f"the store has no method {method!r} ({near})")
-    data = tree[method].to_dataset().load()
+    data = tree[method].to_dataset().reset_coords(drop=True).load()
     return data.assign({k: v.astype(object) for k, v in data.items() if v.dtype.kind == "T"})
+
+
+def groups(tree: xr.DataTree, methods: Iterable[str]) -> dict[str, xr.Dataset]:
+    """What each of some methods left in the store, by its name."""
+    return {name: group(tree, name) for name in methods}
 
 
 def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
@@ -183,12 +192,12 @@ def at_end(data: xr.Dataset, variable: str) -> xr.DataArray:
 
 def swept(data: xr.DataArray) -> list[str]:
     """Swept parameters of trajectories, and dimensions of the entries of matrices, in order."""
-    return [str(d) for d in data.dims if d not in OWN]
+    return dims_of(data, *OWN)
 
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters of a method's group, in order."""
-    return [str(d) for d in data["status"].dims if d not in ("n", "seed")]
+    return dims_of(data["status"], "n", "seed")
 
 
 def check_numbers(data: xr.Dataset, parameter: str, where: str) -> None:
@@ -208,11 +217,15 @@ def check_positive(data: xr.Dataset, parameter: str, where: str) -> None:
         )
 
 
-def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArray:
-    """A companion variable such as ``<variable>_error``, or NaN of the shape of ``like``."""
-    if variable in data:
-        return finished(data, variable)
-    return xr.full_like(like, np.nan, dtype=float)
+def with_companions(data: xr.Dataset, variable: str, *kinds: str) -> xr.Dataset:
+    """A limit with companions such as ``error``, which is ``<variable>_error``; NaN without one."""
+    limit = finished(data, variable)
+    out = {"limit": limit}
+    for kind in kinds:
+        name = f"{variable}_{kind}"
+        nothing = xr.full_like(limit, np.nan, dtype=float)
+        out[kind] = finished(data, name) if name in data else nothing
+    return xr.Dataset(out).reset_coords(drop=True)
 
 
 def at_top(values: xr.DataArray) -> tuple[xr.DataArray, int | None]:
@@ -243,26 +256,39 @@ def noise_of(groups: Iterable[xr.Dataset]) -> str:
     return "shared" if any(map(shares_noise, groups)) else "own"
 
 
-def over(
-    parts: Sequence[xr.Dataset], dim: str, labels: Sequence[str], counts: Sequence[str] = ()
-) -> xr.Dataset:
+def over(parts: Mapping[str, xr.Dataset], dim: str, *counts: str) -> xr.Dataset:
     """Results of several methods along a new dimension; NaN where one lacks what others have.
 
     Counts are 0 there: a method without some n of another has no seeds at it.
     """
-    index = xr.DataArray(list(labels), dims=dim, name=dim)
-    out = xr.concat(parts, dim=index, join="outer", data_vars="all", coords="minimal")
+    index = xr.DataArray(list(parts), dims=dim, name=dim)
+    every = list(parts.values())
+    out = xr.concat(every, dim=index, join="outer", data_vars="all", coords="minimal")
     return out.assign({name: out[name].fillna(0).astype(int) for name in counts})
 
 
-def comparisons_in(groups: Sequence[xr.Dataset], variable: str, along: str) -> int:
-    """In how many cells a variable of some methods is tested along a dimension; at least 1."""
-    own = ("n", "seed", along)
-    cells = [
-        math.prod(size for d, size in finished(data, variable).sizes.items() if d not in own)
-        for data in groups
-    ]
-    return max(sum(cells), 1)
+def compared(
+    tree: xr.DataTree,
+    settings: Any,
+    variable: str,
+    along: str,
+    compare: Callable[[xr.Dataset, float], xr.Dataset],
+    *counts: str,
+) -> xr.Dataset:
+    """What ``compare(data, level)`` gives for each simulation, over ``simulation``.
+
+    The level is that of the study over the number of cells in which a variable is tested along a
+    dimension.
+    """
+    each, own = groups(tree, names(settings.simulation)), {"n", "seed", along}
+    sizes = [finished(data, variable).sizes.items() for data in each.values()]
+    tests = max(sum(math.prod(size for d, size in one if d not in own) for one in sizes), 1)
+    level = settings.level / tests
+    parts = {name: compare(data, level) for name, data in each.items()}
+    out = over(parts, "simulation", *counts) if parts else xr.Dataset()
+    out.attrs = {"limit_method": settings.limit, "level": settings.level, "tests": tests}
+    out.attrs |= {"level_each": level, "control": settings.control}
+    return out.assign_attrs(noise=noise_of(each.values())) if parts else out
 
 
 def offered(tree: xr.DataTree, role: Role, *axes: str, n: bool | None = None) -> str:
@@ -336,7 +362,7 @@ def cellwise(
     those of the results' own dimensions.
     """
     first, own = columns[0]
-    grid = [str(d) for d in first.dims if d not in own]
+    grid = dims_of(first, *own)
     cell = first.isel(dict.fromkeys(own, 0), drop=True)
     arrays = [one.broadcast_like(cell).transpose(*grid, *dims).values for one, dims in columns]
     shape = [first.sizes[d] for d in grid]

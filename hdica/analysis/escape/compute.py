@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from hdica.analysis import reading
 from hdica.analysis.escape import LAWS, MEANS, Escape
 from hdica.analysis.settings import Suiting
 from hdica.errors import HdicaError
+from hdica.show.choose import dims_of, positions
 from hdica.show.marks import positive
 from hdica.show.terms import entries, matrix_over
 from hdica.show.words import SQUARED_STEPS, STEPS, Text
@@ -85,8 +86,7 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     run to escape.
     """
     x, event, level = settings.x, settings.event, settings.level
-    runs = {name: reading.group(tree, name) for name in settings.simulation}
-    limits = {name: reading.group(tree, name) for name in settings.limits}
+    runs, limits = (reading.groups(tree, some) for some in (settings.simulation, settings.limits))
     every = [*runs.values(), *limits.values()]
     for data in every[: max(len(runs), 1)]:
         reading.check_numbers(data, x, "analysis.escape.x")
@@ -105,18 +105,25 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     parts = [_theory(limits, event, at)] if limits else []
     tests = 0
     if runs:
-        simulated = [_simulated(data, event, at) for data in runs.values()]
-        parts.append(reading.over(simulated, "simulation", list(runs)))
+        simulated = {name: _simulated(data, event, at) for name, data in runs.items()}
+        parts.append(reading.over(simulated, "simulation"))
     if runs and limits:
-        tested = [[_tested(d, t, event) for t in limits.values()] for d in runs.values()]
-        tests = sum(None not in pair for row in tested for cells in row for pair in cells)
+        tested = {
+            name: {limit: _tested(data, theory, event) for limit, theory in limits.items()}
+            for name, data in runs.items()
+        }
+        every = [cells for row in tested.values() for cells in row.values()]
+        tests = sum(None not in pair for cells in every for pair in cells)
         each = level / max(tests, 1)
-        judgements = [
-            reading.over([_judgement(d, cells, each) for cells in row], "limit", list(limits))
-            for d, row in zip(runs.values(), tested, strict=True)
-        ]
-        parts.append(reading.over(judgements, "simulation", list(runs)))
-    out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
+        judgements = {}
+        for name, row in tested.items():
+            judged = {
+                limit: _gridded(runs[name], [vars(judge_escapes(*one, each)) for one in cells])
+                for limit, cells in row.items()
+            }
+            judgements[name] = reading.over(judged, "limit")
+        parts.append(reading.over(judgements, "simulation"))
+    out = xr.merge(parts, join="outer")
     for name in COUNTS if runs else ():
         out[name] = out[name].fillna(0).astype(int)
     out.attrs = {"x": x, "event": event, "level": level, "tests": tests}
@@ -127,20 +134,23 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
 
 def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
     """Estimates of one method in every cell."""
-    grid = [*reading.grid_of(data), "n"]
     constant = event == "first"
     cells = [{**_estimates(runs, constant), **_curve(runs, at)} for runs in _cells(data, event)]
-    coords = {d: data[d].values for d in grid}
-    out = reading.assembled(cells, grid, coords | {"elapsed": at})
-    diverged = (data["status"] == DIVERGED).sum("seed").reset_coords(drop=True)
-    return out.assign(diverged=diverged)
+    diverged = (data["status"] == DIVERGED).sum("seed")
+    return _gridded(data, cells, elapsed=at).assign(diverged=diverged)
+
+
+def _gridded(data: xr.Dataset, cells: Sequence[reading.Cell], **coords: Array) -> xr.Dataset:
+    """Results of all cells of a method over its grid and n."""
+    grid = [*reading.grid_of(data), "n"]
+    return reading.assembled(cells, grid, {d: data[d].values for d in grid} | coords)
 
 
 def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
     """Runs of every cell, the last dimension fastest; None where none is done."""
     order = (*reading.grid_of(data), "n", "seed")
     times, seen = (reading.finished(data, k).transpose(*order) for k in (event, f"{event}_seen"))
-    step = (data["n"].values.astype(float) ** -float(UNITS[unit_of(data)][0]))[:, None]
+    step = (positions(data, "n") ** -float(UNITS[unit_of(data)][0]))[:, None]
     ends = np.maximum(times.values, step)  # a run that begins beyond the threshold takes one step
     done = np.isfinite(ends) & np.isfinite(seen.values)
     return [
@@ -199,19 +209,18 @@ def _curve(runs: EscapeTimes | None, at: Array) -> reading.Cell:
 
 def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Dataset:
     """Means and survival of every theory, and Kramers' formula of the first that has it."""
-    parts = []
-    for data in limits.values():
-        mean = reading.finished(data, MEANS[event]).reset_coords(drop=True)
-        part = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
+    parts = {}
+    for limit, data in limits.items():
+        mean = reading.finished(data, MEANS[event])
+        parts[limit] = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
         if _law(data, event):
-            part["theory_survival"] = _survival(_hazards(data, event), at)
-        parts.append(part)
-    out = reading.over(parts, "limit", list(limits))
+            parts[limit]["theory_survival"] = _survival(_hazards(data, event), at)
+    out = reading.over(parts, "limit")
     for name in ("kramers", "printed") if event == "first" else ():
         having = [data for data in limits.values() if name in data]
         for data in sorted(having, key=lambda d: "n" in d.dims)[:1]:
             pairs = [d for d in data[name].dims if d in entries()]
-            out[name] = reading.finished(data, name).min(pairs).reset_coords(drop=True)
+            out[name] = reading.finished(data, name).min(pairs)
     return out
 
 
@@ -226,11 +235,11 @@ def _law(data: xr.Dataset, event: str) -> str:
 
 def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
     """Hazards of a theory in every cell; None where it has none."""
-    mean, law = reading.finished(data, MEANS[event]).reset_coords(drop=True), _law(data, event)
+    mean, law = reading.finished(data, MEANS[event]), _law(data, event)
     if not law:
         return xr.full_like(mean, None, dtype=object)
-    age = data["age"].values.astype(float)
-    survival = reading.finished(data, law).reset_coords(drop=True)
+    age = positions(data, "age")
+    survival = reading.finished(data, law)
     return xr.apply_ufunc(
         lambda mean, survival: hazard_of(age, survival, float(mean)), mean, survival,
         input_core_dims=[[], ["age"]], vectorize=True, output_dtypes=[object],
@@ -250,13 +259,6 @@ def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any,
     theory = theory.reindex(n=cells["n"]) if "n" in theory.dims else theory
     hazards = _hazards(theory, event).broadcast_like(cells).transpose(*cells.dims)
     return list(zip(_cells(data, event), hazards.values.flat, strict=True))
-
-
-def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
-    """Tests of a simulation against a theory in every cell."""
-    grid = [*reading.grid_of(data), "n"]
-    cells: list[reading.Cell] = [vars(judge_escapes(*one, level)) for one in tested]
-    return reading.assembled(cells, grid, {d: data[d].values for d in grid})
 
 
 def unit_of(data: xr.Dataset) -> str:
@@ -287,7 +289,7 @@ def steps(data: xr.Dataset) -> Text:
 def others(data: xr.Dataset) -> list[str]:
     """Swept parameters beside x."""
     own = {"limit", "simulation", "elapsed", "n", data.attrs["x"]}
-    return [str(d) for d in data.dims if d not in own]
+    return dims_of(data, *own)
 
 
 def sizes(data: xr.Dataset) -> list[int]:

@@ -14,9 +14,9 @@ from scipy import special
 from hdica.analysis import reading
 from hdica.analysis.phase import Success
 from hdica.analysis.phase.compute import shares
-from hdica.show.choose import Point, evenly, points
+from hdica.show.choose import Point, any_known, dims_of, evenly, numbers, points, positions
 from hdica.show.finding import Finding, Form
-from hdica.show.marks import SHARES, color_of, interval, lines_first, map_of, tailed
+from hdica.show.marks import SHARES, colored, interval, lines_first, map_of, tailed
 from hdica.show.panel import Line, Panel, Points
 from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
 from hdica.status import DIVERGED
@@ -65,13 +65,13 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
         reading.check_positive(data, getattr(settings, key), f"analysis.success.{key}")
     x, y = settings.x, settings.y
     values = reading.at_end(data, settings.variable)
-    lost = (data["status"] == DIVERGED).reset_coords(drop=True)
-    others = [str(d) for d in values.dims if d not in (x, y, "seed")]
+    lost = data["status"] == DIVERGED
+    others = dims_of(values, x, y, "seed")
     order = (*others, x, y, "seed")
     every = (settings.event(values), values.notnull() | lost, lost)
     event, tried, lost = (v.transpose(*order).sortby([x, y]) for v in every)
     shared = shares_noise(data)
-    log_x, log_y = (np.log(event[d].values.astype(float)) for d in (x, y))
+    log_x, log_y = (np.log(positions(event, d)) for d in (x, y))
 
     def boundary(success: NDArray[np.bool_], tried: NDArray[np.bool_]) -> reading.Cell:
         fit = _boundary(success, tried, log_x, log_y, shared)
@@ -135,7 +135,7 @@ def _jackknife(success: NDArray[np.bool_], tried: NDArray[np.bool_], log_y: Arra
 def maps(data: xr.Dataset, most: int | None = None) -> list[Point]:
     """What tells maps apart, at the largest n; at most so many, evenly."""
     own = (data.attrs["x"], data.attrs["y"], "n")
-    others = [str(d) for d in data["probability"].dims if d not in own]
+    others = dims_of(data["probability"], *own)
     top = {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
     return [{**other, **top} for other in evenly(points(data, others), most)]
 
@@ -145,7 +145,7 @@ def event(data: xr.Dataset) -> Text:
     below = "below" in data.attrs
     mark, bound = ("≤", data.attrs["below"]) if below else ("≥", data.attrs["above"])
     sign = Text(f" {mark} ", r" $\leq$ " if below else r" $\geq$ ", f" {mark} ")
-    return symbol(str(data.attrs["variable"])) + sign + words(simple(float(bound)))
+    return symbol(data.attrs["variable"]) + sign + words(simple(float(bound)))
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -215,7 +215,7 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
 
 def _bracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     """The y with even odds at every x where the shares bracket it."""
-    places = [{**m, **at} for m in chosen for at in points(data, [str(data.attrs["x"])])]
+    places = [{**m, **at} for m in chosen for at in points(data, [data.attrs["x"]])]
     name, out = "the " + _even_odds(data), []
     for point in places:
         here = data.sel(point)
@@ -233,7 +233,7 @@ def _extremes(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     name, out = "the share of runs with " + event(data), []
     for form, pick in ((Form.LARGEST, max), (Form.SMALLEST, min)):
         for share, cell in [pick(known, key=lambda pair: pair[0])] if known else []:
-            low, high = (float(data[f"probability_{end}"].sel(cell)) for end in ("low", "high"))
+            low, high = numbers(data, cell, "probability_low", "probability_high")
             out.append(Finding(name, cell, share, low=low, high=high, form=form))
     return out
 
@@ -251,7 +251,7 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
     share = here["probability"].transpose(here.attrs["y"], here.attrs["x"])
     when = f" at <i>t</i> = {number(here.attrs['time'])}" if "time" in here.attrs else ""
     caption = [f"Share of seeds with {event(here).html}{when}."]
-    if bool(here["boundary"].notnull().any()):
+    if any_known(here["boundary"]):
         caption.append("Dots: even odds, with 95 % intervals.")
     if np.isfinite(float(here["exponent"])):
         caption.append("Dashed: the power law through them.")
@@ -269,7 +269,7 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
 def _even(here: xr.Dataset) -> list[Line | Points]:
     """The boundary with its intervals and the power law through it, to be seen on any colour."""
     known = np.isfinite(here["boundary"].values)
-    at_x = here[here.attrs["x"]].values.astype(float)[known]
+    at_x = positions(here, here.attrs["x"])[known]
     at, low, high = (values[known] for values in interval(here, "boundary"))
     if not known.any():
         return []
@@ -286,12 +286,12 @@ def _even(here: xr.Dataset) -> list[Line | Points]:
 
 def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     x, y = here.attrs["x"], here.attrs["y"]
-    at = here[y].values.astype(float)
+    at = positions(here, y)
     fine = np.geomspace(at[0], at[-1], SMOOTH)
     kept = evenly(list(range(here.sizes[x])), SLICES)
     items: list[Line | Points] = []
-    for i, k in enumerate(kept):
-        cut, color = here.isel({x: k}), color_of(i, len(kept))
+    for color, k in colored(kept):
+        cut = here.isel({x: k})
         label = place({x: here[x].values[k].item()})
         share, low, high = interval(cut, "probability")
         items.append(Points(at, share, label, color, low, high))

@@ -11,7 +11,7 @@ import xarray as xr
 from hdica.analysis.pictures import JUDGED, Sphere
 from hdica.analysis.reading import described, done, group
 from hdica.errors import HdicaError
-from hdica.show.choose import MOST, Point, evenly, points, selected
+from hdica.show.choose import MOST, Point, dims_of, evenly, points, positions, selected
 from hdica.show.finding import Finding
 from hdica.show.marks import GREY, tailed
 from hdica.show.panel import Array, Item, Line, Panel, Places, Points, Surface
@@ -69,8 +69,8 @@ def sphere(tree: xr.DataTree, settings: Sphere) -> xr.Dataset:
     out = {"at": at, **_counted(states.where(states["status"] == DONE), at)}
     if settings.landscape is not None:
         out["objective"] = done(group(tree, settings.landscape), settings.value)
-    data = xr.Dataset({name: values.reset_coords(drop=True) for name, values in out.items()})
-    for dim in [str(d) for d in data.dims if d not in OWN]:
+    data = xr.Dataset(out)
+    for dim in dims_of(data, *OWN):
         first = data.isel({dim: 0}, drop=True)
         data = first if first.broadcast_equals(data.drop_vars(dim)) else data
     data.attrs = {"variable": settings.coordinates, "states": settings.states}
@@ -132,14 +132,14 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters on which the landscape depends."""
-    return [str(d) for d in data["space"].dims]
+    return dims_of(data["space"])
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """One panel for each landscape on a circle or a sphere, at most six."""
     if "objective" not in data:
         return []
-    own = [str(d) for d in data["objective"].dims if d not in ("polar", "azimuth")]
+    own = dims_of(data["objective"], "polar", "azimuth")
     every = points(data, list(dict.fromkeys([*grid_of(data), *own])))
     drawn = [cell for cell in every if _seen(data, cell)]
     more = f" {MOST} of {len(drawn)} landscapes, chosen evenly." if len(drawn) > MOST else ""
@@ -164,7 +164,7 @@ def _seen(data: xr.Dataset, cell: Point) -> bool:
 
 def _label(data: xr.Dataset, k: int) -> Text:
     """A component, such as v with the index 1."""
-    name = str(data.attrs["variable"])
+    name = data.attrs["variable"]
     if not (name.isascii() and name.isalpha()):
         return words(f"{name} {k + 1}")
     return Text(f"<i>{name}</i><sub>{k + 1}</sub>", f"${name}_{k + 1}$", name + "₁₂₃"[k])
@@ -181,7 +181,7 @@ def _circle(data: xr.Dataset, cell: Point) -> _Drawn:
         rows = there.isel(polar=there.notnull().any("azimuth").values)
         there = rows.isel(polar=int(np.abs(rows["polar"].values - np.pi / 2).argmin()))
     there = _closed(there.dropna("azimuth"))
-    angle, objective = there["azimuth"].values.astype(float), there.values
+    angle, objective = positions(there, "azimuth"), there.values
     low, high = float(objective.min()), float(objective.max())
     height = (objective - low) / (high - low) if high > low else np.zeros_like(objective)
     radius = 1 + HEIGHT * height
@@ -225,7 +225,7 @@ def _ball(data: xr.Dataset, cell: Point) -> _Drawn:
     """The objective as the colour of the sphere."""
     objective = _closed(selected(data["objective"], cell)).sortby("polar")
     objective = objective.transpose("polar", "azimuth")
-    angles = (objective[name].values.astype(float) for name in objective.dims)
+    angles = (positions(objective, name) for name in objective.dims)
     theta, phi = np.meshgrid(*angles, indexing="ij")
     x, y, z = np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)
     items: list[Item] = [Surface(x, y, z, objective.values, words("objective"))]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-Array = NDArray[np.float64]
+from hdica.verdict.cells import Array
+
 Pairs = list[tuple[float, float]]
 
 SAME = 1e-6
