@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from hdica.systems.space import check_keys
 from hdica.systems.system import OrderParameter, System
@@ -129,6 +129,24 @@ Control = Annotated[
 Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
 Variable = Annotated[
     str, Field(description="output (default: the first order parameter that a method named has)")
+]
+
+Run = Annotated[str, Needs(True, looked_at, "time"), Field(description="stochastic method")]
+Runs = Annotated[
+    tuple[str, ...],
+    Field(min_length=1, description="stochastic methods, at the last time"),
+    BeforeValidator(names),
+    Needs(True, looked_at, ("", "time")),
+]
+Predicting = Annotated[
+    str | None,
+    Needs(False, looked_at, ("", "time")),
+    Field(description="method without seeds that predicts the variable"),
+]
+Horizontal = Annotated[SweptName, Field(description="swept parameter on the horizontal axis")]
+Levels = Annotated[
+    dict[str, FiniteFloat],
+    Field(description="horizontal lines, a value by its label (default: none)"),
 ]
 
 
