@@ -32,11 +32,7 @@ SENTENCES = 6
 
 
 def aggregate(tree: xr.DataTree) -> xr.DataTree:
-    """What a report is made of: all that :func:`analysed` gives, and the means at every point.
-
-    These are in a group ``points/<method>`` for each method that has any; see
-    :func:`hdica.analysis.points.means`.
-    """
+    """What a report is made of: what :func:`analysed` gives, and means in ``points/<method>``."""
     out = analysed(tree)
     points = means(tree)
     if points is not None:
@@ -45,10 +41,10 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
 
 
 def analysed(tree: xr.DataTree) -> xr.DataTree:
-    """Run the analyses that the study of a published store asks for: a group for each of them.
+    """A group for each analysis that the study of a published store asks for.
 
-    There is one for each other analysis that has something to say, too, as ``runs`` always has. The
-    root has the store's attributes.
+    There is one for each other analysis that has something to say, too; the root has the store's
+    attributes.
     """
     groups = {}
     for name, analysis in analyses().items():
@@ -63,23 +59,11 @@ def analysed(tree: xr.DataTree) -> xr.DataTree:
 class Summary:
     """What the page of a study says, in the order in which the page has it.
 
-    Parameters
-    ----------
-    headline
-        The answer to the question of the study, with its error; empty without any finding.
-    verdict
-        ``"agrees"`` if everything that was judged agrees, ``"differs"`` if anything differs, else
-        ``"undecided"``; empty if nothing was judged.
-    sentences
-        On the findings beside that of the headline.
-    notes
-        What has no number, by the heading of its analysis.
-    account
-        How many points are done, and why others are not.
-    whole
-        Whether all points are done.
-    findings
-        Every finding by its analysis, in the order of the page.
+    ``headline`` answers the question of the study, with its error, empty without any finding; the
+    ``verdict`` is ``"agrees"`` if everything that was judged agrees, ``"differs"`` if anything
+    differs, else ``"undecided"``, empty if nothing was judged; ``sentences`` are on other findings;
+    ``notes`` have no number, by the heading of their analysis; ``account`` says how many points are
+    done and why others are not, ``whole`` whether all are; ``findings`` are by analysis.
     """
 
     headline: Markup
@@ -123,9 +107,8 @@ def summary(aggregate: xr.DataTree) -> Summary:
 def frame(aggregate: xr.DataTree) -> pd.DataFrame:
     """Every finding of an aggregate as a row.
 
-    Columns are ``analysis``, ``quantity``, ``place``, ``value``, ``error``, ``predicted``,
-    ``predicted_error``, ``verdict`` and ``evidence``, and after them one for each coordinate of the
-    places, such as ``tau`` and ``n``.
+    Columns are :data:`COLUMNS`, and after them one for each coordinate of the places, such as
+    ``tau`` and ``n``.
     """
     import pandas as pd
 

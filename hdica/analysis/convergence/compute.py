@@ -101,12 +101,8 @@ def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
 def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     """Mean, spread and distance to the limit, by n and time.
 
-    Parameters
-    ----------
-    values
-        Over ``n``, ``seed``, ``time`` and swept parameters, NaN where a run is not finished.
-    limits
-        ``limit`` with its ``error`` and ``sd``, as :func:`limits_of` gives them.
+    ``values`` are over ``n``, ``seed``, ``time`` and swept parameters, NaN where a run is not
+    finished; ``limits`` as :func:`limits_of` gives them.
     """
     result = moments(values)
     mean, sd, se = result["mean"], result["sd"], result["se"]

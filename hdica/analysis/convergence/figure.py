@@ -177,10 +177,9 @@ def edges(
 def together(data: xr.Dataset, limits: xr.Dataset | None, most: int = MOST) -> Panel:
     """Curves of some grid points and n on one set of axes, with what theory predicts of them.
 
-    ``data`` has ``middle`` and, of seeds, ``low``, ``high`` and ``runs``, as
-    :func:`hdica.plots.curves.bands` gives them; its attributes are ``variable``,
-    ``method``, and ``of`` and ``level`` of the bands. ``limits`` are ``limit``, ``limit_sd`` and
-    their companions, at times of their own, with the attribute ``limit_method``.
+    ``data`` is what :func:`hdica.plots.curves.bands` gives, with attributes ``variable``,
+    ``method``, and ``of`` and ``level`` of the bands; ``limits`` are ``limit``, ``limit_sd`` and
+    their companions, at times of their own, with ``limit_method``.
     """
     cells = shown(data, dims_of(data["middle"], "time"), most)
     looks = [marks.color_of(i, len(cells)) for i in range(len(cells))]

@@ -407,10 +407,9 @@ def _differences(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
 
 
 def suits(tree: xr.DataTree) -> Suiting:
-    """Settings for a study that asks for nothing: the order parameter at the end, with theory.
+    """The order parameter at the end, with theory, against the parameter that is swept most.
 
-    It is drawn against the parameter that is swept most; not where a phase diagram shows the same,
-    over two parameters.
+    Not where a phase diagram shows the same, over two parameters.
     """
     simulation = reading.offered(tree, Role.SIMULATION, "", "time")
     if not simulation:

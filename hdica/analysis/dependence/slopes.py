@@ -36,14 +36,13 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     """Slope of the mean at the last time from one value of a parameter to the next.
 
     Points that share their noise rise and fall together, so that the difference of two of them,
-    formed for each seed alone, varies much less than either. Its mean over seeds has the error of a
-    mean of independent numbers.
+    formed for each seed alone, varies much less than either.
 
     For every swept number p, over ``simulation``, the swept parameters with ``p_between`` in place
     of p (the middles of its values) and ``n``: ``slope_p`` with its 95 % interval by Student's t
-    and its standard error ``slope_p_se``; ``slope_p_se_apart``, what that would be with noise of
-    their own; and ``slope_p_count``, the seeds finished on both sides. None if no method shares
-    noise or no number is swept.
+    and its standard error ``slope_p_se``; ``slope_p_se_apart``, that with noise of their own;
+    ``slope_p_count``, the seeds finished on both sides. None if no method shares noise or no number
+    is swept.
     """
     asked = (requested(tree, name) for name in ASKED)
     named = [settings.variable for settings in asked if settings is not None]

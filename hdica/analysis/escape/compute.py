@@ -80,10 +80,9 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median and,
     over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its survival, and
     with ``simulation`` too the test of :func:`hdica.verdict.survival.judge_escapes`; ``kramers``
-    and ``printed`` over swept parameters. Each part only if a method gives it; means and ends of
-    intervals that the runs do not bound are infinite. The mean of the first escape supposes a
-    constant rate, which ``exponential_p`` tests; that of the last supposes nothing and needs every
-    run to escape.
+    and ``printed`` over swept parameters. What the runs do not bound is infinite. The mean of the
+    first escape supposes a constant rate, which ``exponential_p`` tests; that of the last needs
+    every run to escape.
     """
     x, event, level = settings.x, settings.event, settings.level
     runs, limits = (reading.groups(tree, some) for some in (settings.simulation, settings.limits))

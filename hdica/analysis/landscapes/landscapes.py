@@ -146,10 +146,9 @@ OF_POTENTIAL = {
 def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     """E_t(x, xi): every entry follows its gradient in a noise of its own (Wang and Lu 2017, (16)).
 
-    ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0 at
-    the point nearest to x = 0; ``minimum``, where it is least, over all of these but ``x``;
-    ``convex`` and ``curvature`` over ``time``, as far as the method has them; ``xi``, the value of
-    xi of a group.
+    ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, 0 at the point
+    nearest to x = 0; ``minimum``, where it is least; ``convex`` and ``curvature`` over ``time``, as
+    far as the method has them; ``xi``, the value of xi of a group.
     """
     data = reading.group(tree, settings.limit)
     values = reading.finished(data, "potential")
@@ -166,9 +165,8 @@ def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
 def _least(y: Array, x: Array) -> float:
     """Vertex of the parabola through the least point and its neighbours; NaN at an end.
 
-    With an l1 penalty the potential is a parabola on either side of its kink, so that a minimum
-    away from it is exact; one at a kink is within half a step, and exact where both sides are
-    alike.
+    With an l1 penalty a minimum away from the kink is exact, and one at the kink within half a
+    step, or exact where both sides are alike.
     """
     k = int(y.argmin())
     if not np.isfinite(y).all() or not 0 < k < y.size - 1:

@@ -72,11 +72,10 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
 
     Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit, its mean over the
     bins of the histograms where there are any; the mean of the histograms over seeds with its
-    standard error (over seeds; with a single seed, that of independent entries). ``xi`` is the
-    value of xi of a group. The attribute ``n`` is the dimension of the histograms, 0 if there are
-    none; a plot of runs alone has no limit. Where the limit is that of steady states there are
-    ``overlap`` and ``bulk`` of the state that is drawn, and without histograms one ``snapshot``,
-    which is infinite.
+    standard error (with a single seed, that of independent entries); ``xi`` of each group. The
+    attribute ``n`` is the dimension of the histograms, 0 if there are none; a plot of runs alone
+    has no limit. Of steady states there are ``overlap`` and ``bulk`` of the one that is drawn, and
+    without histograms one ``snapshot``, infinite.
     """
     out = xr.Dataset()
     if settings.limit:
@@ -130,8 +129,8 @@ def reached(
 def over_bins(data: xr.Dataset) -> xr.DataArray:
     """The mean of a density over each bin around ``x``, which is what a histogram has.
 
-    It is the share of the law between the edges of the bin over its width, from the distribution
-    function there; of a method that keeps none, the density at ``x``.
+    It is by the distribution function at the edges; of a method that keeps none, the density at
+    ``x``.
     """
     if "cdf" not in data:
         return finished(data, "density")
@@ -328,10 +327,9 @@ def over_time(data: xr.Dataset, cell: Point) -> list[Panel]:
 def together(here: xr.Dataset, at: Point) -> Panel:
     """Histograms and limits of one snapshot, a colour for every group of entries.
 
-    ``here`` has, over ``feature`` and ``x``, ``density`` with ``density_se``, or ``limit``, or
-    both, and ``xi`` over ``feature``; its attributes say ``n`` and the methods. Steps with a band
-    of two standard errors are histograms; smooth lines are the limit, in the colour of the group
-    where there is no histogram.
+    ``here`` has ``density`` with ``density_se``, or ``limit``, or both, over ``feature`` and ``x``,
+    ``xi`` over ``feature``, and attributes ``n`` and the methods. Steps have a band of two standard
+    errors.
     """
     places = spread(here.sizes["feature"], GROUPS)
     lines: list[Line] = []

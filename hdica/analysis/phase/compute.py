@@ -68,15 +68,14 @@ EDGE = 0.05
 def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     """Phase diagram of a study over two of its parameters.
 
-    A run succeeds if it goes to an informative state, as :func:`hdica.analysis.phase.compute.fate`
-    says: by the basins of the limit's steady states where the store has them, else by its trend.
-    Being large at the last time is not enough.
+    A run succeeds if it goes to an informative state, as :func:`fate` says; being large at the last
+    time is not enough.
 
     Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success counts
     and shares with 95 % Wilson intervals, how many runs are still decaying, the limit's end and
     whether the majority of seeds goes where it goes; over ``x``: the boundary, and the start with
-    even odds. Where the simulation's points share their noise, errors of what is put together from
-    several cells are taken over whole seeds, and the share of agreeing cells has an interval.
+    even odds. Where points share their noise, errors of what is put together from several cells are
+    over whole seeds.
     """
     x, y, variable = settings.x, settings.y, settings.variable
     threshold, limit = settings.success, settings.limit
@@ -393,10 +392,9 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset
     Over ``fixed_point`` and the swept parameters on which they depend: ``at``, the variable there,
     NaN where there are fewer; ``stable``; ``informative``: stable and away from 0; and without
     ``fixed_point`` ``known``: the point is done. The attribute ``divides`` says whether the
-    variable alone evolves, so that its unstable states divide the runs.
-
-    The variable evolves alone if the limit that the study names is a closed equation, and without a
-    name unless the states differ in more than the variable.
+    variable alone evolves, so that its unstable states divide the runs: if the limit that the study
+    names is a closed equation, and without a name unless the states differ in more than the
+    variable.
     """
     name = reading.steady_states(tree)
     if name is None:

@@ -34,10 +34,10 @@ LONG_NAMES = {
 def pictures(tree: xr.DataTree, settings: Shown) -> xr.Dataset:
     """Pictures over ``shown``, the grid, ``place``, ``row`` and ``column``, with their numbers.
 
-    ``picture`` has those of the first seed that is done at each point of the grid, at the last
-    time and the largest n where there are such dimensions; of at most ``settings.most`` components,
-    those with the least ``settings.by`` first. ``value`` is this number and ``number`` the
-    component. ``by`` and ``against`` are quartiles over all components and seeds.
+    ``picture`` has those of the first seed that is done at each grid point, at the last time and
+    the largest n; of at most ``settings.most`` components, those with the least ``settings.by``
+    first. ``value`` is this number and ``number`` the component; ``by`` and ``against`` are
+    quartiles over components and seeds.
     """
     data = group(tree, settings.method)
     out = over({name: _in_order(data, name, settings) for name in settings.show}, "shown")

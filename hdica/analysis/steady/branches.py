@@ -97,17 +97,10 @@ def _snapped(end: float, transitions: Array) -> float:
 
 @dataclass(frozen=True)
 class Track:
-    """A branch of equal stability and kind.
+    """A branch of equal stability and kind, with its size ``q`` over increasing ``x``.
 
-    Parameters
-    ----------
-    x, q
-        Parameter, increasing, and size of the state.
-    stable, kind
-        Of all its states.
-    before, after
-        The values of the parameter next to its ends at which it is not there; infinite at an end of
-        the range.
+    ``before`` and ``after`` are the values of x next to its ends at which it is not there, infinite
+    at an end of the range.
     """
 
     x: tuple[float, ...]

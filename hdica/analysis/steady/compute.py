@@ -374,10 +374,9 @@ def _shares(data: xr.Dataset) -> list[Finding]:
 
 
 def suits(tree: xr.DataTree) -> Suiting:
-    """Settings for a study that asks for nothing: steady states over a control parameter.
+    """Steady states over a control parameter, with what there is of branches and of runs.
 
-    With what there is of branches and of runs; not over two parameters, where a phase diagram
-    shows it.
+    Not over two parameters, where a phase diagram shows it.
     """
     states = reading.offered(tree, Role.STEADY_STATES, "fixed_point")
     branches = reading.offered(tree, Role.BRANCHES, "branch_point")

@@ -129,10 +129,7 @@ def compare_suits(tree: xr.DataTree) -> Suiting:
 
 
 def compare_findings(data: xr.Dataset) -> list[Finding]:
-    """Means at the last time of the simulation with the largest n.
-
-    Where words alone are swept the largest comes first, with its lead.
-    """
+    """Means at the last time at the largest n; of words alone the largest first, with its lead."""
     if "mean" not in data:
         return []
     last = data.isel(time=-1)

@@ -266,11 +266,10 @@ MOST_TIMES = 1000
 def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     """The first runs of some grid points, as in Figure 3 of Rattray (2002).
 
-    They are at the largest n, if there is any: ``path`` over at most six grid points, ``seed``, at
-    most 1000 times, and the dimensions of the variable; NaN where a run is not done. With a
-    ``threshold``: ``reached``, without ``time``, NaN where a run does not reach it. With a
-    ``barrier``: ``level``, its ``summit`` over sqrt(n), over the grid points and entries that it
-    has. The attribute ``cells`` tells how many grid points there are.
+    At the largest n, if there is any: ``path`` over at most six grid points, ``seed``, at most 1000
+    times, and the dimensions of the variable; with a ``threshold``: ``reached``, when a run reaches
+    it; with a ``barrier``: ``level``, its ``summit`` over sqrt(n). The attribute ``cells`` tells
+    how many grid points there are.
     """
     variable, name = settings.variable, settings.simulation
     data = group(tree, name)
