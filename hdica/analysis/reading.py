@@ -53,7 +53,8 @@ def requested(tree: xr.DataTree, analysis: str) -> Any:
     if not written:
         given = _of_system(tree, analysis)
         if given is None and settings is not None:
-            given = settings.suits(tree)
+            suiting = settings.suits(tree) or {}
+            given = {key: value for key, value in suiting.items() if value} or None
     return None if given is None else settings_of(tree, analysis, given)
 
 
@@ -392,15 +393,19 @@ def units_by(time: xr.DataArray) -> dict[str, str]:
 
 
 def described(
-    data: xr.Dataset, table: Mapping[str, str], variable: str = "", units: Mapping[str, str] = UNITS
+    data: xr.Dataset,
+    table: Mapping[str, str],
+    variable: str = "",
+    units: Mapping[str, str] = UNITS,
+    **names: str,
 ) -> xr.Dataset:
     """The dataset with ``long_name`` and ``units`` on every variable.
 
-    The table has ``{v}`` for the output that was looked at, ``variable``; what is not among the
-    units has none.
+    The table has ``{v}`` for the output that was looked at, ``variable``, and other names in
+    braces; what is not among the units has none.
     """
     for name, values in data.data_vars.items():
-        values.attrs["long_name"] = table[str(name)].format(v=variable)
+        values.attrs["long_name"] = table[str(name)].format(v=variable, **names)
         if name not in TEXT:
             values.attrs["units"] = units.get(str(name), "1")
     return data

@@ -17,7 +17,7 @@ from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]
 Suiting = Mapping[str, object] | None
-"""Settings, as plain data, that suit a store, or None where the analysis does not."""
+"""Settings, as plain data, that suit a store, empty if left open; None if the analysis does not."""
 
 
 def names(given: object) -> Any:

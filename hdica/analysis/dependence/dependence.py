@@ -26,7 +26,7 @@ from hdica.show.choose import (
 )
 from hdica.show.finding import THEORY, Finding, Form, named
 from hdica.show.marks import GREY, bars, colored, level, lines_first
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.panel import Item, Line, Panel
 from hdica.show.wording import listed, where
 from hdica.show.words import (
     EMPTY,
@@ -357,7 +357,7 @@ def _drawn(cut: xr.Dataset) -> list[Curve]:
 
 def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     x = cut.attrs["over"]
-    at, items = positions(cut, x), list[Line | Points]()
+    at, items = positions(cut, x), list[Item]()
     lines: dict[tuple[bytes, bytes], Line] = {}
     for color, (label, here) in colored(drawn):
         line = here["predicted"].dropna(x)
@@ -377,8 +377,7 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     for name, value in zip(names, values, strict=True):
         items.append(level(at, value, words(str(name)), GREY, dash="dot"))
     caption = ["Means over seeds with 95 % intervals" + ("; lines: theory." if lines else ".")]
-    if len(points(cut, others(cut))) * cut.sizes["simulation"] > len(drawn):
-        caption += selection_note(cut, others(cut), len(drawn))
+    caption += selection_note(cut, others(cut), len(drawn))
     title, label = _beginning(output) + " against " + symbol(x), "mean of " + symbol(output)
     labels = title, "dimension " + symbol("n") if x == "n" else axis(x), label
     log_x, log_y = (cut.attrs["log"] in (side, "both") for side in "xy")
@@ -395,7 +394,7 @@ def _beginning(output: str) -> Text:
 def _differences(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     x = cut.attrs["over"]
     at = positions(cut, x)
-    items: list[Line | Points] = [level(at, 0.0, words("theory"), "ink", listed=False)]
+    items: list[Item] = [level(at, 0.0, words("theory"), "ink", listed=False)]
     for color, (label, here) in colored(drawn):
         ends = [(here[end] - here["predicted"]).values for end in ("low", "high")]
         items += bars(at, [here["difference"].values, *ends], label, color)
@@ -417,5 +416,4 @@ def suits(tree: xr.DataTree) -> Suiting:
     swept = reading.numeric(tree, simulation)
     if not swept or (reading.control(tree, swept) and len(swept) > 1):
         return None
-    limit = reading.offered(tree, Role.LIMIT, "", "time")
-    return {"simulation": simulation} | ({"theory": limit} if limit else {})
+    return {"simulation": simulation, "theory": reading.offered(tree, Role.LIMIT, "", "time")}

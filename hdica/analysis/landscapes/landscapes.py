@@ -229,8 +229,7 @@ def potential_panels(data: xr.Dataset) -> list[Panel]:
 def panel_of(here: xr.Dataset, at: Point, features: list[int], number_: int) -> Panel:
     """One time, a curve a group with a marker at its minimum."""
     x = positions(here, "x")
-    lines: list[Line | Points] = []
-    marks: list[Line | Points] = []
+    lines, marks = list[Item](), list[Item]()
     for color, k in colored(features):
         one = here.isel(feature=k)
         y, label = one["potential"].values, group_label(one["xi"])

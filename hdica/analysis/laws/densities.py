@@ -200,7 +200,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
 def suits(tree: xr.DataTree) -> Suiting:
     """The limiting density at the snapshots, with a simulation's histograms if there are any."""
     runs, limit = keeping(tree, "density", ("snapshot", "feature", "x"))
-    return {"limit": limit} | ({"simulation": runs[0]} if runs else {}) if limit else None
+    return {"limit": limit, "simulation": "".join(runs[:1])} if limit else None
 
 
 def keeping(tree: xr.DataTree, output: str, dims: Dims) -> tuple[list[str], str]:

@@ -26,7 +26,7 @@ from hdica.show.choose import (
 )
 from hdica.show.finding import Finding, judgement, named
 from hdica.show.marks import ERRORS, GREY, SYMBOLS, colored
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import count, method_name, place, symbol, titled, words
 from hdica.verdict.trajectory import controlled
 
@@ -53,8 +53,6 @@ TITLES = {
 CELLS = 2
 SNAPSHOTS = 6
 MARKERS = 13
-
-Item = Line | Points
 
 
 def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:

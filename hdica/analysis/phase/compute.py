@@ -304,7 +304,7 @@ def suits(tree: xr.DataTree) -> Suiting:
     if not x or not others:
         return None
     limit = reading.offered(tree, Role.LIMIT, "time")
-    return {"simulation": simulation, "x": x, "y": others[0]} | ({"limit": limit} if limit else {})
+    return {"simulation": simulation, "x": x, "y": others[0], "limit": limit}
 
 
 MOST_VALUES = 64

@@ -17,7 +17,7 @@ from hdica.analysis.phase.compute import shares
 from hdica.show.choose import Point, any_known, dims_of, evenly, numbers, points, positions
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, colored, interval, lines_first, map_of, tailed
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONTROL, Array, judged
@@ -90,8 +90,7 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     out.attrs["noise"] = reading.noise_of([data])
     if "time" in data[settings.variable].dims:
         out.attrs["time"] = float(data["time"].values[-1])
-    table = {k: text.replace("{x}", x).replace("{y}", y) for k, text in LONG_NAMES.items()}
-    return reading.described(out.transpose(x, y, ...), table, settings.variable)
+    return reading.described(out.transpose(x, y, ...), LONG_NAMES, settings.variable, x=x, y=y)
 
 
 def _boundary(
@@ -266,14 +265,14 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
     return map_of(share, f"success{tail}", titles, text, over, other, log=True, written=written)
 
 
-def _even(here: xr.Dataset) -> list[Line | Points]:
+def _even(here: xr.Dataset) -> list[Item]:
     """The boundary with its intervals and the power law through it, to be seen on any colour."""
     known = np.isfinite(here["boundary"].values)
     at_x = positions(here, here.attrs["x"])[known]
     at, low, high = (values[known] for values in interval(here, "boundary"))
     if not known.any():
         return []
-    out: list[Line | Points] = []
+    out: list[Item] = []
     if np.isfinite(float(here["exponent"])):
         law = float(here["prefactor"]) * at_x ** float(here["exponent"])
         out.append(Line(at_x, law, words("fitted power law"), "#000000", "dash", cased=True))
@@ -289,7 +288,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     at = positions(here, y)
     fine = np.geomspace(at[0], at[-1], SMOOTH)
     kept = evenly(list(range(here.sizes[x])), SLICES)
-    items: list[Line | Points] = []
+    items: list[Item] = []
     for color, k in colored(kept):
         cut = here.isel({x: k})
         label = place({x: here[x].values[k].item()})

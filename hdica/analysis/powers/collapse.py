@@ -24,7 +24,7 @@ from hdica.limits.collapse import law
 from hdica.show.choose import any_known, cells_of, positions
 from hdica.show.finding import Finding, Judged
 from hdica.show.marks import SHARES, SYMBOLS, bars, captioned, colored, interval
-from hdica.show.panel import Item, Line, Panel, Points
+from hdica.show.panel import Item, Line, Panel
 from hdica.show.words import Text, number, of_n, p_value, plural, symbol, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED, Array
@@ -150,7 +150,7 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     out.attrs |= {"wrong_window": wrong.window, "wrong_size": wrong.size}
     what = WHAT[kind].format(v=settings.variable)
     units = {"measured": str(data["first"].attrs.get("units", "1"))} if "first" in data else {}
-    return described(out, {k: v.replace("{w}", what) for k, v in LONG_NAMES.items()}, "", units)
+    return described(out, LONG_NAMES, units=units, w=what)
 
 
 def _theory(theory: xr.Dataset, kind: str) -> xr.Dataset:
@@ -439,7 +439,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
 def _panel(data: xr.Dataset, tail: str) -> Panel:
     kind, sizes = data.attrs["kind"], data["n"].values
     at = data[f"curve{tail}_at" if tail else "at"].values
-    items: list[Line | Points] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
+    items: list[Item] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
     for (color, n), mark in zip(colored(sizes), cycle(SYMBOLS), strict=False):
         here = data.sel(n=n)
         x, heights = here[f"x{tail}"].values.ravel(), interval(here, f"y{tail}")

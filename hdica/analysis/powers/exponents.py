@@ -26,7 +26,7 @@ from hdica.show.choose import (
 )
 from hdica.show.finding import Finding, Form, named
 from hdica.show.marks import bars, colored, interval, level, lines_first, positive, tailed
-from hdica.show.panel import Array, Line, Panel, Points
+from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.words import EMPTY, Text, axis, joined, method_name, place, symbol, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, UNDECIDED, judged
@@ -91,8 +91,7 @@ def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:
     out.attrs = {"variable": settings.variable, "statistic": settings.statistic}
     out.attrs["theory"] = settings.theory or ""
     out.attrs["noise"] = reading.noise_of(groups.values())
-    table = {k: text.replace("{s}", settings.statistic) for k, text in LONG_NAMES.items()}
-    return reading.described(out, table, settings.variable)
+    return reading.described(out, LONG_NAMES, settings.variable, s=settings.statistic)
 
 
 def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponents) -> xr.Dataset:
@@ -314,7 +313,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
 def _law(here: xr.Dataset, title: Text, tail: str) -> Panel:
     x, curves = _curves(here)
     quantity = f"{here.attrs['statistic']} " + symbol(here.attrs["variable"])
-    items: list[Line | Points] = []
+    items: list[Item] = []
     for color, curve in colored(curves):
         items += _curve(here.sel(curve), x, place(curve) or quantity, color)
     statistic = here.attrs["statistic"].capitalize()
@@ -334,13 +333,13 @@ def _curves(here: xr.Dataset) -> tuple[str, list[Point]]:
     return x, shown(here, [name for name in parameters(here) if name != x])
 
 
-def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Line | Points]:
+def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Item]:
     """Data of one colour, the fitted law through them, and theory."""
     seen, ordered = here.isel({x: np.flatnonzero(here["value"].values > 0)}), here.sortby(x)
     if not seen.sizes[x]:
         return []
     at, filled = positions(seen, x), seen["used"].values > 0
-    out: list[Line | Points] = [*bars(at, interval(seen, "value"), label, color, filled=filled)]
+    out: list[Item] = [*bars(at, interval(seen, "value"), label, color, filled=filled)]
     for name, dash in (("fitted", "solid"), ("predicted", "dash")):
         if name in ordered and any_known(ordered[name]):
             along, y = positions(ordered, x), ordered[name].values
@@ -351,7 +350,7 @@ def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Line | Poi
 def _ratio(here: xr.Dataset, title: Text, tail: str) -> Panel:
     x, curves = _curves(here)
     at = positions(here, x)
-    items: list[Line | Points] = [level(at, 1.0, words("theory"), "ink", listed=False)]
+    items: list[Item] = [level(at, 1.0, words("theory"), "ink", listed=False)]
     width = np.log(at.max() / at.min())
     for k, (color, curve) in enumerate(colored(curves)):
         ratio, low, high = interval(here.sel(curve), "ratio")

@@ -384,7 +384,5 @@ def suits(tree: xr.DataTree) -> Suiting:
     simulation = reading.offered(tree, Role.SIMULATION, "time", n=True)
     if not x or (simulation and len(reading.numeric(tree, simulation)) > 1):
         return None
-    limit = reading.offered(tree, Role.LIMIT, "time")
-    settings: dict[str, object] = {"x": x, "limits": [states, *([limit] if limit else [])]}
-    settings |= {"branches": branches} if branches else {}
-    return settings | ({"simulation": [simulation]} if simulation else {})
+    limits = filter(None, [states, reading.offered(tree, Role.LIMIT, "time")])
+    return {"x": x, "limits": list(limits), "branches": branches, "simulation": simulation}

@@ -124,8 +124,7 @@ def compare_suits(tree: xr.DataTree) -> Suiting:
     times = [tree[name].sizes.get("time", 0) for name in curves]
     if not curves or min(times) < 2 or (simulation and numeric(tree, simulation)):
         return None
-    steady = offered(tree, Role.STEADY_STATES, "fixed_point")
-    return {"curves": curves} | ({"steady": steady} if steady else {})
+    return {"curves": curves, "steady": offered(tree, Role.STEADY_STATES, "fixed_point")}
 
 
 def compare_findings(data: xr.Dataset) -> list[Finding]:

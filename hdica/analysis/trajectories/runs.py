@@ -29,7 +29,7 @@ from hdica.show.choose import (
 )
 from hdica.show.finding import Finding, Form, named
 from hdica.show.marks import DASHES, GREY, color_of, colored, level, tailed, time_axes, upright
-from hdica.show.panel import Array, Line, Panel, Points
+from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import entries
 from hdica.show.wording import listed
 from hdica.show.words import (
@@ -99,13 +99,11 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     out["meaning"] = ("variable", meaning)
     # By another name, so that every analysis of a store may call its time as it likes.
     out["at"] = (settings.over, data[settings.over].values.astype(float))
-    about = data[settings.over].attrs
     out.attrs = {
         "method": settings.method,
         "theory": settings.theory or "",
         "over": settings.over,
-        "over_name": str(about.get("long_name", settings.over)),
-        "over_units": str(about.get("units", "")),
+        "over_units": str(data[settings.over].attrs.get("units", "")),
         "log": int(settings.log),
     }
     return described(out, OF_CURVES)
@@ -201,7 +199,7 @@ def _axis(data: xr.Dataset) -> Text:
 
 def _curve(here: xr.Dataset, name: str, cells: list[Point]) -> Panel:
     at, method = here["at"].values, method_name(here.attrs["method"])
-    items: list[Line | Points] = []
+    items: list[Item] = []
     for color, cell in colored(cells):
         mean, se = (selected(here[key], cell).values for key in ("mean", "se"))
         if np.isfinite(mean).any():
@@ -237,7 +235,7 @@ def _rescaled(data: xr.Dataset, cell: Point, tail: str) -> Panel:
     """All variables at a grid point, each from 0 at its first value to 1 at its last."""
     at, names = data["at"].values, data["variable"].values.tolist()
     half_way = level(at, 0.5, words("half-way"), GREY, dash="dot", listed=False)
-    items: list[Line | Points] = [half_way]
+    items: list[Item] = [half_way]
     for k, name in enumerate(names):
         here = {**cell, "variable": name}
         scaled, rise = (selected(data[key], here).values for key in ("scaled", "rise"))
