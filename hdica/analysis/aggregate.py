@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import xarray as xr
 from markupsafe import Markup
 
 from hdica.analysis.points import GROUP, means
-from hdica.analysis.reading import requested
+from hdica.analysis.reading import requested, written
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
 from hdica.show.finding import Finding, Group, grouped, verdict_of
@@ -163,7 +162,7 @@ def _opening(groups: Sequence[Group], verdict: str) -> list[Group]:
 
 def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
     """Findings by analysis; first those of the analysis that the study names, then by rank."""
-    question = json.loads(aggregate.attrs.get("study_yaml") or "{}").get("question")
+    question = written(aggregate).get("question")
     named = question.get("analysis") if isinstance(question, dict) else None
     every: dict[str, list[Finding]] = {}
     for one in sorted(_ranked(aggregate), key=lambda one: one.name != named):

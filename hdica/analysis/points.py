@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.laws.densities import histogram_of, over_bins
-from hdica.analysis.reading import finished, grid_of, overlaps
+from hdica.analysis.reading import computed, finished, grid_of, overlaps, written
 from hdica.show.choose import any_known, spread
 from hdica.show.terms import padded
 from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
@@ -137,14 +136,8 @@ class Quantity:
 
 def methods_in(tree: xr.DataTree) -> list[str]:
     """Methods of results, in the order of their study; what is no method's group is left out."""
-    order = list(_study(tree).get("methods", {}))
-    known = [str(name) for name, node in tree.children.items() if "status" in node]
+    order, known = list(written(tree).get("methods", {})), computed(tree)
     return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
-
-
-def _study(tree: xr.DataTree) -> dict[str, Any]:
-    """The study of results, empty if they have none."""
-    return dict(json.loads(tree.attrs.get("study_yaml") or "{}"))
 
 
 def variables_in(tree: xr.DataTree, method: str) -> list[str]:
@@ -222,7 +215,7 @@ def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
 def _predicted(tree: xr.DataTree, variable: str) -> list[str]:
     """Names under which the analyses of the study have a theory's value of a variable."""
     names: list[str] = []
-    for settings in (_study(tree).get("analysis") or {}).values():
+    for settings in (written(tree).get("analysis") or {}).values():
         if isinstance(settings, dict) and settings.get("predicted"):
             measured = [settings.get("variable"), *(settings.get("beside") or ())]
             pairs = zip(measured, settings["predicted"], strict=False)

@@ -29,18 +29,26 @@ OWN = frozenset({"n", "seed", "time"})
 
 def space(tree: xr.DataTree, record: System) -> Space:
     """The grid of the study of a store, of whose points systems can be built."""
-    written = study(tree)
-    grid = {key: parse_axis(values, key) for key, values in (written.get("grid") or {}).items()}
-    return space_of(record.parameters, written.get("parameters") or {}, grid)
+    whole = study(tree)
+    grid = {key: parse_axis(values, key) for key, values in (whole.get("grid") or {}).items()}
+    return space_of(record.parameters, whole.get("parameters") or {}, grid)
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
     """The study of a store, as plain data."""
-    text = tree.attrs.get("study_yaml")
-    if not text:
+    if not tree.attrs.get("study_yaml"):
         raise HdicaError("the store has no attribute study_yaml, so it is not a published store")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
+    return written(tree)
+
+
+def written(tree: xr.DataTree) -> dict[str, Any]:
+    """The same, empty where the results have none."""
+    return dict(json.loads(tree.attrs.get("study_yaml") or "{}"))
+
+
+def computed(tree: xr.DataTree) -> list[str]:
+    """The methods of a store; what is no method's group is left out."""
+    return [str(name) for name, node in tree.children.items() if "status" in node]
 
 
 def requested(tree: xr.DataTree, analysis: str) -> Any:
@@ -48,9 +56,9 @@ def requested(tree: xr.DataTree, analysis: str) -> Any:
 
     A study that asks for none is shown what suits its system.
     """
-    written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given, settings = written.get(analysis), settings_classes().get(analysis)
-    if not written:
+    asked = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
+    given, settings = asked.get(analysis), settings_classes().get(analysis)
+    if not asked:
         given = _of_system(tree, analysis)
         if given is None and settings is not None:
             suiting = settings.suits(tree) or {}
@@ -76,12 +84,12 @@ def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, object]) -
     Studies leave nothing open today; those of before may have.
     """
     try:
-        written = settings_classes()[analysis].model_validate(given)
+        read = settings_classes()[analysis].model_validate(given)
     except ValidationError as exc:
         mark = "." if exc.errors()[0]["loc"] else ": "
         text = one_sentence(exc, "").removeprefix(": ")
         raise HdicaError(f"analysis.{analysis}{mark}{text}") from exc
-    settings = written.settled(system_of(tree), gives(tree))
+    settings = read.settled(system_of(tree), gives(tree))
     for key, value in settings:
         if value == "":
             name = tree.attrs.get("system")
@@ -96,9 +104,10 @@ def gives(tree: xr.DataTree) -> dict[str, Gives]:
     """What the methods of a store have, in the order in which their system lists them."""
     record = system_of(tree)
     listed = [] if record is None else [m.name for m in record.methods]
-    known = [name for name, node in tree.children.items() if "status" in node]
     out = {}
-    for name in sorted(known, key=lambda k: listed.index(k) if k in listed else len(listed)):
+    for name in sorted(
+        computed(tree), key=lambda k: listed.index(k) if k in listed else len(listed)
+    ):
         data = tree[name].to_dataset()
         beside = set(data["status"].dims)
         outputs = {str(k): tuple(map(str, v.dims)) for k, v in data.data_vars.items()}

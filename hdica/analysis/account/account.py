@@ -30,7 +30,7 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
 
     The attribute ``has_n`` is 1 if the system has any method with a dimension n, else 0.
     """
-    named = reading.groups(tree, [k for k, node in tree.children.items() if "status" in node])
+    named = reading.groups(tree, reading.computed(tree))
     groups = list(named.values())
     written = ("accuracy", "equations", "kernel")
     columns: dict[str, list[object]] = {
@@ -144,9 +144,8 @@ def condensing(tree: xr.DataTree) -> xr.Dataset | None:
         end = time.where(values.notnull()).max("time")
         last = values.where(time == end).max("time")
         parts[name] = xr.Dataset({"curvature": last, "end": end, "least": values.min("time")})
-    return reading.described(
-        reading.over(parts, "method"), OF_CURVATURE, units=reading.units_by(data["time"])
-    )
+    units = reading.units_by(next(iter(groups.values()))["time"])
+    return reading.described(reading.over(parts, "method"), OF_CURVATURE, units=units)
 
 
 def notes_of_condensing(data: xr.Dataset) -> list[str]:
@@ -186,7 +185,7 @@ def learning(tree: xr.DataTree) -> xr.Dataset | None:
     falls to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
     why that is so at the first of them.
     """
-    every = [_of(tree, name) for name in tree.children if "status" in tree[name]]
+    every = [_of(tree, name) for name in reading.computed(tree)]
     rows = [row for row in every if row is not None]
     if not rows:
         return None
