@@ -140,7 +140,6 @@ def about(aggregate: xr.DataTree) -> Iterator[None]:
 
 
 def _points_done(aggregate: xr.DataTree) -> tuple[int, int]:
-    """How many points are done, and how many there are."""
     if RUNS not in aggregate:
         return 0, 0
     runs = aggregate[RUNS].to_dataset()
@@ -175,7 +174,6 @@ def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
 
 
 def _ranked(aggregate: xr.DataTree) -> list[Analysis]:
-    """Analyses of an aggregate, the first in rank first."""
     known = [one for name, one in analyses().items() if name in aggregate]
     return sorted(known, key=lambda one: one.answer.rank)
 

@@ -83,7 +83,6 @@ class Axis:
 
     @property
     def _counts(self) -> bool:
-        """Whether the values number entries of a matrix."""
         return self.values.dtype.kind in "fiu" and is_numbered(self.name)
 
     def shown(self, place: int) -> str:
@@ -312,7 +311,6 @@ def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
 
 
 def _about(tree: xr.DataTree, one: Quantity) -> dict[str, str]:
-    """Attributes of a mean."""
     attrs = tree[one.method][one.variable].attrs
     about = attrs.get("long_name", one.variable)
     if one.variable == DENSITY.name and "cdf" in tree[one.method]:

@@ -46,14 +46,12 @@ def register(analysis: object) -> Analysis:
 
 @cache
 def _load_own() -> None:
-    """Register what comes with hdica."""
     for name, folder in OWN.items():
         register(getattr(import_module(f"hdica.analysis.{folder}"), name.upper()))
 
 
 @cache
 def _load() -> None:
-    """Register what comes with hdica and with other packages."""
     _load_own()
     load_plugins()  # a package that brings a system may bring analyses of it
     load_entry_points(GROUP, "analysis", Analysis, register)

@@ -177,7 +177,6 @@ def contrast(runs: Ladder, a: Array, reference: Array, tolerance: Array) -> Cont
 
 
 def _neighbours(runs: Ladder, share: Array, informative: NDArray[np.bool_]) -> Array:
-    """Correlation of the contrast at consecutive informative times."""
     if informative.sum() < 2:
         return np.zeros(0)
     covariance = np.zeros(int(informative.sum()) - 1)

@@ -306,7 +306,6 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
 
 
 def _noted(record: System, system: Any) -> list[tuple[str, str]]:
-    """Kind and text of every note on one system."""
     texts = {"chosen": record.notes.chosen(system), "data": joined(*record.notes.data(system))}
     return [(kind, text) for kind, text in texts.items() if text]
 

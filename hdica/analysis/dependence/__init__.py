@@ -107,7 +107,6 @@ class Dependence(Settings):
         return self.predicted or self.outputs
 
     def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
-        """Outputs of a method that a key names."""
         return self.of_theory if key == "theory" else self.outputs
 
 

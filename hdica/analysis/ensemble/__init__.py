@@ -82,7 +82,6 @@ class Ensemble(Settings):
         return list(zip(methods, outputs * (many if len(outputs) == 1 else 1), strict=True))
 
     def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
-        """Outputs of a method that a key names."""
         predicted = tuple(output for name, output in self.predictions() if name == method)
         taken = {"theory": predicted, "bound": self.terms, "times": self.stages}
         return taken.get(key, (self.variable,))

@@ -132,7 +132,6 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
 
 
 def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
-    """Estimates of one method in every cell."""
     constant = event == "first"
     cells = [{**_estimates(runs, constant), **_curve(runs, at)} for runs in _cells(data, event)]
     diverged = (data["status"] == DIVERGED).sum("seed")
@@ -246,7 +245,6 @@ def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
 
 
 def _survival(hazards: xr.DataArray, at: Array) -> xr.DataArray:
-    """Probability of no escape in theory, at common times."""
     rows = [np.full_like(at, np.nan) if h is None else np.exp(-h(at)) for h in hazards.values.flat]
     values = np.reshape(rows, (*hazards.shape, at.size))
     return xr.DataArray(values, {**hazards.coords, "elapsed": at}, (*hazards.dims, "elapsed"))

@@ -342,7 +342,6 @@ def _fastest_in_theory(data: xr.Dataset) -> list[Finding]:
 
 
 def _with_runs(data: xr.Dataset) -> list[Point]:
-    """Every cell with runs."""
     if "runs" not in data:
         return []
     every = cells_of(data["runs"])

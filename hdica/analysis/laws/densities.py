@@ -159,7 +159,6 @@ def histogram_of(data: xr.Dataset, n: float | xr.DataArray) -> xr.Dataset:
 
 
 def _widths(x: xr.DataArray) -> xr.DataArray:
-    """Widths of the bins around some entries."""
     return xr.DataArray(np.diff(Save(x=tuple(x.values)).edges), dims="x")
 
 
@@ -262,7 +261,6 @@ def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:
 
 
 def _labels(title: Text, band: str = "") -> tuple[Text, Text, Text]:
-    """Title and labels of the axes of a figure of densities."""
     return title, "entry " + symbol("x") + " of the estimate", words(f"density{band}")
 
 

@@ -96,7 +96,6 @@ def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
 
 
 def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Verdict:
-    """Verdict of one cell."""
     parts = [p for p in parts if np.isfinite(p["limit"]).all()]
     if not parts:
         return nothing(np.zeros(0), "the limit has no result here")
@@ -190,7 +189,6 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
 
 
 def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: float) -> xr.Dataset:
-    """One simulation method against the limit."""
     if "weight" in data:  # the share of the entries in every group, over the grid and n
         weight = reading.finished(data, "weight").mean("seed")
     else:
@@ -258,7 +256,6 @@ def _outside(law: xr.DataArray) -> xr.DataArray:
 
 
 def _decay(out: xr.Dataset) -> xr.Dataset:
-    """Exponents in n of both distances of one run."""
     n, dof = positions(out, "n"), max(float(out["count"].max()) - 1, 1.0)
     columns = [(out[f"{kind}{end}"], ("n",)) for kind in NAMES for end in ("", "_se")]
 

@@ -82,7 +82,6 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
 def _compare(
     data: xr.Dataset, limits: xr.Dataset, curves: Mapping[str, xr.Dataset], level: float
 ) -> xr.Dataset:
-    """One simulation method against the limit."""
     rates = {rate: finished(data, rate) for rate in RATES}
     count = rates["tpr"].notnull().all("threshold").sum("seed")
     out = xr.Dataset({"count": count, **{rate: one.mean("seed") for rate, one in rates.items()}})
@@ -221,7 +220,6 @@ def _curves(here: xr.Dataset, x: str, y: str, dash: str = "solid") -> list[Item]
 
 
 def _spaced(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Positions of markers evenly along a curve."""
     known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if len(known) < 2:
         return known

@@ -109,7 +109,6 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
 def _outcomes(
     final: xr.DataArray, status: xr.DataArray, fates: xr.Dataset, last: float
 ) -> xr.Dataset:
-    """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
     successes = fates["success"].sum("seed")
     separated = (fates["separated"] & final.notnull()).sum("seed")

@@ -320,7 +320,6 @@ def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
 
 
 def _scores(p: Array, side: Array) -> Array:
-    """Normal scores of one-sided p-values."""
     return np.asarray(np.sign(side) * stats.norm.isf(np.clip(p, LEAST_P, 0.5)))
 
 

@@ -186,12 +186,10 @@ def curves_panels(data: xr.Dataset) -> list[Panel]:
 
 
 def _grid_of_curves(data: xr.Dataset) -> list[str]:
-    """Swept parameters."""
     return dims_of(data["count"], "variable")
 
 
 def _axis(data: xr.Dataset) -> Text:
-    """The dimension as the label of an axis."""
     if data.attrs["over"] == "time":
         return clock({"units": data.attrs["over_units"]})
     return symbol(data.attrs["over"])
@@ -351,7 +349,6 @@ def _place(data: xr.Dataset, cell: Point) -> Point:
 
 
 def _done(data: xr.Dataset, cell: Point) -> int:
-    """How many runs of a cell are done."""
     known = data["path"].sel(cell).notnull()
     return int(known.any([d for d in known.dims if d != "seed"]).sum())
 
@@ -390,7 +387,6 @@ def paths_panels(data: xr.Dataset) -> list[Panel]:
 
 
 def _grid(data: xr.Dataset) -> list[str]:
-    """Swept parameters of the runs."""
     return [str(d) for d in data["path"].dims if d not in OWN | entries()]
 
 
