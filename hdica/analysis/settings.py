@@ -16,6 +16,8 @@ from hdica.systems.space import check_keys
 from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]
+Taken = Iterable[tuple[str, tuple[Dims, ...]]]
+"""Outputs with the dimensions that they may have, or none where a key has them for all."""
 Suiting = Mapping[str, object] | None
 """Settings, as plain data, that suit a store, empty if left open; None if the analysis does not."""
 
@@ -176,16 +178,16 @@ class Settings(BaseModel):
         A method that is left open has no name until it is settled.
         """
         return [
-            _named(key, method, needs, output, system)
+            _named(key, method, needs, output, system, dims)
             for key, needs in needs_of(type(self))
             for method in dict.fromkeys(names(getattr(self, key)))
             if method or needs.first
-            for output in self._outputs_of(key, method, needs)
+            for output, dims in self._taken(key, method, needs)
         ]
 
-    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
         """Outputs of a method that a key names; an empty one if any will do."""
-        return (needs.output(self) if callable(needs.output) else needs.output or "",)
+        return ((needs.output(self) if callable(needs.output) else needs.output or "", ()),)
 
     def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
         """The same with the methods and the variable that were left open.
@@ -217,11 +219,18 @@ class Settings(BaseModel):
         return next((p.name for p in _parameters(system)), "")
 
 
-def _named(key: str, method: str, needs: Needs, output: str, system: System | None) -> Named:
+def _named(
+    key: str,
+    method: str,
+    needs: Needs,
+    output: str,
+    system: System | None,
+    dims: tuple[Dims, ...],
+) -> Named:
     own = [p.dims for p in _parameters(system) if p.name == output]
     allowed = [(*axis, *more) for axis in needs.dims for more in ((), *own)]
     entries = system.entries if system is not None and needs.entries else frozenset()
-    dims = tuple(dict.fromkeys(allowed))
+    dims = dims or tuple(dict.fromkeys(allowed))
     return Named(key, method, needs.stochastic, output, dims, entries, needs.n)
 
 

@@ -17,6 +17,7 @@ from hdica.analysis.settings import (
     Runs,
     Settings,
     Swept,
+    Taken,
     Variable,
 )
 from hdica.errors import HdicaError
@@ -106,8 +107,8 @@ class Dependence(Settings):
         """What theory has for them, in their order, of all or of the first."""
         return self.predicted or self.outputs
 
-    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
-        return self.of_theory if key == "theory" else self.outputs
+    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
+        return [(one, ()) for one in (self.of_theory if key == "theory" else self.outputs)]
 
 
 DEPENDENCE = question(__name__, "dependence", Dependence, "Along a parameter", 3.4, 3.4)

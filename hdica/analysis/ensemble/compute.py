@@ -307,7 +307,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     ]
 
 
-def _place(data: xr.Dataset, cell: Point, at_end: bool = False) -> Point:
+def _place(data: xr.Dataset, cell: Point, at_end: bool = True) -> Point:
     n = {"n": int(data.attrs["n"])} if "n" in data.attrs else {}
     return {**cell, **n, **({"t": float(data["time"][-1])} if at_end else {})}
 
@@ -357,7 +357,7 @@ def _arrivals(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         for cell in cells:
             value, se = (float(selected(one, cell)) for one in (middle, error))
             if np.isfinite(value):
-                at, theory = _place(data, cell), _predicted_time(data, level, cell)
+                at, theory = _place(data, cell, False), _predicted_time(data, level, cell)
                 out.append(Finding(name, at, value, se, predicted=theory, unit=unit))
     return _judged(data, out)
 
@@ -384,7 +384,7 @@ def _ends(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     for cell in cells:
         columns = (middle, last["median_se"], predicted)
         value, error, theory = (float(selected(one, cell)) for one in columns)
-        place = _place(data, cell, at_end=True)
+        place = _place(data, cell)
         ends.append(Finding(name, place, value, error, predicted=theory))
     return _judged(data, ends)
 
@@ -405,7 +405,7 @@ def _other_theories(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         name += theory_name(here["limit"].item()) + ")"
         for cell in cells:
             value, error = numbers(here, cell, "ratio", "ratio_se")
-            out.append(Finding(name, _place(data, cell, at_end=True), value, error))
+            out.append(Finding(name, _place(data, cell), value, error))
     return out
 
 
@@ -416,7 +416,7 @@ def _bounds(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         lead = "the ratio of the bound (" + words.symbol(str(term))
         name, values = lead + ") to " + _median(data), data["looseness"].sel(term=term)
         out += [
-            Finding(name, _place(data, cell, at_end=True), float(selected(values, cell)), digits=3)
+            Finding(name, _place(data, cell), float(selected(values, cell)), digits=3)
             for cell in cells
         ]
     return out
@@ -439,6 +439,6 @@ def _stragglers(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
             late = at <= end and not np.isfinite(here["passage"].sel(share=0.5))
             half = f"by theory half of them do after {words.measurement(at, 0.0)}"
             open_: dict[str, Any] = {"verdict": UNDECIDED, "evidence": half} if late else {}
-            place = _place(data, cell, at_end=True)
+            place = _place(data, cell)
             out.append(Finding(name, place, share, low=float(low), high=float(high), **open_))
     return out

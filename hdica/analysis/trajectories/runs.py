@@ -79,10 +79,7 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     for name in variables:
         values = at_top(finished(data, name))[0]
         every[name] = values if "seed" in values.dims else values.expand_dims(seed=[0])
-        count = every[name].notnull().all(settings.over).sum("seed")
-        result = moments(every[name])
-        one = {"mean": result["mean"], "se": result["sd"] / np.sqrt(count), "count": count}
-        means[name] = xr.Dataset(one)
+        means[name] = moments(every[name], settings.over)[["mean", "se", "count"]]
     out = over(means, "variable", "count")
     if settings.rises:
         out = out.merge(_rises(every, settings.over))
