@@ -140,9 +140,9 @@ def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, b
 
 def _limits(data: xr.Dataset, members: list[Point]) -> list[Line]:
     label, time = limit_name(data.attrs["limit_method"]), positions(data, "time")
-    curves = [selected(data["limit"], point).values for point in members]
     return [
-        Line(time, y, label, "ink", "dash", bold=True, listed=k == 0) for k, y in enumerate(curves)
+        Line(time, selected(data["limit"], m).values, label, "ink", "dash", bold=True, listed=not k)
+        for k, m in enumerate(members)
     ]
 
 

@@ -157,8 +157,7 @@ def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     across, core = values["x"].astype(float), [["x"]] * 2
     out["minimum"] = xr.apply_ufunc(_least, values, across, input_core_dims=core, vectorize=True)
     out |= {k: reading.finished(data, k) for k in ("convex", "curvature") if k in data}
-    result = xr.Dataset(out)
-    result.attrs = {"limit_method": settings.limit}
+    result = xr.Dataset(out, attrs={"limit_method": settings.limit})
     return reading.described(result, OF_POTENTIAL)
 
 
@@ -269,8 +268,7 @@ def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
     """
     data = reading.group(tree, settings.limit)
     kept = {k: reading.finished(data, k) for k in ("U", "barrier", "summit")}
-    out = xr.Dataset(kept)
-    out.attrs = {"limit_method": settings.limit}
+    out = xr.Dataset(kept, attrs={"limit_method": settings.limit})
     return reading.described(out, OF_TRAP)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis import reading
 from hdica.analysis.convergence.compute import exponent, half_power
+from hdica.analysis.convergence.figure import grid_of
 from hdica.analysis.laws import Distances
 from hdica.analysis.laws.densities import FEATURE, group_label, keeping, xi_of
 from hdica.analysis.settings import Suiting
@@ -20,7 +22,6 @@ from hdica.show.choose import (
     MOST,
     Point,
     at_largest_n,
-    dims_of,
     numbers,
     points,
     positions,
@@ -178,17 +179,14 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     limits = reading.group(tree, settings.limit)
     companions = reading.with_companions(limits, "cdf", *COMPANIONS[1:])
     curves = controlled(companions, settings.control)
-
-    def compare(data: xr.Dataset, level: float) -> xr.Dataset:
-        return _compare(data, limits, curves, level)
-
+    compare = partial(_compare, limits=limits, curves=curves)
     out = reading.compared(tree, settings, "cdf", "edge", compare, "count")
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
     return reading.described(out, LONG_NAMES)
 
 
-def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: float) -> xr.Dataset:
+def _compare(data: xr.Dataset, level: float, limits: xr.Dataset, curves: xr.Dataset) -> xr.Dataset:
     if "weight" in data:  # the share of the entries in every group, over the grid and n
         weight = reading.finished(data, "weight").mean("seed")
     else:
@@ -265,11 +263,6 @@ def _decay(out: xr.Dataset) -> xr.Dataset:
         return {name: value for fit in fits for name, value in exponent(*fit).items()}
 
     return reading.cellwise(exponents, *columns)
-
-
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters, snapshots and groups of the distances."""
-    return dims_of(data["verdict"], "simulation")
 
 
 def findings(data: xr.Dataset) -> list[Finding]:

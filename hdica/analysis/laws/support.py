@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -68,10 +69,7 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
         rate: controlled(with_companions(limits, rate, *COMPANIONS[1:]), settings.control)
         for rate in RATES
     }
-
-    def compare(data: xr.Dataset, level: float) -> xr.Dataset:
-        return _compare(data, limits, curves, level)
-
+    compare = partial(_compare, limits=limits, curves=curves)
     out = compared(tree, settings, "tpr", "threshold", compare, "count")
     for rate in RATES:
         out[f"{rate}_limit"] = curves[rate]["limit"]
@@ -80,7 +78,7 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
 
 
 def _compare(
-    data: xr.Dataset, limits: xr.Dataset, curves: Mapping[str, xr.Dataset], level: float
+    data: xr.Dataset, level: float, limits: xr.Dataset, curves: Mapping[str, xr.Dataset]
 ) -> xr.Dataset:
     rates = {rate: finished(data, rate) for rate in RATES}
     count = rates["tpr"].notnull().all("threshold").sum("seed")

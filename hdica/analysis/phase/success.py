@@ -182,10 +182,7 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     stated = {name: str(one) for name, one in json.loads(data.attrs.get("laws", "{}")).items()}
     if not stated or not chosen:
         return []
-    value, error = (
-        np.array([float(data[name].sel(m)) for m in chosen])
-        for name in ("exponent", "exponent_error")
-    )
+    value, error = np.transpose([numbers(data, m, "exponent", "exponent_error") for m in chosen])
     bounds = [name for name, text in stated.items() if text.startswith("<=")]
     power = {name: float(text.removeprefix("<=")) for name, text in stated.items()}
     off = {name: value - one for name, one in power.items()}

@@ -118,10 +118,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
         for at, cell in zip(places, cells, strict=True)
     ]
     # One missing point changes a sum of indices by 1 (Morse 1925).
-    value, right = (
-        np.array([float(data[name].sel(cell)) for cell in cells])
-        for name in ("index_sum", "characteristic")
-    )
+    sums = [numbers(data, cell, "index_sum", "characteristic") for cell in cells]
+    value, right = np.transpose(sums)
     verdict = judged(value - right, np.zeros_like(value), 1.0).verdict
     name, theory = "sum of the indices of the critical points", "Euler characteristic of the sphere"
     why = "one critical point more or less would change it by 1"

@@ -18,6 +18,7 @@ from hdica.show.choose import (
     any_known,
     dims_of,
     evenly,
+    numbers,
     points,
     positions,
     selection_note,
@@ -247,10 +248,8 @@ def _judged(
     ratio and the exponents are judged together, with a control. A single value can show
     that theory is wrong but hardly that it is right: values have verdicts only where one differs.
     """
-    ratio, errors, seeds = (
-        np.array([float(data[name].sel(cell)) for cell in cells])
-        for name in ("ratio", "ratio_error", "seeds")
-    )
+    rows = [numbers(data, cell, "ratio", "ratio_error", "seeds") for cell in cells]
+    ratio, errors, seeds = np.transpose(rows)
     name = "ratio of measured to predicted " + symbol(data.attrs["variable"])
     values = [
         Finding("the " + name, named(data, cell), *pair)

@@ -48,10 +48,9 @@ def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     data = data.rename({overlap: OVERLAP})
     kept = {k: reading.finished(data, k) for k in ("value", OVERLAP, "error", "kind") if k in data}
     name = str(data["value"].attrs.get("long_name", ""))
-    out = xr.Dataset(kept)
     parameter = name.removeprefix(OF) if name.startswith(OF) else ""
-    out.attrs = {"x": x, "parameter": parameter, "overlap": overlap}
-    return reading.described(out, LONG_NAMES, overlap)
+    attrs = {"x": x, "parameter": parameter, "overlap": overlap}
+    return reading.described(xr.Dataset(kept, attrs=attrs), LONG_NAMES, overlap)
 
 
 def suits(tree: xr.DataTree) -> Suiting:
