@@ -318,6 +318,13 @@ def offered(tree: xr.DataTree, role: Role, *axes: str, n: bool | None = None) ->
     return ""
 
 
+def keeping(tree: xr.DataTree, output: str, *dims: str) -> tuple[list[str], list[str]]:
+    """Simulations with n, and methods without seeds, that have an output over these dimensions."""
+    known = {m: has for m, has in gives(tree).items() if has.outputs.get(output) == dims}
+    runs = [m for m, has in known.items() if has.stochastic and has.n]
+    return runs, [m for m, has in known.items() if not has.stochastic]
+
+
 def numeric(tree: xr.DataTree, method: str) -> list[str]:
     """Swept parameters of a method with two values or more, which are numbers, in order."""
     data = tree[method].to_dataset()

@@ -266,9 +266,7 @@ def unit_of(data: xr.Dataset) -> str:
 
 def suits(tree: xr.DataTree) -> Suiting:
     """Times of the first escape, measured and predicted, over the first swept parameter."""
-    known = reading.gives(tree).items()
-    runs = [m for m, has in known if has.outputs.get("first") == () and has.stochastic and has.n]
-    theory = [m for m, has in known if has.outputs.get("mean") == () and not has.stochastic]
+    runs, theory = reading.keeping(tree, "first")[0], reading.keeping(tree, "mean")[1]
     units = {m: unit_of(reading.group(tree, m)) for m in (*runs, *theory)}
     unit = next(iter(units.values()), "")
     runs, theory = ([m for m in some if units[m] == unit] for some in (runs, theory))

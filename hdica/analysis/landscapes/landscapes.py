@@ -62,10 +62,9 @@ def flow(tree: xr.DataTree, settings: Flow) -> xr.Dataset:
 
 def flow_suits(tree: xr.DataTree) -> Suiting:
     """The drift of any method that has one, with fixed points beside it."""
-    known = reading.gives(tree)
-    drift = next((name for name, has in known.items() if has.outputs.get("drift") == ("q",)), "")
-    states = next((name for name, has in known.items() if "stable" in has.outputs), "")
-    return {"method": drift, "fixed_points": states} if drift and states else None
+    drift = reading.keeping(tree, "drift", "q")[1]
+    states = [name for name, has in reading.gives(tree).items() if "stable" in has.outputs]
+    return {"method": drift[0], "fixed_points": states[0]} if drift and states else None
 
 
 def flow_findings(data: xr.Dataset) -> list[Finding]:

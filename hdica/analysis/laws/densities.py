@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.laws import Densities
-from hdica.analysis.reading import described, finished, gives, group, largest_n, overlap_in
-from hdica.analysis.settings import Dims, Suiting
+from hdica.analysis.reading import described, finished, group, keeping, largest_n, overlap_in
+from hdica.analysis.settings import Suiting
 from hdica.ingredients.save import Save
 from hdica.show.choose import (
     Point,
@@ -198,15 +198,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def suits(tree: xr.DataTree) -> Suiting:
     """The limiting density at the snapshots, with a simulation's histograms if there are any."""
-    runs, limit = keeping(tree, "density", ("snapshot", "feature", "x"))
-    return {"limit": limit, "simulation": "".join(runs[:1])} if limit else None
-
-
-def keeping(tree: xr.DataTree, output: str, dims: Dims) -> tuple[list[str], str]:
-    """Simulations with n and the first limit that keep an output; empty without any."""
-    known = {m: has for m, has in gives(tree).items() if has.outputs.get(output) == dims}
-    runs = [m for m, has in known.items() if has.stochastic and has.n]
-    return runs, next((m for m, has in known.items() if not has.stochastic), "")
+    runs, limits = keeping(tree, "density", "snapshot", "feature", "x")
+    return {"limit": limits[0], "simulation": "".join(runs[:1])} if limits else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:

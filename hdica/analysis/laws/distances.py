@@ -16,7 +16,7 @@ from hdica.analysis import reading
 from hdica.analysis.convergence.compute import exponent, half_power
 from hdica.analysis.convergence.figure import grid_of
 from hdica.analysis.laws import Distances
-from hdica.analysis.laws.densities import FEATURE, group_label, keeping, xi_of
+from hdica.analysis.laws.densities import FEATURE, group_label, xi_of
 from hdica.analysis.settings import Suiting
 from hdica.show.choose import (
     MOST,
@@ -320,8 +320,8 @@ def _most(laws: list[Sized], least: float) -> list[Sized]:
 
 def suits(tree: xr.DataTree) -> Suiting:
     """Simulations with n that keep densities against the limit's."""
-    runs, limit = keeping(tree, "cdf", ("snapshot", "feature", "edge"))
-    return {"simulation": runs, "limit": limit} if runs and limit else None
+    runs, limits = reading.keeping(tree, "cdf", "snapshot", "feature", "edge")
+    return {"simulation": runs, "limit": limits[0]} if runs and limits else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:

@@ -10,9 +10,8 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.laws import Support
-from hdica.analysis.laws.densities import keeping
 from hdica.analysis.laws.distances import COMPANIONS, OF_AGREEMENT, Part, agreement
-from hdica.analysis.reading import compared, described, finished, group, with_companions
+from hdica.analysis.reading import compared, described, finished, group, keeping, with_companions
 from hdica.analysis.settings import Suiting
 from hdica.show.choose import (
     Point,
@@ -145,8 +144,8 @@ def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
 
 def suits(tree: xr.DataTree) -> Suiting:
     """The limiting rates at the snapshots, with a simulation's if it keeps them."""
-    runs, limit = keeping(tree, "tpr", ("snapshot", "threshold"))
-    return {"simulation": runs, "limit": limit} if limit else None
+    runs, limits = keeping(tree, "tpr", "snapshot", "threshold")
+    return {"simulation": runs, "limit": limits[0]} if limits else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
