@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -22,6 +22,10 @@ from hdica.systems.method import Method, Role, varied
 from hdica.systems.space import Space, parse_axis, space_of
 from hdica.systems.system import System, lookup
 from hdica.verdict.resample import shares_noise
+
+if TYPE_CHECKING:
+    from hdica.analysis.convergence import Convergence
+    from hdica.analysis.laws import Distances, Support
 
 OWN = frozenset({"n", "seed", "time"})
 """Dimensions of trajectories that are not swept parameters."""
@@ -279,7 +283,7 @@ def over(parts: Mapping[str, xr.Dataset], dim: str, *counts: str) -> xr.Dataset:
 
 def compared(
     tree: xr.DataTree,
-    settings: Any,
+    settings: Convergence | Distances | Support,
     variable: str,
     along: str,
     compare: Callable[[xr.Dataset, float], xr.Dataset],

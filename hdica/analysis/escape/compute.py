@@ -111,8 +111,8 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
             name: {limit: _tested(data, theory, event) for limit, theory in limits.items()}
             for name, data in runs.items()
         }
-        every = [cells for row in tested.values() for cells in row.values()]
-        tests = sum(None not in pair for cells in every for pair in cells)
+        cells_of_all = (cells for row in tested.values() for cells in row.values())
+        tests = sum(None not in pair for cells in cells_of_all for pair in cells)
         each = level / max(tests, 1)
         judgements = {}
         for name, row in tested.items():

@@ -199,7 +199,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
 def suits(tree: xr.DataTree) -> Suiting:
     """The limiting density at the snapshots, with a simulation's histograms if there are any."""
     runs, limits = keeping(tree, "density", "snapshot", "feature", "x")
-    return {"limit": limits[0], "simulation": "".join(runs[:1])} if limits else None
+    return {"limit": limits[0], "simulation": runs[0] if runs else ""} if limits else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
