@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.laws.densities import histogram_of, over_bins
 from hdica.analysis.reading import computed, finished, grid_of, overlaps, written
-from hdica.show.choose import any_known, spread
+from hdica.show.choose import any_known, dims_of, spread
 from hdica.show.terms import padded
 from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
 from hdica.status import STATUS_NAMES
@@ -165,7 +165,7 @@ def variables_in(tree: xr.DataTree, method: str) -> list[str]:
 def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
     """What can be chosen of a variable of a method."""
     data = tree[method].to_dataset()
-    own = [str(d) for d in data[variable].dims if d not in data["status"].dims]
+    own = dims_of(data[variable], *data["status"].dims)
     lines = [d for d in own if d not in padded() and data[d].dtype.kind in "fiu"]
     along = "time" if "time" in own else (lines[-1] if lines else "")
     swept = [*grid_of(data), *(["n"] if "n" in data["status"].dims else [])]

@@ -35,7 +35,7 @@ def banded(items: Sequence[T]) -> list[T]:
     return list(items) if len(items) <= BANDS else [items[0], items[-1]]
 
 
-def dims_of(values: xr.DataArray | xr.Dataset, *own: str) -> list[str]:
+def dims_of(values: xr.DataArray | xr.Dataset, *own: object) -> list[str]:
     """Dimensions in order, but for some of the variable's own."""
     return [str(d) for d in values.dims if d not in own]
 

@@ -13,7 +13,7 @@ from scipy import stats
 from hdica.analysis import reading
 from hdica.analysis.ensemble import Ensemble
 from hdica.show import words
-from hdica.show.choose import Point, dims_of, numbers, points, positions, selected, spread
+from hdica.show.choose import Point, cells_of, dims_of, numbers, positions, selected, spread
 from hdica.show.finding import Finding
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONFIDENCE, CONTROL, UNDECIDED, Array, judged
@@ -279,11 +279,6 @@ def _stages(tree: xr.DataTree, settings: Ensemble, n: int | None, runs: xr.Datas
     return out.assign({**passed, "stage_crossing": values})
 
 
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters, and dimensions of entries."""
-    return dims_of(data["count"])
-
-
 def theory_name(name: object) -> words.Text:
     """A prediction as its system calls it: a method, or the output that is taken of one."""
     return words.method_name(str(name).rpartition(", ")[2])
@@ -296,7 +291,7 @@ def crossed(data: xr.Dataset, level: float) -> words.Text:
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """When the median run gets there and where it ends, with what theory has for both."""
-    cells = [p for p in points(data, grid_of(data)) if int(selected(data["count"], p)) > 0]
+    cells = [p for p in cells_of(data["count"]) if int(data["count"].sel(p)) > 0]
     bounds = _bounds(data, cells)
     compared = [*_arrivals(data, cells), *_ends(data, cells)]
     several = data.sizes.get("term", 0) > 1 and "passage" not in data

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.ensemble.compute import crossed, grid_of, theory_name
-from hdica.show.choose import Point, selected, selection_note, shown
+from hdica.analysis.ensemble.compute import crossed, theory_name
+from hdica.show.choose import Point, dims_of, selected, selection_note, shown
 from hdica.show.marks import (
     DASHES,
     GREY,
@@ -35,7 +35,7 @@ PALE = "#b5b5b5"
 
 def ensemble(data: xr.Dataset) -> list[Panel]:
     """For each grid point the runs in time, and the distribution of first passages."""
-    grid = grid_of(data)
+    grid = dims_of(data["count"])
     cells = [cell for cell in shown(data, grid) if int(selected(data["count"], cell)) > 0]
     note = selection_note(data, grid, len(cells))
     out = []

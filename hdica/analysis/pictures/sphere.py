@@ -11,7 +11,7 @@ import xarray as xr
 from hdica.analysis.pictures import JUDGED, Sphere
 from hdica.analysis.reading import described, done, group
 from hdica.errors import HdicaError
-from hdica.show.choose import MOST, Point, dims_of, evenly, points, positions, selected
+from hdica.show.choose import MOST, Point, cells_of, dims_of, evenly, points, positions, selected
 from hdica.show.finding import Finding
 from hdica.show.marks import GREY, tailed
 from hdica.show.panel import Array, Item, Line, Panel, Places, Points, Surface
@@ -102,7 +102,7 @@ def _counted(states: xr.Dataset, at: xr.DataArray) -> dict[str, xr.DataArray]:
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """Numbers of critical points, minimisers off the axes, and whether a point is missing."""
-    cells = [one for one in points(data, grid_of(data)) if np.isfinite(data["space"].sel(one))]
+    cells = [one for one in cells_of(data["space"]) if np.isfinite(data["space"].sel(one))]
     if not cells:
         return []
     places = [cell or {"d": int(data["space"])} for cell in cells]
@@ -128,17 +128,12 @@ def findings(data: xr.Dataset) -> list[Finding]:
     return out + [replace(one, place=p, value=v, predicted=r, verdict=c) for p, v, r, c in columns]
 
 
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters on which the landscape depends."""
-    return dims_of(data["space"])
-
-
 def panels(data: xr.Dataset) -> list[Panel]:
     """One panel for each landscape on a circle or a sphere, at most six."""
     if "objective" not in data:
         return []
-    own = dims_of(data["objective"], "polar", "azimuth")
-    every = points(data, list(dict.fromkeys([*grid_of(data), *own])))
+    dims = [*dims_of(data["space"]), *dims_of(data["objective"], "polar", "azimuth")]
+    every = points(data, list(dict.fromkeys(dims)))
     drawn = [cell for cell in every if _seen(data, cell)]
     more = f" {MOST} of {len(drawn)} landscapes, chosen evenly." if len(drawn) > MOST else ""
     out = []

@@ -15,7 +15,7 @@ from hdica.analysis.settings import Suiting
 from hdica.analysis.steady import Steady
 from hdica.analysis.steady.branches import Array, Branches, Pairs, distinct
 from hdica.errors import HdicaError
-from hdica.show.choose import Point, at_largest_n, cells_of, positions
+from hdica.show.choose import Point, at_largest_n, cells_of, dims_of, positions
 from hdica.show.finding import Finding, named
 from hdica.show.terms import STATES as NUMBERED
 from hdica.show.words import measurement, number, p_value, size, symbol, words
@@ -214,8 +214,7 @@ def _nearest(out: xr.Dataset) -> xr.Dataset:
 
 def extra_dims(data: xr.Dataset) -> list[str]:
     """Swept parameters beside x and the series."""
-    own = NUMBERED | {*BESIDE, data.attrs["x"]}
-    return [str(d) for d in data.dims if d not in own and d != data.attrs["series"]]
+    return dims_of(data, *NUMBERED, *BESIDE, data.attrs["x"], data.attrs["series"])
 
 
 def findings(data: xr.Dataset) -> list[Finding]:

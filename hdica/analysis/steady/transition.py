@@ -12,7 +12,7 @@ from hdica.analysis.settings import Suiting
 from hdica.analysis.steady import Transition
 from hdica.analysis.steady.compute import TRANSITIONS
 from hdica.analysis.steady.figure import once
-from hdica.show.choose import Point, dims_of, points, positions, shown
+from hdica.show.choose import Point, cells_of, dims_of, positions, shown
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, SYMBOLS, color_of
 from hdica.show.panel import Array, Item, Panel, Points
@@ -69,7 +69,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     """
     x, at = data.attrs["x"], data[data.attrs["x"]].values
     out = []
-    for cell in points(data, grid_of(data)):
+    for cell in cells_of(data["value"], "transition", x):
         here = curves(data, cell)
         for rank, curve in enumerate(here):
             nth = sum(one.name == curve.name for one in here[: rank + 1])
@@ -137,14 +137,9 @@ def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
     return out
 
 
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters beside x."""
-    return dims_of(data["value"], "transition", data.attrs["x"])
-
-
 def _items(data: xr.Dataset, name: str) -> list[Item]:
-    x = positions(data, data.attrs["x"])
-    cells, out = shown(data, grid_of(data), LINES), list[Item]()
+    x, out = positions(data, data.attrs["x"]), list[Item]()
+    cells = shown(data, dims_of(data["value"], "transition", data.attrs["x"]), LINES)
     for i, cell in enumerate(cells):
         for curve in curves(data, cell):
             color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))

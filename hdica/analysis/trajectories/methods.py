@@ -331,7 +331,7 @@ def _numbers(data: xr.Dataset, name: str) -> Iterator[tuple[Point, float, float]
 def decay_panels(data: xr.Dataset) -> list[Panel]:
     """One panel a grid point: distance to the target against time, a colour an entry."""
     # An entry of the diagonal is no swept parameter.
-    grid = [str(d) for d in data.dims if d not in OWN and d not in terms.entries()]
+    grid = dims_of(data, *OWN, *terms.entries())
     cells, out = shown(data, grid), []
     for k, cell in enumerate(cells):
         if not (items := _items(data, cell)):

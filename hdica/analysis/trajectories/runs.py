@@ -244,7 +244,6 @@ def _rescaled(data: xr.Dataset, cell: Point, tail: str) -> Panel:
     return Panel(f"curves_together{tail}", *labels, tuple(items), text, log_x=log)
 
 
-OWN = {"seed", "time"}
 WITHIN = (-1.05, 1.05)
 """The whole range of overlaps; a variable that leaves it has an axis of its own."""
 OF_PATHS = {
@@ -317,7 +316,7 @@ def paths_findings(data: xr.Dataset) -> list[Finding]:
     name = size(data.attrs["variable"]) + f" at the top of the barrier{limit}"
     tops = [
         Finding(name, _place(data, cell), level, digits=3)
-        for cell in points(data, _grid(data))
+        for cell in _cells(data)
         for level in _levels(data, cell)
     ]
     return [*_first_times(data), *tops]
@@ -354,7 +353,7 @@ def paths_notes(data: xr.Dataset) -> list[str]:
     """Where no run reaches the threshold."""
     if "reached" not in data:
         return []
-    cells = [cell for cell in points(data, _grid(data)) if _done(data, cell)]
+    cells = [cell for cell in _cells(data) if _done(data, cell)]
     never = [cell for cell in cells if not any_known(data["reached"].sel(cell))]
     if not never:
         return []
@@ -367,7 +366,7 @@ def paths_notes(data: xr.Dataset) -> list[str]:
 
 def paths_panels(data: xr.Dataset) -> list[Panel]:
     """One panel a grid point, one line a run and entry: colour by column, dash by row."""
-    cells = points(data, _grid(data))
+    cells = _cells(data)
     out = []
     for k, cell in enumerate(cells):
         lines = _lines(data["path"].sel(cell))
@@ -383,8 +382,8 @@ def paths_panels(data: xr.Dataset) -> list[Panel]:
     return out
 
 
-def _grid(data: xr.Dataset) -> list[str]:
-    return [str(d) for d in data["path"].dims if d not in OWN | entries()]
+def _cells(data: xr.Dataset) -> list[Point]:
+    return cells_of(data["path"], "seed", "time", *entries())
 
 
 def _lines(here: xr.DataArray) -> list[Line]:
