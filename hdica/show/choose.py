@@ -1,7 +1,8 @@
-"""Which grid points a figure shows when it cannot show all."""
+"""Grid points of a dataset with their numbers, and which of them a figure shows."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby, product
 from typing import Any, TypeVar
@@ -44,6 +45,11 @@ def points(data: xr.DataArray | xr.Dataset, dims: Sequence[str]) -> list[Point]:
     """All combinations of coordinates over ``dims``."""
     axes = (data[d].values.tolist() for d in dims)
     return [dict(zip(dims, values, strict=True)) for values in product(*axes)]
+
+
+def points_in(data: xr.DataArray | xr.Dataset, dims: Iterable[str]) -> int:
+    """How many combinations of coordinates there are over ``dims``."""
+    return math.prod(data.sizes[d] for d in dims)
 
 
 def cells_of(values: xr.DataArray | xr.Dataset, *own: str) -> list[Point]:
@@ -101,7 +107,7 @@ def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point
 
 def selection_note(data: xr.Dataset, dims: Sequence[str], drawn: int) -> list[str]:
     """What a caption says where a figure cannot show all grid points over ``dims``."""
-    total = len(points(data, dims))
+    total = points_in(data, dims)
     return [f"{drawn} of {total} grid points, chosen evenly."] if total > MOST else []
 
 

@@ -21,7 +21,7 @@ from hdica.show.choose import (
     dims_of,
     evenly,
     grouped,
-    points,
+    points_in,
     positions,
     selected,
     shown,
@@ -105,7 +105,7 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None, drawn: l
     if start and len(members) > 1:
         values = escape(", ".join(value_of(m[start]) for m in members))
         text += f" Starts {symbol(start).html} = {values}."
-    total = len(points(data, grid_of(data)))
+    total = points_in(data, grid_of(data))
     if total > MOST:
         text += f" Of {total} grid points {len(shown(data, grid_of(data)))} are drawn."
     return text

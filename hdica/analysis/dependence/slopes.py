@@ -7,7 +7,7 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.reading import at_end, described, groups, over, overlaps, requested, swept
-from hdica.show.choose import at_last_n, dims_of, points, positions, shown
+from hdica.show.choose import at_last_n, dims_of, points_in, positions, shown
 from hdica.show.finding import Finding
 from hdica.show.marks import SYMBOLS, colored, interval
 from hdica.show.panel import Panel, Points
@@ -138,7 +138,7 @@ def _panel(top: xr.Dataset, name: str) -> Panel:
     """A colour for every grid point, a marker for every method."""
     quantity, x = symbol(top.attrs["variable"]), symbol(name)
     others = dims_of(top[f"slope_{name}"], "simulation", f"{name}_between")
-    total = len(points(top, others))
+    total = points_in(top, others)
     chosen = shown(top, others, DRAWN)
     some = f" {len(chosen)} of {total} grid points, chosen evenly." if len(chosen) < total else ""
     at = f" ({of_n(float(top['n'])).html})" if "n" in top.coords else ""

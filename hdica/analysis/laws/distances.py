@@ -24,6 +24,7 @@ from hdica.show.choose import (
     at_largest_n,
     numbers,
     points,
+    points_in,
     positions,
     selected,
     shown,
@@ -353,7 +354,7 @@ def _panel(data: xr.Dataset, kind: str) -> Panel:
         expected = here[f"{kind}_expected"].values
         lines.append(Line(n, expected, look["label"], look["color"], "dash", listed=False))
     dashed = Line(NOWHERE, NOWHERE, words("independent draws"), GREY, "dash")
-    laws = len(points(data, grid_of(data)))
+    laws = points_in(data, grid_of(data))
     text = (
         "Markers: distance between the law of the entries in one run and the limit's, mean over "
         "seeds ± 2 standard errors. Dashed: as many independent draws from the limit. Dotted: "

@@ -12,7 +12,7 @@ import xarray as xr
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
 from hdica.analysis.reading import at_top, described, done, group, over
 from hdica.show import words
-from hdica.show.choose import any_known, dims_of, points, selected, selection_note, shown
+from hdica.show.choose import any_known, dims_of, points, points_in, selected, selection_note, shown
 from hdica.show.finding import Finding
 from hdica.show.panel import Array, Panel, Pictures
 
@@ -165,4 +165,4 @@ def _caption(data: xr.Dataset, here: xr.Dataset) -> str:
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
     if total > drawn:
         parts.append(f"{drawn} of {total} are drawn.")
-    return " ".join([*parts, *selection_note(data, _grid(data), len(points(data, _grid(data))))])
+    return " ".join([*parts, *selection_note(data, _grid(data), points_in(data, _grid(data)))])

@@ -21,6 +21,7 @@ from hdica.show.choose import (
     dims_of,
     numbers,
     points,
+    points_in,
     positions,
     selected,
     selection_note,
@@ -267,7 +268,7 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     data = group(tree, name)
     values, n = at_top(finished(data, variable))
     grid = grid_of(data)
-    cells = len(points(values, grid))
+    cells = points_in(values, grid)
     if settings.until is not None:
         if (values["time"] <= settings.until).sum() < 2:
             raise HdicaError(
