@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.laws.densities import histogram_of, over_bins
 from hdica.analysis.reading import computed, finished, grid_of, overlaps, written
-from hdica.show.choose import any_known, dims_of, spread
+from hdica.show.choose import dims_of, has_values, spread
 from hdica.show.terms import padded
 from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
 from hdica.status import STATUS_NAMES
@@ -300,7 +300,7 @@ def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
         read = in_bands(with_error(tree, one), one, side, reduced)
         read = read.transpose(*(axis.name for axis in one.axes), missing_dims="ignore")
         columns[one.variable] = read["mean"].assign_attrs(about)
-        if any_known(read["error"]):
+        if has_values(read["error"]):
             about = {"long_name": "standard error over seeds", "units": about["units"]}
             about |= {} if one.seeds else {"long_name": "the solver's own error"}
             columns[f"{one.variable}_error"] = read["error"].assign_attrs(about)

@@ -60,9 +60,9 @@ def requested(tree: xr.DataTree, analysis: str) -> Any:
 
     A study that asks for none is shown what suits its system.
     """
-    asked = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given, settings = asked.get(analysis), settings_classes().get(analysis)
-    if not asked:
+    wanted = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
+    given, settings = wanted.get(analysis), settings_classes().get(analysis)
+    if not wanted:
         given = _of_system(tree, analysis)
         if given is None and settings is not None:
             suiting = settings.suits(tree) or {}

@@ -16,7 +16,7 @@ from hdica.systems.space import check_keys
 from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]
-Taken = Iterable[tuple[str, tuple[Dims, ...]]]
+Outputs = Iterable[tuple[str, tuple[Dims, ...]]]
 """Outputs with the dimensions that they may have, or none where a key has them for all."""
 Suiting = Mapping[str, object] | None
 """Settings, as plain data, that suit a store, empty if left open; None if the analysis does not."""
@@ -182,10 +182,10 @@ class Settings(BaseModel):
             for key, needs in needs_of(type(self))
             for method in dict.fromkeys(names(getattr(self, key)))
             if method or needs.first
-            for output, dims in self._taken(key, method, needs)
+            for output, dims in self._outputs(key, method, needs)
         ]
 
-    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         """Outputs of a method that a key names; an empty one if any will do."""
         return ((needs.output(self) if callable(needs.output) else needs.output or "", ()),)
 

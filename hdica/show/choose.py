@@ -77,8 +77,8 @@ def positions(data: xr.DataArray | xr.Dataset, name: str) -> NDArray[np.float64]
     return np.asarray(data[name].values, dtype=float)
 
 
-def any_known(values: xr.DataArray) -> bool:
-    """Whether any number is not NaN, or any object not None."""
+def has_values(values: xr.DataArray) -> bool:
+    """Whether any value is there, neither NaN nor None."""
     return bool(values.notnull().any())
 
 

@@ -16,11 +16,11 @@ from hdica.show import marks
 from hdica.show.choose import (
     MOST,
     Point,
-    any_known,
     banded,
     dims_of,
     evenly,
     grouped,
+    has_values,
     points_in,
     positions,
     selected,
@@ -99,7 +99,7 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None, drawn: l
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
     text += "."
-    if any(any_known(selected(data["limit"], m)) for m in members):
+    if any(has_values(selected(data["limit"], m)) for m in members):
         text += f" Dashed: the limit ({method_name(data.attrs['limit_method']).html})."
     text += of_theory(data, members, drawn)
     if start and len(members) > 1:
@@ -254,7 +254,7 @@ def of_theory(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) 
             f" No band of theory is drawn: {REACHED}, where runs part or linger, and a normal band "
             "is wrong."
         )
-    term = " + <i>m</i>/<i>n</i>" if any_known(data["limit_bias"]) else ""
+    term = " + <i>m</i>/<i>n</i>" if has_values(data["limit_bias"]) else ""
     text = f" Dotted: limit{term} ± {deviations(data.attrs['band'])} by the central limit theorem."
     some = {"ends": sorted(wrong & right), "is missing": sorted(wrong - right)}
     where = [f"{verb} at <i>n</i> = {', '.join(map(count, ns))}" for verb, ns in some.items() if ns]
@@ -270,7 +270,7 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
         return []
     named = [(place(one) or words("simulation"), one) for one in shown(data, grid_of(data))]
     variable = symbol(data.attrs["variable"])
-    normal, term = (any_known(data[k]) for k in ("rms_sd_predicted", "limit_bias"))
+    normal, term = (has_values(data[k]) for k in ("rms_sd_predicted", "limit_bias"))
     fluctuation, bias = _fluctuation(data, named), _bias(data, named)
     markers = [item for item in bias if isinstance(item, Points)]
     # From the markers and their upper ends; lower ends may be cut.

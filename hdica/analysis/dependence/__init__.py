@@ -13,11 +13,11 @@ from hdica.analysis.settings import (
     Levels,
     Names,
     Needs,
+    Outputs,
     Predicting,
     Runs,
     Settings,
     Swept,
-    Taken,
     Variable,
 )
 from hdica.errors import HdicaError
@@ -107,7 +107,7 @@ class Dependence(Settings):
         """What theory has for them, in their order, of all or of the first."""
         return self.predicted or self.outputs
 
-    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         return [(one, ()) for one in (self.of_theory if key == "theory" else self.outputs)]
 
 

@@ -15,9 +15,9 @@ from hdica.analysis.settings import Suiting
 from hdica.show.choose import (
     MOST,
     Point,
-    any_known,
     at_largest_n,
     dims_of,
+    has_values,
     numbers,
     points,
     positions,
@@ -102,7 +102,7 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
         out.attrs["time"] = float(timed[0]["time"].values[-1])
     if settings.extreme != "none":
         out.attrs["extreme"] = settings.extreme
-    if any_known(out["difference"]):
+    if has_values(out["difference"]):
         out = with_verdicts(out, settings.control, settings.where)
     return reading.described(out, LONG_NAMES)
 
@@ -186,7 +186,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     cuts = [here.sel(output=output) for output in here["output"].values]
     out = _extremes(cuts[0])
     for cut in cuts:
-        if any_known(cut["difference"]):
+        if has_values(cut["difference"]):
             out += _comparisons(cut)
         else:
             ends = [curve[k] for curve in _curves(cut) for k in sorted({0, len(curve) - 1})]
@@ -334,10 +334,10 @@ def panels(data: xr.Dataset) -> list[Panel]:
     here, out = data if data.attrs["over"] == "n" else _at_last_n(data), []
     for output in map(str, data["output"].values):
         cut = here.sel(output=output)
-        if any_known(cut["mean"]):
+        if has_values(cut["mean"]):
             drawn = _drawn(cut)
             out.append(_means(cut, output, drawn))
-            if any_known(cut["difference"]):
+            if has_values(cut["difference"]):
                 out.append(_differences(cut, output, drawn))
     return out
 
@@ -350,7 +350,7 @@ def _drawn(cut: xr.Dataset) -> list[Curve]:
     for method, point in product(methods, chosen):
         name = method_name(method) if len(methods) > 1 or not point else EMPTY
         here = cut.sel(simulation=method, **point)
-        if any_known(here["mean"]):
+        if has_values(here["mean"]):
             out.append((joined(name, place(point)), here))
     return out
 
@@ -362,7 +362,7 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     for color, (label, here) in colored(drawn):
         line = here["predicted"].dropna(x)
         ends = [here[name].values for name in ("mean", "low", "high")]
-        items += bars(at, ends, label, color, joined=not any_known(here["se"]))
+        items += bars(at, ends, label, color, joined=not has_values(here["se"]))
         along = positions(line, x)
         if line.size > 1:  # methods with the same theory have one line
             theory = Line(along, line.values, "theory, " + label, color, listed=False)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 
 from hdica.analysis.record import question
-from hdica.analysis.settings import Levels, Methods, Names, Needs, Run, Settings, Taken, Variable
+from hdica.analysis.settings import Levels, Methods, Names, Needs, Outputs, Run, Settings, Variable
 from hdica.errors import HdicaError
 
 Values = Annotated[
@@ -81,7 +81,7 @@ class Ensemble(Settings):
         methods = self.theory * (many if len(self.theory) == 1 else 1)
         return list(zip(methods, outputs * (many if len(outputs) == 1 else 1), strict=True))
 
-    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         predicted = tuple(output for name, output in self.predictions() if name == method)
         taken = {"theory": predicted, "bound": self.terms, "times": self.stages}
         return [(output, ()) for output in taken.get(key, (self.variable,))]

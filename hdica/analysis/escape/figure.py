@@ -13,8 +13,8 @@ from hdica.analysis.escape.compute import methods, others, sizes, steps, theorie
 from hdica.show import marks
 from hdica.show.choose import (
     Point,
-    any_known,
     cells_of,
+    has_values,
     numbers,
     points,
     positions,
@@ -332,7 +332,7 @@ def _fastest_in_theory(data: xr.Dataset) -> list[Finding]:
             top = _largest(data) if at_n else {}
             values = selected(data["theory"], {**other, **top, "limit": method})
             values = values.isel(n=0, missing_dims="ignore").where(np.isfinite)
-            if not any_known(values):
+            if not has_values(values):
                 continue
             best = {x: data[x].values[int(np.nanargmin(values.values))].item()}
             name = _time(data) + " in " + _theory_name(data, k)
@@ -353,7 +353,7 @@ def _compared(data: xr.Dataset) -> list[Finding]:
     if "verdict" not in data:
         return []
     here = data.isel(limit=0)
-    if data.attrs["event"] == "last" and not any_known(here["p_value"]):
+    if data.attrs["event"] == "last" and not has_values(here["p_value"]):
         return []  # of several projections theory may know the mean alone
     least = 0 if theories(data)[0][1] else max(sizes(data), default=0)
     return [

@@ -16,10 +16,10 @@ from hdica.analysis.settings import Suiting
 from hdica.show.choose import (
     MOST,
     Point,
-    any_known,
     cells_of,
     dims_of,
     evenly,
+    has_values,
     numbers,
     points,
     positions,
@@ -73,7 +73,7 @@ def flow_findings(data: xr.Dataset) -> list[Finding]:
         return []
     dims = dims_of(data["fixed_q"], "fixed_point")
     # A point that is pending has no fixed point yet; one that is done has at least q = 0.
-    done = [p for p in points(data, dims) if any_known(data["fixed_q"].sel(p))]
+    done = [p for p in points(data, dims) if has_values(data["fixed_q"].sel(p))]
     q = [float(data["fixed_q"].where(data["stable"] > 0.5).sel(p).max()) for p in done]
     learned = [(p, one) for p, one in zip(done, q, strict=True) if one > ZERO]
     name = symbol("q") + " of the stable informative state"
@@ -199,7 +199,7 @@ def _minima(here: xr.Dataset, cell: Point) -> list[Finding]:
 
 def _convex(here: xr.Dataset, cell: Point) -> list[Finding]:
     """The share of output times at which the potential is convex, and the last at which not."""
-    if "convex" not in here or not any_known(here["convex"]):
+    if "convex" not in here or not has_values(here["convex"]):
         return []
     convex = here["convex"].dropna("time")
     share = words("the share of output times at which the effective potential is convex")
@@ -219,7 +219,7 @@ def potential_panels(data: xr.Dataset) -> list[Panel]:
     for cell, snapshot in product(cells, snapshots):
         at = {"snapshot": snapshot, **cell}
         here = data.sel(at)
-        if any_known(here["potential"]):
+        if has_values(here["potential"]):
             out.append(panel_of(here, at, features, len(out) + 1))
     return out
 

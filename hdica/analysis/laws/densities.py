@@ -13,10 +13,10 @@ from hdica.analysis.settings import Suiting
 from hdica.ingredients.save import Save
 from hdica.show.choose import (
     Point,
-    any_known,
     cells_of,
     dims_of,
     evenly,
+    has_values,
     numbers,
     positions,
     shown,
@@ -210,7 +210,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
     for cell, time, feature in product(cells, snapshots, features):
         at = {**cell, "snapshot": time}
         here = data.sel(at).isel(feature=feature)
-        if any_known(here["limit"]) or _drawn(here):
+        if has_values(here["limit"]) or _drawn(here):
             out.append(_panel(here, at, len(out) + 1, len(features)))
     return out
 
@@ -236,7 +236,7 @@ def headline(at: Point, group: Text) -> Text:
 
 
 def _drawn(here: xr.Dataset) -> bool:
-    return "density" in here and any_known(here["density"])
+    return "density" in here and has_values(here["density"])
 
 
 def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:

@@ -15,10 +15,10 @@ from hdica.analysis.reading import compared, described, finished, group, keeping
 from hdica.analysis.settings import Suiting
 from hdica.show.choose import (
     Point,
-    any_known,
     at_largest_n,
     cells_of,
     dims_of,
+    has_values,
     numbers,
     shown,
     spread,
@@ -152,7 +152,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
     """True against false positives, both against the threshold, and the misclassified share."""
     grid = dims_of(data["tpr_limit"], "snapshot", "threshold")
     threshold = "threshold on " + symbol("|x|")
-    columns, out = 3 if any_known(data["fpr_limit"]) else 0, []
+    columns, out = 3 if has_values(data["fpr_limit"]) else 0, []
     for k, cell in enumerate(shown(data, grid, CELLS)):
         here = data.sel(cell)
         text, dashed = _caption(here), "Solid: true positive rate; dashed: false positive rate. "
@@ -166,7 +166,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
             "rates": (threshold, rates, dashed + text),
             "wrong": (threshold, missed, text),
         }
-        if not any_known(here["fpr_limit"]):
+        if not has_values(here["fpr_limit"]):
             del drawn["roc"]
         for key, (x, items, caption) in drawn.items():
             name = f"support_{key}" + (f"_{k + 1}" if k else "")

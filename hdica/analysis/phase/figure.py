@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from hdica.analysis.phase.compute import CELL_LEVEL
-from hdica.show.choose import Point, any_known, at_last_n, cells_of, evenly, positions
+from hdica.show.choose import Point, at_last_n, cells_of, evenly, has_values, positions
 from hdica.show.finding import Finding, verdict_of
 from hdica.show.marks import SHARES, captioned, colored, interval, map_of, tailed
 from hdica.show.marks import upright as across
@@ -189,7 +189,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         cut = here.isel({x: k})
         label, (p, low, high) = place({x: here[x].values[k]}), interval(cut, "probability")
         items.append(Points(at, p, label, color, low, high, joined=True))
-        if "odds" in cut and any_known(cut["odds"]):
+        if "odds" in cut and has_values(cut["odds"]):
             predicted = words("predicted probability")
             items.append(Line(at, cut["odds"].values, predicted, color, "dot", listed=False))
         edge = cut.get("boundary", xr.DataArray(np.nan))
@@ -199,7 +199,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     if here.attrs["noise"] == "shared":
         text += " of single points, which share their noise and so rise and fall together"
     text += "."
-    if y in starts() and "boundary" in here and any_known(here["boundary"]):
+    if y in starts() and "boundary" in here and has_values(here["boundary"]):
         text += f" Dashed: {unstable(here)}."
     text += " Dotted: the predicted probability." if "odds" in here else ""
     labels = titled(words("Slices"), other), axis(y), words("success probability")

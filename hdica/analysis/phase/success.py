@@ -14,7 +14,7 @@ from scipy import special
 from hdica.analysis import reading
 from hdica.analysis.phase import Success
 from hdica.analysis.phase.compute import shares
-from hdica.show.choose import Point, any_known, dims_of, evenly, numbers, points, positions
+from hdica.show.choose import Point, dims_of, evenly, has_values, numbers, points, positions
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, colored, interval, lines_first, map_of, tailed
 from hdica.show.panel import Item, Line, Panel, Points
@@ -247,7 +247,7 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
     share = here["probability"].transpose(here.attrs["y"], here.attrs["x"])
     when = f" at <i>t</i> = {number(here.attrs['time'])}" if "time" in here.attrs else ""
     caption = [f"Share of seeds with {event(here).html}{when}."]
-    if any_known(here["boundary"]):
+    if has_values(here["boundary"]):
         caption.append("Dots: even odds, with 95 % intervals.")
     if np.isfinite(float(here["exponent"])):
         caption.append("Dashed: the power law through them.")

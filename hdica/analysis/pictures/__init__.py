@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from hdica.analysis.record import question
-from hdica.analysis.settings import Names, Needs, Settings, Taken
+from hdica.analysis.settings import Names, Needs, Outputs, Settings
 from hdica.errors import HdicaError
 
 BY_PIXEL = ("row", "column")
@@ -57,7 +57,7 @@ class Shown(Settings):
             )
         return value
 
-    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         numbers = [(name, BY_NUMBER) for name in (self.by, self.against) if name is not None]
         return [*((name, PIXELS) for name in self.show), *numbers]
 
@@ -87,9 +87,9 @@ class Sphere(Settings):
         default="value", description="output of the landscape over azimuth, or polar and azimuth"
     )
 
-    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         judged = [(output, BY_STATE) for output in JUDGED if key == "states"]
-        return [*super()._taken(key, method, needs), *judged]
+        return [*super()._outputs(key, method, needs), *judged]
 
 
 SPHERE = question(__name__, "sphere", Sphere, "The landscape", 16.6, 13.6)

@@ -21,7 +21,7 @@ from hdica.analysis.powers import Collapse
 from hdica.analysis.reading import described, finished, group, interval_names
 from hdica.errors import HdicaError
 from hdica.limits.collapse import law
-from hdica.show.choose import any_known, cells_of, positions
+from hdica.show.choose import cells_of, has_values, positions
 from hdica.show.finding import Finding, Judged
 from hdica.show.marks import SHARES, SYMBOLS, bars, captioned, colored, interval
 from hdica.show.panel import Item, Line, Panel
@@ -200,7 +200,7 @@ def _fit(out: xr.Dataset, predicted: xr.DataArray, shared: bool) -> Fit:
     """How the points lie beside a prediction; no chi-square of points that share their noise."""
     dims = out["measured"].dims
     at = predicted.transpose(*dims).values
-    if any_known(out["hits"]):
+    if has_values(out["hits"]):
         hits = out["hits"].where(out["measured"].notnull()).values
         fit = shares(hits, out["runs"].values, at)
     else:

@@ -15,9 +15,9 @@ from hdica.analysis.dependence.dependence import predicted_like
 from hdica.analysis.powers import Exponents
 from hdica.show.choose import (
     Point,
-    any_known,
     dims_of,
     evenly,
+    has_values,
     numbers,
     points,
     positions,
@@ -302,9 +302,9 @@ def panels(data: xr.Dataset) -> list[Panel]:
         method = method_name(point["simulation"]) if tail else EMPTY
         named = joined(method, place(without(point, "simulation")))
         end = " · " + named if named else EMPTY
-        if any_known(here["value"]):
+        if has_values(here["value"]):
             out.append(_law(here, "Power law" + end, tail))
-            if "ratio" in here and any_known(here["ratio"]):
+            if "ratio" in here and has_values(here["ratio"]):
                 out.append(_ratio(here, "Measured over predicted" + end, tail))
     return out
 
@@ -317,7 +317,7 @@ def _law(here: xr.Dataset, title: Text, tail: str) -> Panel:
         items += _curve(here.sel(curve), x, place(curve) or quantity, color)
     statistic = here.attrs["statistic"].capitalize()
     caption = [f"{statistic} over seeds with 95 % intervals, and the fitted power law."]
-    if "predicted" in here and any_known(here["predicted"]):
+    if "predicted" in here and has_values(here["predicted"]):
         caption.append("Dashed: theory.")
     if bool(((here["used"] == 0) & here["value"].notnull()).any()):
         caption.append("Open: not in the fit.")
@@ -340,7 +340,7 @@ def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Item]:
     at, filled = positions(seen, x), seen["used"].values > 0
     out: list[Item] = [*bars(at, interval(seen, "value"), label, color, filled=filled)]
     for name, dash in (("fitted", "solid"), ("predicted", "dash")):
-        if name in ordered and any_known(ordered[name]):
+        if name in ordered and has_values(ordered[name]):
             along, y = positions(ordered, x), ordered[name].values
             out.append(Line(along, y, label, color, dash, listed=False))
     return out

@@ -12,8 +12,8 @@ from hdica.analysis.settings import (
     Methods,
     Names,
     Needs,
+    Outputs,
     Settings,
-    Taken,
     Variable,
     looked_at,
 )
@@ -69,10 +69,10 @@ class Curves(Settings):
             raise HdicaError(f"variables = {', '.join(value)} is not allowed (each once)")
         return value
 
-    def _taken(self, key: str, method: str, needs: Needs) -> Taken:
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         # A theory may lack some variables.
         each = [(name, ((self.over,),)) for name in self.variables]
-        return each if key == "method" else super()._taken(key, method, needs)
+        return each if key == "method" else super()._outputs(key, method, needs)
 
 
 CURVES = question(

@@ -16,9 +16,9 @@ from hdica.errors import HdicaError
 from hdica.show.choose import (
     MOST,
     Point,
-    any_known,
     cells_of,
     dims_of,
+    has_values,
     numbers,
     points,
     points_in,
@@ -355,7 +355,7 @@ def paths_notes(data: xr.Dataset) -> list[str]:
     if "reached" not in data:
         return []
     cells = [cell for cell in _cells(data) if _done(data, cell)]
-    never = [cell for cell in cells if not any_known(data["reached"].sel(cell))]
+    never = [cell for cell in cells if not has_values(data["reached"].sel(cell))]
     if not never:
         return []
     last = float(data["time"][-1]) * float(data.attrs.get("n", 1))
