@@ -191,11 +191,7 @@ def quantities(tree: xr.DataTree) -> list[Quantity]:
 def beside(
     tree: xr.DataTree, shown: Quantity, every: Sequence[Quantity] | None = None
 ) -> list[Quantity]:
-    """What other methods have of the same variable over the same own dimensions.
-
-    That is what has the same name, and what the study's analyses compare with it; ``every`` has
-    the quantities of the results, where they are there already.
-    """
+    """What other methods have of the same variable, or of what the study compares with it."""
     names = [shown.variable, *_predicted(tree, shown.variable)]
     alike = [
         one

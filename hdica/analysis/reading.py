@@ -83,10 +83,7 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
 
 
 def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, object]) -> Any:
-    """Settings of an analysis from plain data; what they leave open is settled by the store.
-
-    Studies leave nothing open today; those of before may have.
-    """
+    """Settings of an analysis from plain data; what they leave open is settled by the store."""
     try:
         read = settings_classes()[analysis].model_validate(given)
     except ValidationError as exc:

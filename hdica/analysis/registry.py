@@ -110,10 +110,7 @@ def no_analyses() -> Analyses:
 
 
 def check_read(written: Mapping[str, object]) -> None:
-    """Refuse settings that are none of the analyses at hand; others are not looked at.
-
-    A store is read by who needs no system, so that none is loaded for it.
-    """
+    """Refuse settings that are none of the analyses at hand, without loading any system."""
     if not written:
         return
     kinds = ((name, one.settings) for name, one in at_hand().items())

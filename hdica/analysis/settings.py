@@ -190,10 +190,7 @@ class Settings(BaseModel):
         return ((needs.output(self) if callable(needs.output) else needs.output or "", ()),)
 
     def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
-        """The same with the methods and the variable that were left open.
-
-        What the methods of the study have is looked at in the order given.
-        """
+        """The same with methods, the first that do, and the variable that were left open."""
         update: dict[str, str] = {}
         for named in self.named(system):
             if not named.method:

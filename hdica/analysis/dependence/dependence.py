@@ -168,10 +168,7 @@ def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence
 
 
 def predicted_like(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataArray:
-    """Theory in the cells of a simulation, NaN where there is none.
-
-    It is taken at its largest n where the simulation has no n.
-    """
+    """Theory in the cells of a simulation, NaN without any; at its largest n if these have no n."""
     if theory is None:
         return xr.full_like(like, np.nan)
     if "n" in theory.dims and "n" not in like.dims:

@@ -273,11 +273,7 @@ def _mean_at(data: xr.Dataset, point: Point, name: Text, **fields: Any) -> Findi
 
 
 def _series(data: xr.Dataset) -> list[tuple[Point, Array, bool]]:
-    """Means over x of each method, at the largest n at which the least of them is sure.
-
-    A mean that runs only bound from below may be the least; where that is so at every n, all are at
-    the largest n.
-    """
+    """Means over x at the largest n at which the least is sure, or else at the largest with any."""
     out = []
     for method, other in product(methods(data), points(data, others(data))):
         rows = []

@@ -121,10 +121,7 @@ def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Ver
 
 
 def thinned(law: Array, tail: float = TAIL) -> NDArray[np.intp]:
-    """Which places of a law to test: evenly in probability, with at least ``tail`` on either side.
-
-    The law runs from near 0 to near 1 or back, shape (places,); positions increase.
-    """
+    """Places of a law, shape (places,), to test: even in probability, ``tail`` on either side."""
     levels = np.linspace(tail, 1 - tail, PLACES)
     nearest = np.unique(np.abs(law[:, None] - levels).argmin(axis=0))
     inside = (law[nearest] >= tail) & (law[nearest] <= 1 - tail)

@@ -109,10 +109,7 @@ def area(tpr: xr.DataArray, fpr: xr.DataArray) -> xr.DataArray:
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
-    """What the best threshold misclassifies, with the verdict on both rates; areas at the end.
-
-    A verdict is on the rates at all thresholds together, up to a term of order 1/n.
-    """
+    """What the best threshold misclassifies, with the verdict on both rates; areas at the end."""
     judged, last = data.get("verdict", data["area_limit"]), data["area_limit"].isel(snapshot=-1)
     name = words("the area under the limit’s curve of true against false positives")
     time = {"t": float(last["snapshot"])}

@@ -169,10 +169,7 @@ def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
 
 
 def _placed(here: xr.Dataset) -> NDArray[np.bool_]:
-    """Where the start with even odds is known to within a step of the axis.
-
-    Across a gap of cells in which runs have not separated it is nowhere in particular.
-    """
+    """Where the start with even odds is known to within a step; across a gap of cells it is not."""
     step = np.abs(np.diff(positions(here, here.attrs["y"]))).max(initial=0.0)
     return np.asarray(~(here["threshold_se"].values >= step))
 
@@ -295,10 +292,7 @@ def _gap(data: xr.Dataset) -> list[Finding]:
 
 
 def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
-    """The offset over the values of x at which both boundaries are known, if two or more are.
-
-    The verdict compares each with a boundary that is off by :data:`CONTROL`.
-    """
+    """The offset where both boundaries are known, with a control that is off by :data:`CONTROL`."""
     gap, error = (here["threshold"] - here["boundary"]).values, here["threshold_se"].values
     there = np.isfinite(gap)
     if gap.ndim != 1 or there.sum() < 2:
@@ -383,10 +377,7 @@ EXCESS = {
 
 
 def _odds(data: xr.Dataset) -> list[Finding]:
-    """Shares of runs less predicted probabilities, over all cells in which noise decides.
-
-    The control is off by a tenth to one side in all cells, or to either side of even odds.
-    """
+    """Shares of runs less predicted probabilities, over all cells in which noise decides."""
     if "odds" not in data:
         return []
     top = at_last_n(data)

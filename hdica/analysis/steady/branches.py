@@ -149,11 +149,7 @@ def _joined(x: Array, rows: Sequence[list[float]], label: tuple[bool, int]) -> l
 
 
 def closed(every: Sequence[Track], value: Array, q: Array) -> list[Track]:
-    """The same with each end inside the range put on the transition at which it is.
-
-    That is the one between the last value with the branch and the next without it, of several the
-    one of the nearest size.
-    """
+    """The same with each end inside the range put on its transition, that of the nearest size."""
     out = []
     for one in every:
         begin = _nearest(one.before, one.x[0], one.q[0], value, q)
