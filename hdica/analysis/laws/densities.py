@@ -13,11 +13,10 @@ from hdica.analysis.settings import Suiting
 from hdica.ingredients.save import Save
 from hdica.show.choose import (
     Point,
-    cells_of,
     dims_of,
     evenly,
     has_values,
-    numbers,
+    points,
     positions,
     shown,
     spread,
@@ -177,7 +176,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     time = float(last["snapshot"])
     steady = " in the steady state" if np.isinf(time) else ""
     out = []
-    for cell in cells_of(last["limit_center"], "feature"):
+    for cell in points(last, dims_of(last["limit_center"], "feature")):
         groups = last.sel(cell)
         known = np.flatnonzero(np.isfinite(groups["limit_center"].values))
         if not len(known):
@@ -189,7 +188,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
             at["n"] = int(data.attrs["n"])
             name = words("the mean entry of the estimate")
             theory = words("the steady density" if "overlap" in data else "the limit")
-            value, error = numbers(here, {}, "mean", "mean_se")
+            value, error = float(here["mean"]), float(here["mean_se"])
             out.append(Finding(name, at, value, error, predicted=limit, theory=theory))
         else:
             out.append(Finding(words(f"the mean entry of the limiting density{steady}"), at, limit))

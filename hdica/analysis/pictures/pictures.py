@@ -12,15 +12,7 @@ import xarray as xr
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
 from hdica.analysis.reading import at_top, described, done, group, over
 from hdica.show import words
-from hdica.show.choose import (
-    dims_of,
-    has_values,
-    points,
-    points_in,
-    selected,
-    selection_note,
-    shown,
-)
+from hdica.show.choose import dims_of, points, points_in, selected, selection_note, shown
 from hdica.show.finding import Finding
 from hdica.show.panel import Array, Panel, Pictures
 
@@ -169,7 +161,7 @@ def _caption(data: xr.Dataset, here: xr.Dataset) -> str:
     scale = "each about its" if data.attrs["scale"] == "each" else "all on one scale about their"
     method = words.method_name(data.attrs["method"]).html
     parts = [f"First seed ({method}); dark to light, {scale} zero."]
-    if "value" in here and has_values(here["value"]):
+    if "value" in here and bool(here["value"].notnull().any()):
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
     if total > drawn:
         parts.append(f"{drawn} of {total} are drawn.")
