@@ -133,12 +133,6 @@ class Quantity:
         return tuple(one for one in self.swept if one.size > 1)
 
 
-def methods_in(tree: xr.DataTree) -> list[str]:
-    """Methods of results, in the order of their study; what is no method's group is left out."""
-    order, known = list(written(tree).get("methods", {})), computed(tree)
-    return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
-
-
 def variables_in(tree: xr.DataTree, method: str) -> list[str]:
     """Variables of a method, order parameters first, and without companions of others.
 
@@ -184,8 +178,10 @@ def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
 
 
 def quantities(tree: xr.DataTree) -> list[Quantity]:
-    """Every variable of every method."""
-    return [quantity(tree, m, name) for m in methods_in(tree) for name in variables_in(tree, m)]
+    """Every variable of every method, in the order of their study."""
+    order, known = list(written(tree).get("methods", {})), computed(tree)
+    methods = sorted(known, key=lambda one: order.index(one) if one in order else len(order))
+    return [quantity(tree, m, name) for m in methods for name in variables_in(tree, m)]
 
 
 def beside(

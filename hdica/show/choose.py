@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import groupby, product
 from typing import Any, TypeVar
 
@@ -72,7 +72,7 @@ def numbers(data: xr.Dataset, point: Point, *names: str) -> tuple[float, ...]:
     return tuple(float(selected(data[name], point)) for name in names)
 
 
-def positions(data: xr.DataArray | xr.Dataset, name: str) -> NDArray[np.float64]:
+def positions(data: xr.DataArray | xr.Dataset, name: Hashable) -> NDArray[np.float64]:
     """Values of a coordinate or variable as positions on an axis."""
     return np.asarray(data[name].values, dtype=float)
 

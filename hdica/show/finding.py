@@ -121,7 +121,7 @@ def judgement(data: xr.Dataset, point: Point) -> Judged:
 
     What no drift moves, such as a law at the start, is not judged: a wrong limit predicts the same.
     """
-    here = data.sel({k: point[k] for k in data["verdict"].dims if k in point})
+    here = data.sel({k: v for k, v in point.items() if k in data["verdict"].dims})
     verdict, p = str(here["verdict"].item()), float(here["p_value"])
     evidence, seeds = str(escape(here["why"].item())), float(here["seeds_needed"])
     if evidence == NEAR:

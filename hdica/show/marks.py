@@ -92,7 +92,7 @@ def known(items: Iterable[T]) -> list[T]:
     return [item for item in items if np.isfinite(getattr(item, "y", 0.0)).any()]
 
 
-def lines_first(items: Iterable[Item]) -> tuple[Item, ...]:
+def lines_first(items: Iterable[T]) -> tuple[T, ...]:
     """The same with marks above all lines."""
     return tuple(sorted(items, key=lambda item: isinstance(item, Points)))
 
