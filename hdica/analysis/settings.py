@@ -177,13 +177,18 @@ class Settings(BaseModel):
 
         A method that is left open has no name until it is settled.
         """
-        return [
-            _named(key, method, needs, output, system, dims)
-            for key, needs in needs_of(type(self))
-            for method in dict.fromkeys(names(getattr(self, key)))
-            if method or needs.first
-            for output, dims in self._outputs(key, method, needs)
-        ]
+        own, out = {p.name: p.dims for p in _parameters(system)}, []
+        for key, needs in needs_of(type(self)):
+            entries = system.entries if system is not None and needs.entries else frozenset()
+            for method in dict.fromkeys(names(getattr(self, key))):
+                for output, dims in (
+                    self._outputs(key, method, needs) if method or needs.first else ()
+                ):
+                    ends = ((), own[output]) if output in own else ((),)
+                    allowed = ((*axis, *more) for axis in needs.dims for more in ends)
+                    fit = dims or tuple(dict.fromkeys(allowed))
+                    out.append(Named(key, method, needs.stochastic, output, fit, entries, needs.n))
+        return out
 
     def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         """Outputs of a method that a key names; an empty one if any will do."""
@@ -214,21 +219,6 @@ class Settings(BaseModel):
             if any(outputs.get(p.name) in dims for outputs in known):
                 return p.name
         return next((p.name for p in _parameters(system)), "")
-
-
-def _named(
-    key: str,
-    method: str,
-    needs: Needs,
-    output: str,
-    system: System | None,
-    dims: tuple[Dims, ...],
-) -> Named:
-    own = [p.dims for p in _parameters(system) if p.name == output]
-    allowed = [(*axis, *more) for axis in needs.dims for more in ((), *own)]
-    entries = system.entries if system is not None and needs.entries else frozenset()
-    dims = dims or tuple(dict.fromkeys(allowed))
-    return Named(key, method, needs.stochastic, output, dims, entries, needs.n)
 
 
 def needs_of(settings: type[BaseModel]) -> Iterator[tuple[str, Needs]]:
