@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis import reading
 from hdica.analysis.convergence import Convergence
-from hdica.show.choose import Point, at_largest_n, cells_of, numbers
+from hdica.show.choose import Point, at_largest_n, cells_of, numbers, positions
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
@@ -80,10 +80,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
         values, status = reading.finished(data, variable), data["status"]
         counts = xr.Dataset({name: (status == code).sum("seed") for name, code in COUNTS.items()})
         coords = {d: values[d].values for d in ("n", "time")}
-
-        def point(runs: Array, *own: Array) -> reading.Cell:
-            return _point(runs, coords["n"].astype(float), own, level)
-
+        point = partial(_point, n=positions(values, "n"), level=level)
         inference = reading.cellwise(point, (values, ("n", "seed", "time")), *curves, coords=coords)
         return xr.merge([against_limit(values, limits), counts, inference], join="exact")
 
@@ -129,7 +126,7 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     ).transpose(*reading.swept(values), "n", "time", missing_dims="ignore")
 
 
-def _point(values: Array, n: Array, curves: Sequence[Array], level: float) -> reading.Cell:
+def _point(values: Array, *curves: Array, n: Array, level: float) -> reading.Cell:
     """Everything inferred at one grid point, with ``curves`` of the limit, its error and more."""
     limit, error, control, term, least = curves
     runs = ladder(values, n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -50,6 +51,8 @@ SLICES = 6
 CELLS = 150
 """Numbers are written in the cells of a map that has no more."""
 SMOOTH = 101
+Runs = NDArray[np.bool_]
+"""Of one map: over x, y and seed."""
 
 
 def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
@@ -72,11 +75,7 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     event, tried, lost = (v.transpose(*order).sortby([x, y]) for v in every)
     shared = shares_noise(data)
     log_x, log_y = (np.log(positions(event, d)) for d in (x, y))
-
-    def boundary(success: NDArray[np.bool_], tried: NDArray[np.bool_]) -> reading.Cell:
-        fit = _boundary(success, tried, log_x, log_y, shared)
-        return {k: ((x,), np.asarray(v)) if np.ndim(v) else float(v) for k, v in fit.items()}
-
+    boundary = partial(_boundary, x=x, log_x=log_x, log_y=log_y, shared=shared)
     own, at = (x, y, "seed"), {x: event[x].values}
     fits = reading.cellwise(boundary, (event, own), (tried, own), coords=at)
     counts = {"successes": event, "trials": tried, "diverged": lost}
@@ -94,8 +93,8 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
 
 
 def _boundary(
-    success: NDArray[np.bool_], tried: NDArray[np.bool_], log_x: Array, log_y: Array, shared: bool
-) -> dict[str, Array | float]:
+    success: Runs, tried: Runs, x: str, log_x: Array, log_y: Array, shared: bool
+) -> reading.Cell:
     """Boundary of one map and its exponent, of runs over x, y and seed."""
     odds = even_odds(log_y, success.sum(axis=-1), tried.sum(axis=-1))
     covariance = np.diag(odds.error**2)
@@ -105,7 +104,7 @@ def _boundary(
     known = np.flatnonzero(np.isfinite(odds.at) & (error > 0))
     law = power_law(log_x[known][:, None], odds.at[known], covariance[np.ix_(known, known)])
     ends = {"": 0.0, "_low": -SURE, "_high": SURE}
-    return {
+    fit: dict[str, Array | float] = {
         **{f"boundary{k}": np.exp(odds.at + sign * error) for k, sign in ends.items()},
         "boundary_error": error,
         "slope": odds.slope,
@@ -118,9 +117,10 @@ def _boundary(
         "p_value": law.p_value,
         "widening": law.widening,
     }
+    return {k: ((x,), np.asarray(v)) if np.ndim(v) else float(v) for k, v in fit.items()}
 
 
-def _jackknife(success: NDArray[np.bool_], tried: NDArray[np.bool_], log_y: Array) -> Array:
+def _jackknife(success: Runs, tried: Runs, log_y: Array) -> Array:
     """Covariance over x of the boundary's logarithm, with one seed fewer at a time."""
     seeds, without = tried.shape[-1], []
     for runs in (success, tried):
