@@ -268,11 +268,11 @@ def _stages(tree: xr.DataTree, settings: Ensemble, n: int | None, runs: xr.Datas
     """Predicted times over ``stage``, each with the value whose passage it predicts."""
     if settings.times is None:
         return xr.Dataset()
-    parts = {
-        name: xr.Dataset({"stage_time": _output(tree, settings.times, name, n)})
-        for name in settings.stages
+    parts = {  # several may have one output
+        str(k): xr.Dataset({"stage_time": _output(tree, settings.times, name, n)})
+        for k, name in enumerate(settings.stages)
     }
-    out = reading.over(parts, "stage")
+    out = reading.over(parts, "stage").assign_coords(stage=list(settings.stages))
     values = xr.DataArray(list(settings.crossings), {"stage": list(settings.stages)}, "stage")
     own = runs[["passed_at", "count"]].sel(crossing=values).drop_vars("crossing")
     passed = _passed_by(out["stage_time"], own, "stage_passed_by")
