@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import xarray as xr
 from markupsafe import Markup
 
 from hdica.analysis.points import GROUP, means
-from hdica.analysis.reading import requested
+from hdica.analysis.reading import requested, written
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
 from hdica.show.finding import Finding, Group, grouped, verdict_of
@@ -32,11 +31,7 @@ SENTENCES = 6
 
 
 def aggregate(tree: xr.DataTree) -> xr.DataTree:
-    """What a report is made of: all that :func:`analysed` gives, and the means at every point.
-
-    These are in a group ``points/<method>`` for each method that has any; see
-    :func:`hdica.analysis.points.means`.
-    """
+    """What a report is made of: what :func:`analysed` gives, and means in ``points/<method>``."""
     out = analysed(tree)
     points = means(tree)
     if points is not None:
@@ -45,10 +40,10 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
 
 
 def analysed(tree: xr.DataTree) -> xr.DataTree:
-    """Run the analyses that the study of a published store asks for: a group for each of them.
+    """A group for each analysis that the study of a published store asks for.
 
-    There is one for each other analysis that has something to say, too, as ``runs`` always has. The
-    root has the store's attributes.
+    There is one for each other analysis that has something to say, too; the root has the store's
+    attributes.
     """
     groups = {}
     for name, analysis in analyses().items():
@@ -63,23 +58,11 @@ def analysed(tree: xr.DataTree) -> xr.DataTree:
 class Summary:
     """What the page of a study says, in the order in which the page has it.
 
-    Parameters
-    ----------
-    headline
-        The answer to the question of the study, with its error; empty without any finding.
-    verdict
-        ``"agrees"`` if everything that was judged agrees, ``"differs"`` if anything differs, else
-        ``"undecided"``; empty if nothing was judged.
-    sentences
-        On the findings beside that of the headline.
-    notes
-        What has no number, by the heading of its analysis.
-    account
-        How many points are done, and why others are not.
-    whole
-        Whether all points are done.
-    findings
-        Every finding by its analysis, in the order of the page.
+    ``headline`` answers the question of the study, with its error, empty without any finding; the
+    ``verdict`` is ``"agrees"`` if everything that was judged agrees, ``"differs"`` if anything
+    differs, else ``"undecided"``, empty if nothing was judged; ``sentences`` are on other findings;
+    ``notes`` have no number, by the heading of their analysis; ``account`` says how many points are
+    done and why others are not, ``whole`` whether all are; ``findings`` are by analysis.
     """
 
     headline: Markup
@@ -123,9 +106,8 @@ def summary(aggregate: xr.DataTree) -> Summary:
 def frame(aggregate: xr.DataTree) -> pd.DataFrame:
     """Every finding of an aggregate as a row.
 
-    Columns are ``analysis``, ``quantity``, ``place``, ``value``, ``error``, ``predicted``,
-    ``predicted_error``, ``verdict`` and ``evidence``, and after them one for each coordinate of the
-    places, such as ``tau`` and ``n``.
+    Columns are :data:`COLUMNS`, and after them one for each coordinate of the places, such as
+    ``tau`` and ``n``.
     """
     import pandas as pd
 
@@ -158,7 +140,6 @@ def about(aggregate: xr.DataTree) -> Iterator[None]:
 
 
 def _points_done(aggregate: xr.DataTree) -> tuple[int, int]:
-    """How many points are done, and how many there are."""
     if RUNS not in aggregate:
         return 0, 0
     runs = aggregate[RUNS].to_dataset()
@@ -180,7 +161,7 @@ def _opening(groups: Sequence[Group], verdict: str) -> list[Group]:
 
 def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
     """Findings by analysis; first those of the analysis that the study names, then by rank."""
-    question = json.loads(aggregate.attrs.get("study_yaml") or "{}").get("question")
+    question = written(aggregate).get("question")
     named = question.get("analysis") if isinstance(question, dict) else None
     every: dict[str, list[Finding]] = {}
     for one in sorted(_ranked(aggregate), key=lambda one: one.name != named):
@@ -193,7 +174,6 @@ def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
 
 
 def _ranked(aggregate: xr.DataTree) -> list[Analysis]:
-    """Analyses of an aggregate, the first in rank first."""
     known = [one for name, one in analyses().items() if name in aggregate]
     return sorted(known, key=lambda one: one.answer.rank)
 

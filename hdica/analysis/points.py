@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.laws.densities import histogram_of, over_bins
-from hdica.analysis.reading import finished, grid_of, overlaps
-from hdica.show.choose import spread
+from hdica.analysis.reading import computed, finished, grid_of, overlaps, written
+from hdica.show.choose import dims_of, has_values, spread
 from hdica.show.terms import padded
 from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
 from hdica.status import STATUS_NAMES
@@ -84,7 +83,6 @@ class Axis:
 
     @property
     def _counts(self) -> bool:
-        """Whether the values number entries of a matrix."""
         return self.values.dtype.kind in "fiu" and is_numbered(self.name)
 
     def shown(self, place: int) -> str:
@@ -135,18 +133,6 @@ class Quantity:
         return tuple(one for one in self.swept if one.size > 1)
 
 
-def methods_in(tree: xr.DataTree) -> list[str]:
-    """Methods of results, in the order of their study; what is no method's group is left out."""
-    order = list(_study(tree).get("methods", {}))
-    known = [str(name) for name, node in tree.children.items() if "status" in node]
-    return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
-
-
-def _study(tree: xr.DataTree) -> dict[str, Any]:
-    """The study of results, empty if they have none."""
-    return dict(json.loads(tree.attrs.get("study_yaml") or "{}"))
-
-
 def variables_in(tree: xr.DataTree, method: str) -> list[str]:
     """Variables of a method, order parameters first, and without companions of others.
 
@@ -173,7 +159,7 @@ def variables_in(tree: xr.DataTree, method: str) -> list[str]:
 def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
     """What can be chosen of a variable of a method."""
     data = tree[method].to_dataset()
-    own = [str(d) for d in data[variable].dims if d not in data["status"].dims]
+    own = dims_of(data[variable], *data["status"].dims)
     lines = [d for d in own if d not in padded() and data[d].dtype.kind in "fiu"]
     along = "time" if "time" in own else (lines[-1] if lines else "")
     swept = [*grid_of(data), *(["n"] if "n" in data["status"].dims else [])]
@@ -192,18 +178,16 @@ def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
 
 
 def quantities(tree: xr.DataTree) -> list[Quantity]:
-    """Every variable of every method."""
-    return [quantity(tree, m, name) for m in methods_in(tree) for name in variables_in(tree, m)]
+    """Every variable of every method, in the order of their study."""
+    order, known = list(written(tree).get("methods", {})), computed(tree)
+    methods = sorted(known, key=lambda one: order.index(one) if one in order else len(order))
+    return [quantity(tree, m, name) for m in methods for name in variables_in(tree, m)]
 
 
 def beside(
     tree: xr.DataTree, shown: Quantity, every: Sequence[Quantity] | None = None
 ) -> list[Quantity]:
-    """What other methods have of the same variable over the same own dimensions.
-
-    That is what has the same name, and what the study's analyses compare with it; ``every`` has
-    the quantities of the results, where they are there already.
-    """
+    """What other methods have of the same variable, or of what the study compares with it."""
     names = [shown.variable, *_predicted(tree, shown.variable)]
     alike = [
         one
@@ -222,7 +206,7 @@ def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
 def _predicted(tree: xr.DataTree, variable: str) -> list[str]:
     """Names under which the analyses of the study have a theory's value of a variable."""
     names: list[str] = []
-    for settings in (_study(tree).get("analysis") or {}).values():
+    for settings in (written(tree).get("analysis") or {}).values():
         if isinstance(settings, dict) and settings.get("predicted"):
             measured = [settings.get("variable"), *(settings.get("beside") or ())]
             pairs = zip(measured, settings["predicted"], strict=False)
@@ -308,7 +292,7 @@ def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
         read = in_bands(with_error(tree, one), one, side, reduced)
         read = read.transpose(*(axis.name for axis in one.axes), missing_dims="ignore")
         columns[one.variable] = read["mean"].assign_attrs(about)
-        if bool(read["error"].notnull().any()):
+        if has_values(read["error"]):
             about = {"long_name": "standard error over seeds", "units": about["units"]}
             about |= {} if one.seeds else {"long_name": "the solver's own error"}
             columns[f"{one.variable}_error"] = read["error"].assign_attrs(about)
@@ -319,7 +303,6 @@ def _of_method(tree: xr.DataTree, every: Sequence[Quantity]) -> xr.Dataset:
 
 
 def _about(tree: xr.DataTree, one: Quantity) -> dict[str, str]:
-    """Attributes of a mean."""
     attrs = tree[one.method][one.variable].attrs
     about = attrs.get("long_name", one.variable)
     if one.variable == DENSITY.name and "cdf" in tree[one.method]:

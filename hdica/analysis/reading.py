@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from hdica.analysis.registry import settings_classes
 from hdica.analysis.settings import Gives, Needs, names, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
+from hdica.show.choose import dims_of
 from hdica.show.terms import padded
 from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
@@ -22,24 +23,36 @@ from hdica.systems.space import Space, parse_axis, space_of
 from hdica.systems.system import System, lookup
 from hdica.verdict.resample import shares_noise
 
+if TYPE_CHECKING:
+    from hdica.analysis.convergence import Convergence
+    from hdica.analysis.laws import Distances, Support
+
 OWN = frozenset({"n", "seed", "time"})
 """Dimensions of trajectories that are not swept parameters."""
 
 
 def space(tree: xr.DataTree, record: System) -> Space:
     """The grid of the study of a store, of whose points systems can be built."""
-    written = study(tree)
-    grid = {key: parse_axis(values, key) for key, values in (written.get("grid") or {}).items()}
-    return space_of(record.parameters, written.get("parameters") or {}, grid)
+    whole = study(tree)
+    grid = {key: parse_axis(values, key) for key, values in (whole.get("grid") or {}).items()}
+    return space_of(record.parameters, whole.get("parameters") or {}, grid)
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
     """The study of a store, as plain data."""
-    text = tree.attrs.get("study_yaml")
-    if not text:
+    if not tree.attrs.get("study_yaml"):
         raise HdicaError("the store has no attribute study_yaml, so it is not a published store")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
+    return written(tree)
+
+
+def written(tree: xr.DataTree) -> dict[str, Any]:
+    """The same, empty where the results have none."""
+    return dict(json.loads(tree.attrs.get("study_yaml") or "{}"))
+
+
+def computed(tree: xr.DataTree) -> list[str]:
+    """The methods of a store; what is no method's group is left out."""
+    return [str(name) for name, node in tree.children.items() if "status" in node]
 
 
 def requested(tree: xr.DataTree, analysis: str) -> Any:
@@ -47,12 +60,13 @@ def requested(tree: xr.DataTree, analysis: str) -> Any:
 
     A study that asks for none is shown what suits its system.
     """
-    written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given, settings = written.get(analysis), settings_classes().get(analysis)
-    if not written:
+    wanted = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
+    given, settings = wanted.get(analysis), settings_classes().get(analysis)
+    if not wanted:
         given = _of_system(tree, analysis)
         if given is None and settings is not None:
-            given = settings.suits(tree)
+            suiting = settings.suits(tree) or {}
+            given = {key: value for key, value in suiting.items() if value} or None
     return None if given is None else settings_of(tree, analysis, given)
 
 
@@ -69,17 +83,14 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
 
 
 def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, object]) -> Any:
-    """Settings of an analysis from plain data; what they leave open is settled by the store.
-
-    Studies leave nothing open today; those of before may have.
-    """
+    """Settings of an analysis from plain data; what they leave open is settled by the store."""
     try:
-        written = settings_classes()[analysis].model_validate(given)
+        read = settings_classes()[analysis].model_validate(given)
     except ValidationError as exc:
         mark = "." if exc.errors()[0]["loc"] else ": "
         text = one_sentence(exc, "").removeprefix(": ")
         raise HdicaError(f"analysis.{analysis}{mark}{text}") from exc
-    settings = written.settled(system_of(tree), gives(tree))
+    settings = read.settled(system_of(tree), gives(tree))
     for key, value in settings:
         if value == "":
             name = tree.attrs.get("system")
@@ -94,9 +105,10 @@ def gives(tree: xr.DataTree) -> dict[str, Gives]:
     """What the methods of a store have, in the order in which their system lists them."""
     record = system_of(tree)
     listed = [] if record is None else [m.name for m in record.methods]
-    known = [name for name, node in tree.children.items() if "status" in node]
     out = {}
-    for name in sorted(known, key=lambda k: listed.index(k) if k in listed else len(listed)):
+    for name in sorted(
+        computed(tree), key=lambda k: listed.index(k) if k in listed else len(listed)
+    ):
         data = tree[name].to_dataset()
         beside = set(data["status"].dims)
         outputs = {str(k): tuple(map(str, v.dims)) for k, v in data.data_vars.items()}
@@ -148,12 +160,20 @@ def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
 
 
 def group(tree: xr.DataTree, method: str) -> xr.Dataset:
-    """Everything a method left in the store; texts are objects, as NaN is no stored text."""
+    """Everything a method left in the store, but for coordinates that are not of a dimension.
+
+    Texts are objects, as NaN is no stored text.
+    """
     if method not in tree.children:
         near = suggestion(method, sorted(map(str, tree.children)), what="its methods")
         raise HdicaError(f"the store has no method {method!r} ({near})")
-    data = tree[method].to_dataset().load()
+    data = tree[method].to_dataset().reset_coords(drop=True).load()
     return data.assign({k: v.astype(object) for k, v in data.items() if v.dtype.kind == "T"})
+
+
+def groups(tree: xr.DataTree, methods: Iterable[str]) -> dict[str, xr.Dataset]:
+    """What each of some methods left in the store, by its name."""
+    return {name: group(tree, name) for name in methods}
 
 
 def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
@@ -183,12 +203,12 @@ def at_end(data: xr.Dataset, variable: str) -> xr.DataArray:
 
 def swept(data: xr.DataArray) -> list[str]:
     """Swept parameters of trajectories, and dimensions of the entries of matrices, in order."""
-    return [str(d) for d in data.dims if d not in OWN]
+    return dims_of(data, *OWN)
 
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters of a method's group, in order."""
-    return [str(d) for d in data["status"].dims if d not in ("n", "seed")]
+    return dims_of(data["status"], "n", "seed")
 
 
 def check_numbers(data: xr.Dataset, parameter: str, where: str) -> None:
@@ -208,11 +228,15 @@ def check_positive(data: xr.Dataset, parameter: str, where: str) -> None:
         )
 
 
-def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArray:
-    """A companion variable such as ``<variable>_error``, or NaN of the shape of ``like``."""
-    if variable in data:
-        return finished(data, variable)
-    return xr.full_like(like, np.nan, dtype=float)
+def with_companions(data: xr.Dataset, variable: str, *kinds: str) -> xr.Dataset:
+    """A limit with companions such as ``error``, which is ``<variable>_error``; NaN without one."""
+    limit = finished(data, variable)
+    out = {"limit": limit}
+    for kind in kinds:
+        name = f"{variable}_{kind}"
+        nothing = xr.full_like(limit, np.nan, dtype=float)
+        out[kind] = finished(data, name) if name in data else nothing
+    return xr.Dataset(out).reset_coords(drop=True)
 
 
 def at_top(values: xr.DataArray) -> tuple[xr.DataArray, int | None]:
@@ -243,26 +267,39 @@ def noise_of(groups: Iterable[xr.Dataset]) -> str:
     return "shared" if any(map(shares_noise, groups)) else "own"
 
 
-def over(
-    parts: Sequence[xr.Dataset], dim: str, labels: Sequence[str], counts: Sequence[str] = ()
-) -> xr.Dataset:
+def over(parts: Mapping[str, xr.Dataset], dim: str, *counts: str) -> xr.Dataset:
     """Results of several methods along a new dimension; NaN where one lacks what others have.
 
     Counts are 0 there: a method without some n of another has no seeds at it.
     """
-    index = xr.DataArray(list(labels), dims=dim, name=dim)
-    out = xr.concat(parts, dim=index, join="outer", data_vars="all", coords="minimal")
+    index = xr.DataArray(list(parts), dims=dim, name=dim)
+    every = list(parts.values())
+    out = xr.concat(every, dim=index, join="outer", data_vars="all", coords="minimal")
     return out.assign({name: out[name].fillna(0).astype(int) for name in counts})
 
 
-def comparisons_in(groups: Sequence[xr.Dataset], variable: str, along: str) -> int:
-    """In how many cells a variable of some methods is tested along a dimension; at least 1."""
-    own = ("n", "seed", along)
-    cells = [
-        math.prod(size for d, size in finished(data, variable).sizes.items() if d not in own)
-        for data in groups
-    ]
-    return max(sum(cells), 1)
+def compared(
+    tree: xr.DataTree,
+    settings: Convergence | Distances | Support,
+    variable: str,
+    along: str,
+    compare: Callable[[xr.Dataset, float], xr.Dataset],
+    *counts: str,
+) -> xr.Dataset:
+    """What ``compare(data, level)`` gives for each simulation, over ``simulation``.
+
+    The level is that of the study over the number of cells in which a variable is tested along a
+    dimension.
+    """
+    each, own = groups(tree, names(settings.simulation)), {"n", "seed", along}
+    sizes = [finished(data, variable).sizes.items() for data in each.values()]
+    tests = max(sum(math.prod(size for d, size in one if d not in own) for one in sizes), 1)
+    level = settings.level / tests
+    parts = {name: compare(data, level) for name, data in each.items()}
+    out = over(parts, "simulation", *counts) if parts else xr.Dataset()
+    out.attrs = {"limit_method": settings.limit, "level": settings.level, "tests": tests}
+    out.attrs |= {"level_each": level, "control": settings.control}
+    return out.assign_attrs(noise=noise_of(each.values())) if parts else out
 
 
 def offered(tree: xr.DataTree, role: Role, *axes: str, n: bool | None = None) -> str:
@@ -280,6 +317,13 @@ def offered(tree: xr.DataTree, role: Role, *axes: str, n: bool | None = None) ->
         if has and has.outputs.get(overlap.name) in allowed and n in (None, has.n):
             return method.name
     return ""
+
+
+def keeping(tree: xr.DataTree, output: str, *dims: str) -> tuple[list[str], list[str]]:
+    """Simulations with n, and methods without seeds, that have an output over these dimensions."""
+    known = {m: has for m, has in gives(tree).items() if has.outputs.get(output) == dims}
+    runs = [m for m, has in known.items() if has.stochastic and has.n]
+    return runs, [m for m, has in known.items() if not has.stochastic]
 
 
 def numeric(tree: xr.DataTree, method: str) -> list[str]:
@@ -336,7 +380,7 @@ def cellwise(
     those of the results' own dimensions.
     """
     first, own = columns[0]
-    grid = [str(d) for d in first.dims if d not in own]
+    grid = dims_of(first, *own)
     cell = first.isel(dict.fromkeys(own, 0), drop=True)
     arrays = [one.broadcast_like(cell).transpose(*grid, *dims).values for one, dims in columns]
     shape = [first.sizes[d] for d in grid]
@@ -366,15 +410,19 @@ def units_by(time: xr.DataArray) -> dict[str, str]:
 
 
 def described(
-    data: xr.Dataset, table: Mapping[str, str], variable: str = "", units: Mapping[str, str] = UNITS
+    data: xr.Dataset,
+    table: Mapping[str, str],
+    variable: str = "",
+    units: Mapping[str, str] = UNITS,
+    **names: str,
 ) -> xr.Dataset:
     """The dataset with ``long_name`` and ``units`` on every variable.
 
-    The table has ``{v}`` for the output that was looked at, ``variable``; what is not among the
-    units has none.
+    The table has ``{v}`` for the output that was looked at, ``variable``, and other names in
+    braces; what is not among the units has none.
     """
     for name, values in data.data_vars.items():
-        values.attrs["long_name"] = table[str(name)].format(v=variable)
+        values.attrs["long_name"] = table[str(name)].format(v=variable, **names)
         if name not in TEXT:
             values.attrs["units"] = units.get(str(name), "1")
     return data

@@ -36,16 +36,9 @@ class Section:
 class Answer:
     """What a report says of an analysis.
 
-    Parameters
-    ----------
-    rank
-        Place of the findings among those of other analyses, the least first.
-    findings
-        ``findings(data) -> [Finding, ...]``, the answer to the question first.
-    notes
-        ``notes(data) -> [sentence, ...]``: HTML about what has no number.
-    topic
-        Heading of the notes; by default that of the first section.
+    ``rank`` is the place of its findings among those of others, the least first; ``findings(data)
+    -> [Finding, ...]``, the answer to the question first; ``notes(data) -> [sentence, ...]``, HTML
+    about what has no number, under ``topic``, by default the heading of the first section.
     """
 
     rank: float = 100
@@ -58,19 +51,10 @@ class Answer:
 class Analysis:
     """A question to a published store, and how its answer is shown.
 
-    Parameters
-    ----------
-    name
-        In studies, and of its group in the aggregate.
-    compute
-        ``compute(tree, settings) -> Dataset``; without settings ``compute(tree)``, None where
-        there is nothing to say.
-    settings
-        The class of its settings; None for what is computed whether or not a study asks for it.
-    sections
-        What a report draws of it.
-    answer
-        What a report says of it.
+    ``name`` is that in studies and of its group in the aggregate; ``compute(tree, settings) ->
+    Dataset``, or without ``settings``, which is None for what is computed whether or not a study
+    asks for it, ``compute(tree)``, None where there is nothing to say; ``sections`` are drawn and
+    ``answer`` is said.
     """
 
     name: str
@@ -116,22 +100,12 @@ def question(
 ) -> Analysis:
     """The record of an analysis of which every function stands in a module of its folder.
 
-    Parameters
-    ----------
-    package
-        The folder: the ``__name__`` of the module in which the record stands.
-    name, settings
-        As of :class:`Analysis`; a function of the module has this name and computes it.
-    heading, rank
-        Of the section of the report; None for an analysis that draws nothing.
-    answer
-        Rank of the findings.
-    module
-        The module; by default of the same name.
-    lead
-        How the names of the other functions begin where several analyses share the module.
-    panels, findings, notes, films
-        Their names, "module:function" in another module; empty if there is none.
+    ``package`` is the ``__name__`` of the module in which the record stands; ``module``, by default
+    of the name of the analysis, has the function of that name, which computes it, and ``panels``,
+    ``findings``, ``notes`` and ``films``, whose names begin with ``lead`` where several analyses
+    share the module, or are "module:function" in another one, and empty if there is none.
+    ``heading`` and ``rank`` are those of the section, None for what draws nothing, and ``answer``
+    is the rank of the findings.
     """
 
     def function(given: str) -> Callable[..., Any] | None:

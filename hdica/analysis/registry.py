@@ -46,14 +46,12 @@ def register(analysis: object) -> Analysis:
 
 @cache
 def _load_own() -> None:
-    """Register what comes with hdica."""
     for name, folder in OWN.items():
         register(getattr(import_module(f"hdica.analysis.{folder}"), name.upper()))
 
 
 @cache
 def _load() -> None:
-    """Register what comes with hdica and with other packages."""
     _load_own()
     load_plugins()  # a package that brings a system may bring analyses of it
     load_entry_points(GROUP, "analysis", Analysis, register)
@@ -112,10 +110,7 @@ def no_analyses() -> Analyses:
 
 
 def check_read(written: Mapping[str, object]) -> None:
-    """Refuse settings that are none of the analyses at hand; others are not looked at.
-
-    A store is read by who needs no system, so that none is loaded for it.
-    """
+    """Refuse settings that are none of the analyses at hand, without loading any system."""
     if not written:
         return
     kinds = ((name, one.settings) for name, one in at_hand().items())

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from hdica.systems.space import check_keys
 from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]
+Outputs = Iterable[tuple[str, tuple[Dims, ...]]]
+"""Outputs with the dimensions that they may have, or none where a key has them for all."""
 Suiting = Mapping[str, object] | None
-"""Settings, as plain data, that suit a store, or None where the analysis does not."""
+"""Settings, as plain data, that suit a store, empty if left open; None if the analysis does not."""
 
 
 def names(given: object) -> Any:
@@ -131,6 +133,24 @@ Variable = Annotated[
     str, Field(description="output (default: the first order parameter that a method named has)")
 ]
 
+Run = Annotated[str, Needs(True, looked_at, "time"), Field(description="stochastic method")]
+Runs = Annotated[
+    tuple[str, ...],
+    Field(min_length=1, description="stochastic methods, at the last time"),
+    BeforeValidator(names),
+    Needs(True, looked_at, ("", "time")),
+]
+Predicting = Annotated[
+    str | None,
+    Needs(False, looked_at, ("", "time")),
+    Field(description="method without seeds that predicts the variable"),
+]
+Horizontal = Annotated[SweptName, Field(description="swept parameter on the horizontal axis")]
+Levels = Annotated[
+    dict[str, FiniteFloat],
+    Field(description="horizontal lines, a value by its label (default: none)"),
+]
+
 
 class Settings(BaseModel):
     """Settings of one analysis; its docstring is the question."""
@@ -157,23 +177,25 @@ class Settings(BaseModel):
 
         A method that is left open has no name until it is settled.
         """
-        return [
-            _named(key, method, needs, output, system)
-            for key, needs in needs_of(type(self))
-            for method in dict.fromkeys(names(getattr(self, key)))
-            if method or needs.first
-            for output in self._outputs_of(key, method, needs)
-        ]
+        own, out = {p.name: p.dims for p in _parameters(system)}, []
+        for key, needs in needs_of(type(self)):
+            entries = system.entries if system is not None and needs.entries else frozenset()
+            for method in dict.fromkeys(names(getattr(self, key))):
+                for output, dims in (
+                    self._outputs(key, method, needs) if method or needs.first else ()
+                ):
+                    ends = ((), own[output]) if output in own else ((),)
+                    allowed = ((*axis, *more) for axis in needs.dims for more in ends)
+                    fit = dims or tuple(dict.fromkeys(allowed))
+                    out.append(Named(key, method, needs.stochastic, output, fit, entries, needs.n))
+        return out
 
-    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         """Outputs of a method that a key names; an empty one if any will do."""
-        return (needs.output(self) if callable(needs.output) else needs.output or "",)
+        return ((needs.output(self) if callable(needs.output) else needs.output or "", ()),)
 
     def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
-        """The same with the methods and the variable that were left open.
-
-        What the methods of the study have is looked at in the order given.
-        """
+        """The same with methods, the first that do, and the variable that were left open."""
         update: dict[str, str] = {}
         for named in self.named(system):
             if not named.method:
@@ -197,14 +219,6 @@ class Settings(BaseModel):
             if any(outputs.get(p.name) in dims for outputs in known):
                 return p.name
         return next((p.name for p in _parameters(system)), "")
-
-
-def _named(key: str, method: str, needs: Needs, output: str, system: System | None) -> Named:
-    own = [p.dims for p in _parameters(system) if p.name == output]
-    allowed = [(*axis, *more) for axis in needs.dims for more in ((), *own)]
-    entries = system.entries if system is not None and needs.entries else frozenset()
-    dims = tuple(dict.fromkeys(allowed))
-    return Named(key, method, needs.stochastic, output, dims, entries, needs.n)
 
 
 def needs_of(settings: type[BaseModel]) -> Iterator[tuple[str, Needs]]:

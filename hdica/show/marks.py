@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 import xarray as xr
 
-from hdica.show.choose import Point
+from hdica.show.choose import Point, positions
 from hdica.show.panel import Array, Cells, Heat, Item, Line, Panel, Points, Vertical, edges
-from hdica.show.words import OKABE_ITO, Text, axis, method_name, symbol, words
+from hdica.show.words import OKABE_ITO, Text, axis, clock, measured, method_name, symbol, words
 
 SYMBOLS = ("circle", "square", "diamond", "triangle")
 DASHES = ("solid", "dash", "dot")
@@ -32,6 +32,11 @@ def color_of(index: int, count: int) -> str:
     from matplotlib.colors import to_hex
 
     return str(to_hex(colormaps["viridis"](0.9 * index / (count - 1))))
+
+
+def colored(items: Sequence[T]) -> Iterator[tuple[str, T]]:
+    """Each of some items with a colour of its own."""
+    return ((color_of(k, len(items)), item) for k, item in enumerate(items))
 
 
 def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:
@@ -87,7 +92,7 @@ def known(items: Iterable[T]) -> list[T]:
     return [item for item in items if np.isfinite(getattr(item, "y", 0.0)).any()]
 
 
-def lines_first(items: Iterable[Line | Points]) -> tuple[Line | Points, ...]:
+def lines_first(items: Iterable[T]) -> tuple[T, ...]:
     """The same with marks above all lines."""
     return tuple(sorted(items, key=lambda item: isinstance(item, Points)))
 
@@ -135,6 +140,11 @@ def guide(marks: Iterable[object], slope: float) -> list[Line]:
     return [Line(ends, middle * ends**-slope, label, GREY, "dot")]
 
 
+def time_axes(data: xr.Dataset) -> tuple[Text, Text]:
+    """Labels of axes of time and of the variable that was looked at."""
+    return clock(data["time"].attrs), measured(data.attrs["variable"])
+
+
 def against_n(
     key: str, title: Text, label: Text, items: Iterable[Item], caption: str, **look: Any
 ) -> Panel:
@@ -172,7 +182,7 @@ def map_of(
     parameters.
     """
     y, x = map(str, values.dims)
-    at_x, at_y = (values[d].values.astype(float) for d in (x, y))
+    at_x, at_y = (positions(values, d) for d in (x, y))
     cells = Cells(x, y, at_x, at_y, point or {})
     heat = Heat(at_x, at_y, values.values, titles[1], scale, written=written, cells=cells)
     (left, right), (low, high) = (edges(at, log)[[0, -1]].tolist() for at in (at_x, at_y))

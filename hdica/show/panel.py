@@ -248,10 +248,7 @@ class Film:
 
 
 def film(key: str, title: Text, panels: list[Panel]) -> Film:
-    """Panels of non-negative curves on common axes from zero.
-
-    A peak beyond the axis is said in the title of its frame.
-    """
+    """Panels of non-negative curves on common axes from zero; titles tell of peaks beyond them."""
     seen = [one.x_range for one in panels if one.x_range is not None]
     ends = (min(low for low, _ in seen), max(high for _, high in seen)) if seen else None
     tops = np.array([_top(one) for one in panels])

@@ -35,10 +35,7 @@ def spoken() -> str:
 
 
 def entries() -> frozenset[str]:
-    """Dimensions that number entries of a matrix, each of which is looked at like a cell.
-
-    They are those of the system that is spoken of; if none is, those that are so in every system.
-    """
+    """Dimensions of entries of matrices in the system that is spoken of, or so in every system."""
     record = speaker()
     if record is not None:
         return record.entries

@@ -85,10 +85,7 @@ def prose(text: str) -> Markup:
 
 
 def formula(text: str) -> Markup:
-    """HTML of equations in ASCII, typeset: beyond :func:`prose` a digit after a letter is an index.
-
-    A dash between two people is longer than a hyphen.
-    """
+    """HTML of equations in ASCII: as of :func:`prose`, and a digit after a letter is an index."""
     html = re.sub(r"(?<![^\W_])([A-Z])(\d)(?!\w)", r"\1<sub>\2</sub>", str(prose(text)))
     return Markup(re.sub(r"\b([A-Z][a-z]+)-(?=[A-Z][a-z])", r"\1–", html))
 
@@ -101,10 +98,7 @@ def unmarked(html: str) -> str:
 
 
 def tied(html: str) -> Markup:
-    """A sentence whose lines break within no equation, figure with its error, or percentage.
-
-    What is not marked as HTML is escaped.
-    """
+    """HTML (plain text is escaped) whose lines break within no equation, error or percentage."""
     bound = BONDS.sub("\u00a0\\1\u00a0", str(Markup.escape(html))).replace(" %", "\u00a0%")
     bound = re.sub(r"(?<=\(\w) ([−+]) (?=\w\))", "\u00a0\\1\u00a0", bound)
     return Markup(bound.replace("/√", "/\u2060√"))

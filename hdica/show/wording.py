@@ -239,7 +239,6 @@ def _powers(group: Group) -> str:
 
 
 def _raised(one: Finding) -> str:
-    """A base to the power that is measured."""
     return f"{one.base.html}<sup>{_number(one.value, one.error, one.digits)}</sup>"
 
 
@@ -254,7 +253,6 @@ def _power(one: Finding, shared: Mapping[str, object], endings: Mapping[str, str
 
 
 def _single(one: Finding) -> str:
-    """One comparison with its verdict."""
     expected = predicted(one)
     name = "open" if one.verdict == UNDECIDED and not expected else one.verdict
     return PATTERNS[name].format(
@@ -268,7 +266,6 @@ def _single(one: Finding) -> str:
 
 
 def _several(group: Sequence[Finding]) -> str:
-    """Several comparisons of one quantity."""
     total = len(group)
     agree, differ, left = (
         [one for one in group if one.verdict == kind] for kind in (AGREES, DIFFERS, UNDECIDED)

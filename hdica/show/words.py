@@ -76,10 +76,7 @@ CALLED = {"tau": "step size ", "rho": "sparsity "}
 
 
 def symbol(name: str) -> Text:
-    """A parameter or variable as it is written in the field.
-
-    A constant of the formulas, ``constants.beta`` or ``constants_beta``, is written as its name.
-    """
+    """A parameter, a constant of formulas or a variable as it is written in the field."""
     name = re.sub(r"^constants[._]", "", name)
     return NAMED.get(name) or written(name) or _letter(name) or words(name.replace("_", " "))
 
@@ -185,10 +182,7 @@ def rounded(value: float, digits: int = 2) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """A number with its standard error, both to the error's second digit.
-
-    An error that is mere rounding of numbers of order one or larger is none.
-    """
+    """A number with its standard error, if more than rounding, both to the error's second digit."""
     if not error > ROUNDING * max(abs(value), 1.0):
         return number(value)
     digits = max(1 - int(np.floor(np.log10(error))), 0)
@@ -196,10 +190,7 @@ def with_error(value: float, error: float) -> str:
 
 
 def measurement(value: float, error: float) -> str:
-    """A number with its standard error, large and small ones as "(1.703 ± 0.010) × 10⁶".
-
-    Without an error, or with an infinite one, to four digits.
-    """
+    """A number with its error, such as "(1.703 ± 0.010) × 10⁶"; without one to four digits."""
     value, error = float(value), float(error)
     if not np.isfinite(value):
         return number(value)

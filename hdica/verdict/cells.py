@@ -149,7 +149,6 @@ def judged(
 
 
 def _beyond(score: Array, freedom: Array) -> Array:
-    """Chance of a Student statistic above a score."""
     return np.asarray(special.stdtr(np.minimum(freedom, MOST), -score))
 
 

@@ -69,15 +69,15 @@ def ladder(values: Array, n: Array) -> Ladder:
     return Ladder(np.array([k for k, _ in usable]), tuple(r for _, r in usable))
 
 
-def moments(values: xr.DataArray) -> xr.Dataset:
+def moments(values: xr.DataArray, along: str = "time") -> xr.Dataset:
     """Mean over seeds with its standard error, standard deviation, and how many runs there are.
 
-    ``mean``, ``sd``, ``se`` = sd/sqrt(count), each without ``seed``, and ``count``, without
-    ``time`` too, of values that are NaN where a run is not finished; ``sd`` and ``se`` are NaN for
-    a single run.
+    ``mean``, ``sd``, ``se`` = sd/sqrt(count), each without ``seed``, and ``count``, without the
+    dimension ``along`` runs too, of values that are NaN where a run is not finished; ``sd`` and
+    ``se`` are NaN for a single run.
     """
     known = values.notnull()
-    count = (known.all("time") if "time" in values.dims else known).sum("seed")
+    count = (known.all(along) if along in values.dims else known).sum("seed")
     sd = values.std("seed", ddof=1)
     se = sd / np.sqrt(count)
     return xr.Dataset({"mean": values.mean("seed"), "sd": sd, "se": se, "count": count})
@@ -177,7 +177,6 @@ def contrast(runs: Ladder, a: Array, reference: Array, tolerance: Array) -> Cont
 
 
 def _neighbours(runs: Ladder, share: Array, informative: NDArray[np.bool_]) -> Array:
-    """Correlation of the contrast at consecutive informative times."""
     if informative.sum() < 2:
         return np.zeros(0)
     covariance = np.zeros(int(informative.sum()) - 1)

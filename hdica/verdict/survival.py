@@ -26,9 +26,9 @@ from hdica.verdict.cells import (
     POWER,
     UNDECIDED,
     WRONG,
+    Array,
 )
 
-Array = NDArray[np.float64]
 Hazard = Callable[[Array], Array]
 """Cumulative hazard at times: -log of the survival."""
 

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import stats
 
-Array = NDArray[np.float64]
+from hdica.verdict.cells import Array
 
 LEVEL = 0.01
 """Chance that a run that does not fall is said to, at most: noise that mean-reverts over the output

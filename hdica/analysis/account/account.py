@@ -12,7 +12,7 @@ from markupsafe import escape
 
 from hdica.analysis import reading
 from hdica.errors import HdicaError
-from hdica.show.choose import Point, evenly, points
+from hdica.show.choose import Point, cells_of, evenly, numbers, positions
 from hdica.show.terms import entries, padded
 from hdica.show.typeset import typeset
 from hdica.show.wording import Table, among, listed, where
@@ -30,8 +30,8 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
 
     The attribute ``has_n`` is 1 if the system has any method with a dimension n, else 0.
     """
-    methods = [name for name, node in tree.children.items() if "status" in node]
-    groups = [reading.group(tree, name) for name in methods]
+    named = reading.groups(tree, reading.computed(tree))
+    groups = list(named.values())
     written = ("accuracy", "equations", "kernel")
     columns: dict[str, list[object]] = {
         **{key: [str(g.attrs.get(key, "")) for g in groups] for key in written},
@@ -49,7 +49,7 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     variables = {k: ("method", np.array(v), attrs[k]) for k, v in columns.items()}
     known = reading.system_of(tree)
     has_n = int(known is None or any(m.takes_n for m in known.methods))
-    return xr.Dataset(variables, {"method": methods}, {"has_n": has_n})
+    return xr.Dataset(variables, {"method": list(named)}, {"has_n": has_n})
 
 
 def _reason(data: xr.Dataset) -> str:
@@ -133,33 +133,30 @@ def condensing(tree: xr.DataTree) -> xr.Dataset | None:
     left over moves to ever fewer, ever larger entries. A curvature that stays negative rises to 0
     like -1/t, so that the density never converges plainly.
     """
-    methods = [m for m, node in tree.children.items() if "curvature" in node]
-    if not methods:
+    groups = reading.groups(tree, [m for m, node in tree.children.items() if "curvature" in node])
+    if not groups:
         return None
-    groups = [reading.group(tree, m) for m in methods]
-    out = reading.over([_end(data) for data in groups], "method", methods)
-    return reading.described(out, OF_CURVATURE, units=reading.units_by(groups[0]["time"]))
-
-
-def _end(data: xr.Dataset) -> xr.Dataset:
-    """Curvature at the last time with one; a diverged point stopped there."""
-    values = data["curvature"].where(data["status"] != PENDING).reset_coords(drop=True)
-    values = values.drop_vars("time")
-    time = xr.DataArray(data["time"].values.astype(float), dims="time")
-    end = time.where(values.notnull()).max("time")
-    last = values.where(time == end).max("time")
-    return xr.Dataset({"curvature": last, "end": end, "least": values.min("time")})
+    parts = {}
+    for name, data in groups.items():
+        # A diverged point stopped at the last time with a curvature.
+        values = data["curvature"].where(data["status"] != PENDING).drop_vars("time")
+        time = xr.DataArray(positions(data, "time"), dims="time")
+        end = time.where(values.notnull()).max("time")
+        last = values.where(time == end).max("time")
+        parts[name] = xr.Dataset({"curvature": last, "end": end, "least": values.min("time")})
+    units = reading.units_by(next(iter(groups.values()))["time"])
+    return reading.described(reading.over(parts, "method"), OF_CURVATURE, units=units)
 
 
 def notes_of_condensing(data: xr.Dataset) -> list[str]:
     """Where the curvature is still negative at the last time."""
-    dims = [str(d) for d in data["curvature"].dims]
-    cells = [cell for cell in points(data, dims) if float(data["curvature"].sel(cell)) < 0]
+    values = data["curvature"]
+    cells = [cell for cell in cells_of(values) if float(values.sel(cell)) < 0]
     if not cells:
         return []
     parts = []
     for cell in evenly(cells, LISTED):
-        end, curvature = (float(data[k].sel(cell)) for k in ("end", "curvature"))
+        end, curvature = numbers(data, cell, "end", "curvature")
         at = where({**cell, "t": end}).html
         parts.append(f"2<i>h</i> = {number(curvature, 2)} at {at}")
     more = f"; and {len(cells) - len(parts)} more" if len(cells) > len(parts) else ""
@@ -188,7 +185,7 @@ def learning(tree: xr.DataTree) -> xr.Dataset | None:
     falls to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
     why that is so at the first of them.
     """
-    every = [_of(tree, name) for name in tree.children if "status" in tree[name]]
+    every = [_of(tree, name) for name in reading.computed(tree)]
     rows = [row for row in every if row is not None]
     if not rows:
         return None
@@ -245,7 +242,7 @@ def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: Point) -> st
         return ""
     if overlap:
         path = data[overlap].sel(point).transpose("time", ...).values
-        return record.notes.limit(system, {overlap: path}, data["time"].values.astype(float))
+        return record.notes.limit(system, {overlap: path}, positions(data, "time"))
     if "fixed_point" in data.dims:
         return record.notes.states(system, _NONE, _NONE.astype(bool), _NONE.astype(bool))
     return record.notes.transitions(system, record.controls[0].name, _NONE, None)
@@ -309,7 +306,6 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
 
 
 def _noted(record: System, system: Any) -> list[tuple[str, str]]:
-    """Kind and text of every note on one system."""
     texts = {"chosen": record.notes.chosen(system), "data": joined(*record.notes.data(system))}
     return [(kind, text) for kind, text in texts.items() if text]
 

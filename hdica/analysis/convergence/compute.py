@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis import reading
 from hdica.analysis.convergence import Convergence
-from hdica.show.choose import Point, at_largest_n, points
+from hdica.show.choose import Point, at_largest_n, cells_of, numbers, positions
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
@@ -72,59 +72,34 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     error and standard deviation, and the limit; over ``n`` the largest difference over time; per
     point the exponents and the verdict of :func:`hdica.verdict.trajectory.judge`.
     """
-    variable, simulations = settings.variable, settings.simulation
-    groups = [reading.group(tree, name) for name in simulations]
+    variable = settings.variable
     limits = controlled(limits_of(reading.group(tree, settings.limit), variable), settings.control)
-    tests = reading.comparisons_in(groups, variable, "time")
-    each = settings.level / tests
-    parts = [_compare(data, limits, variable, each) for data in groups]
-    joined = reading.over(parts, "simulation", simulations, ("count", *COUNTS))
-    joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
-    joined.attrs = {
-        "variable": variable,
-        "limit_method": settings.limit,
-        "level": settings.level,
-        "tests": tests,
-        "band": settings.band,
-        "control": settings.control,
-        "level_each": each,
-        "noise": reading.noise_of(groups),
-    }
-    return reading.described(joined, LONG_NAMES, variable, reading.units_by(joined["time"]))
+    curves = [(limits[k], ("time",)) for k in ("limit", "error", "control", "bias", "from_n")]
+
+    def compare(data: xr.Dataset, level: float) -> xr.Dataset:
+        values, status = reading.finished(data, variable), data["status"]
+        counts = xr.Dataset({name: (status == code).sum("seed") for name, code in COUNTS.items()})
+        coords = {d: values[d].values for d in ("n", "time")}
+        point = partial(_point, n=positions(values, "n"), level=level)
+        inference = reading.cellwise(point, (values, ("n", "seed", "time")), *curves, coords=coords)
+        return xr.merge([against_limit(values, limits), counts, inference], join="exact")
+
+    out = reading.compared(tree, settings, variable, "time", compare, "count", *COUNTS)
+    out = out.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
+    out.attrs |= {"variable": variable, "band": settings.band}
+    return reading.described(out, LONG_NAMES, variable, reading.units_by(out["time"]))
 
 
 def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
     """The limit with its solver error, its negative control and its predicted fluctuation."""
-    limit = reading.finished(data, variable)
-    kinds = ("error", "control", "sd", "bias", "from_n")
-    companions = {k: reading.optional(data, f"{variable}_{k}", limit) for k in kinds}
-    return xr.Dataset({"limit": limit, **companions}).reset_coords(drop=True)
-
-
-def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:
-    """One simulation method against the limit."""
-    values = reading.finished(data, variable).reset_coords(drop=True)
-    status = data["status"].reset_coords(drop=True)
-    counts = xr.Dataset({name: (status == code).sum("seed") for name, code in COUNTS.items()})
-    curves = [(limits[k], ("time",)) for k in ("limit", "error", "control", "bias", "from_n")]
-    coords = {d: values[d].values for d in ("n", "time")}
-
-    def point(runs: Array, *own: Array) -> reading.Cell:
-        return _point(runs, coords["n"].astype(float), own, level)
-
-    inference = reading.cellwise(point, (values, ("n", "seed", "time")), *curves, coords=coords)
-    return xr.merge([against_limit(values, limits), counts, inference], join="exact")
+    return reading.with_companions(data, variable, "error", "control", "sd", "bias", "from_n")
 
 
 def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     """Mean, spread and distance to the limit, by n and time.
 
-    Parameters
-    ----------
-    values
-        Over ``n``, ``seed``, ``time`` and swept parameters, NaN where a run is not finished.
-    limits
-        ``limit`` with its ``error`` and ``sd``, as :func:`limits_of` gives them.
+    ``values`` are over ``n``, ``seed``, ``time`` and swept parameters, NaN where a run is not
+    finished; ``limits`` as :func:`limits_of` gives them.
     """
     result = moments(values)
     mean, sd, se = result["mean"], result["sd"], result["se"]
@@ -151,7 +126,7 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
     ).transpose(*reading.swept(values), "n", "time", missing_dims="ignore")
 
 
-def _point(values: Array, n: Array, curves: Sequence[Array], level: float) -> reading.Cell:
+def _point(values: Array, *curves: Array, n: Array, level: float) -> reading.Cell:
     """Everything inferred at one grid point, with ``curves`` of the limit, its error and more."""
     limit, error, control, term, least = curves
     runs = ladder(values, n)
@@ -184,26 +159,27 @@ def exponent(name: str, fit: Exponent) -> reading.Cell:
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """Every comparison where its mean is farthest from the limit, and how scatter and bias fall."""
-    dims = [str(d) for d in data["verdict"].dims]
-    cells = [_comparison(data, point) for point in points(data, dims)]
-    scatter = "the standard deviation of " + symbol(str(data.attrs["variable"]))
-    powers = [*half_power(data, "fluctuation_exponent", scatter), *_bias(data)]
-    top = at_largest_n(data, data["rms_sd"].notnull().any(dims))
+    cells = cells_of(data["verdict"])
+    scatter = "the standard deviation of " + symbol(data.attrs["variable"])
+    top = at_largest_n(data, data["rms_sd"].notnull().any(data["verdict"].dims))
     ratio = top["rms_sd"] / top["rms_sd_predicted"]
     # As if all times scattered together, which is at least as much.
     error = ratio / np.sqrt(2 * (top["count"] - 1).where(top["count"] > 1))
     name = words("the ratio of the standard deviation to that of the central limit theorem")
-    return [*cells, *powers] + [
-        Finding(
-            name, {**named(data, point), "n": int(top["n"])},
-            float(ratio.sel(point)), float(error.sel(point)), digits=3,
-        )
-        for point in points(data, dims)
-    ]  # fmt: skip
+    return [
+        *(_comparison(data, cell) for cell in cells),
+        *half_power(data, "fluctuation_exponent", scatter),
+        *_bias(data),
+        *(
+            Finding(name, place, float(ratio.sel(cell)), float(error.sel(cell)), digits=3)
+            for cell in cells
+            for place in [{**named(data, cell), "n": int(top["n"])}]
+        ),
+    ]
 
 
 def _mean(data: xr.Dataset) -> Text:
-    return "mean " + symbol(str(data.attrs["variable"]))
+    return "mean " + symbol(data.attrs["variable"])
 
 
 def _comparison(data: xr.Dataset, point: Point) -> Finding:
@@ -212,9 +188,8 @@ def _comparison(data: xr.Dataset, point: Point) -> Finding:
     top = at_largest_n(here, here["sup_error"].notnull())
     time, place = float(top["sup_time"]), {**named(data, point), "n": int(top["n"])}
     at = top.sel(time=time) if np.isfinite(time) else top.isel(time=-1)
-    value, error = float(at["mean"]), float(at["se"])
+    value, error, limit, bound = numbers(at, {}, "mean", "se", "limit", "limit_error")
     one = Finding(_mean(data), place | {"t": time}, value, error, **judgement(data, point))
-    limit, bound = float(at["limit"]), float(at["limit_error"])
     return replace(one, predicted=limit, predicted_error=bound, theory=words("the limit"))
 
 

@@ -13,17 +13,29 @@ from scipy import stats
 
 from hdica.analysis.steady.figure import once
 from hdica.show import marks
-from hdica.show.choose import MOST, Point, banded, evenly, grouped, selected, shown, spread
+from hdica.show.choose import (
+    MOST,
+    Point,
+    banded,
+    dims_of,
+    evenly,
+    grouped,
+    has_values,
+    points_in,
+    positions,
+    selected,
+    shown,
+    spread,
+    without,
+)
 from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import starts
 from hdica.show.words import (
     EMPTY,
     Text,
-    clock,
     count,
     leading,
     limit_name,
-    measured,
     method_name,
     number,
     of_n,
@@ -39,7 +51,7 @@ REACHED = "three standard deviations reach an unstable state"
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters of the convergence analysis."""
-    return [str(d) for d in data["verdict"].dims if d != "simulation"]
+    return dims_of(data["verdict"], "simulation")
 
 
 def deviations(band: float) -> str:
@@ -51,17 +63,16 @@ def trajectories(data: xr.Dataset) -> list[Panel]:
     """Mean over seeds with its spread at every n, and the limit on top, for some grid points."""
     dims = grid_of(data)
     start = next((d for d in dims if d in starts()), None)
-    ordered = [d for d in dims if d != start] + ([start] if start else [])
+    ordered = sorted(dims, key=lambda d: d == start)
     sizes, out = _sizes(data), []
     drawn = next(iter(sizes.values()))
     for k, (outer, members) in enumerate(grouped(shown(data, ordered), start)):
         one = {**outer, **(members[0] if len(members) == 1 else {})}
         runs, theory = _runs(data, members, sizes), edges(data, members, drawn)
         items = (*runs, *theory, *_limits(data, members))
-        x, y = clock(data["time"].attrs), measured(str(data.attrs["variable"]))
-        title, text = place(one), _caption(data, members, start, list(drawn))
-        title = title or words("Trajectories")
-        out.append(Panel(f"trajectories_{k + 1}", title, x, y, items, text))
+        labels = place(one) or words("Trajectories"), *marks.time_axes(data)
+        text = _caption(data, members, start, list(drawn))
+        out.append(Panel(f"trajectories_{k + 1}", *labels, items, text))
     return out
 
 
@@ -88,13 +99,13 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None, drawn: l
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
     text += "."
-    if any(bool(selected(data["limit"], m).notnull().any()) for m in members):
+    if any(has_values(selected(data["limit"], m)) for m in members):
         text += f" Dashed: the limit ({method_name(data.attrs['limit_method']).html})."
     text += of_theory(data, members, drawn)
     if start and len(members) > 1:
         values = escape(", ".join(value_of(m[start]) for m in members))
         text += f" Starts {symbol(start).html} = {values}."
-    total = int(np.prod([data.sizes[d] for d in grid_of(data)], dtype=int))
+    total = points_in(data, grid_of(data))
     if total > MOST:
         text += f" Of {total} grid points {len(shown(data, grid_of(data)))} are drawn."
     return text
@@ -116,7 +127,7 @@ def _runs(data: xr.Dataset, members: list[Point], sizes: dict[str, dict[int, str
 
 def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, band: float) -> Item:
     """One mean with its spread: a band for the first method, bars for the others."""
-    time, mean = here["time"].values.astype(float), here["mean"].values
+    time, mean = positions(here, "time"), here["mean"].values
     sd = band * np.nan_to_num(here["sd"].values)
     if method == 0:
         ends = {"low": mean - sd, "high": mean + sd} if band else {}
@@ -128,10 +139,10 @@ def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, b
 
 
 def _limits(data: xr.Dataset, members: list[Point]) -> list[Line]:
-    label, time = limit_name(data.attrs["limit_method"]), data["time"].values.astype(float)
-    curves = [selected(data["limit"], point).values for point in members]
+    label, time = limit_name(data.attrs["limit_method"]), positions(data, "time")
     return [
-        Line(time, y, label, "ink", "dash", bold=True, listed=k == 0) for k, y in enumerate(curves)
+        Line(time, selected(data["limit"], m).values, label, "ink", "dash", bold=True, listed=not k)
+        for k, m in enumerate(members)
     ]
 
 
@@ -151,7 +162,7 @@ def edges(
 
     Near an unstable state runs part or linger and are not normal: there a band ends.
     """
-    time, out = data["time"].values.astype(float), list[Line]()
+    time, out = positions(data, "time"), list[Line]()
     label = label or words("by theory")
     for n, color in drawn.items():
         for point in members:
@@ -166,12 +177,11 @@ def edges(
 def together(data: xr.Dataset, limits: xr.Dataset | None, most: int = MOST) -> Panel:
     """Curves of some grid points and n on one set of axes, with what theory predicts of them.
 
-    ``data`` has ``middle`` and, of seeds, ``low``, ``high`` and ``runs``, as
-    :func:`hdica.plots.curves.bands` gives them; its attributes are ``variable``,
-    ``method``, and ``of`` and ``level`` of the bands. ``limits`` are ``limit``, ``limit_sd`` and
-    their companions, at times of their own, with the attribute ``limit_method``.
+    ``data`` is what :func:`hdica.plots.curves.bands` gives, with attributes ``variable``,
+    ``method``, and ``of`` and ``level`` of the bands; ``limits`` are ``limit``, ``limit_sd`` and
+    their companions, at times of their own, with ``limit_method``.
     """
-    cells = shown(data, [str(d) for d in data["middle"].dims if d != "time"], most)
+    cells = shown(data, dims_of(data["middle"], "time"), most)
     looks = [marks.color_of(i, len(cells)) for i in range(len(cells))]
     seeds = "runs" in data
     if len(cells) == 1 and not seeds:
@@ -192,8 +202,7 @@ def together(data: xr.Dataset, limits: xr.Dataset | None, most: int = MOST) -> P
     title = _what(data) if seeds else EMPTY
     if seeds and len(shaded) < len(lines):
         title += " (first and last curve)"
-    x, y = clock(data["time"].attrs), measured(str(data.attrs["variable"]))
-    return Panel("trajectories", title, x, y, tuple(once([*runs, *theory])))
+    return Panel("trajectories", title, *marks.time_axes(data), tuple(once([*runs, *theory])))
 
 
 def _what(data: xr.Dataset) -> Text:
@@ -211,13 +220,13 @@ def _what(data: xr.Dataset) -> Text:
 
 def _curve(data: xr.Dataset, cell: Point, color: str) -> Line:
     """The middle of the runs at a point, or the one curve that is there, with its band."""
-    here, point = data.sel(cell), {k: v for k, v in cell.items() if k != "n"}
+    here, point = data.sel(cell), without(cell, "n")
     low, high = (here[k].values if k in here else None for k in ("low", "high"))
     label = place(point)
     if "n" in here.coords and ("n" in cell or not label):
         label = leading(point) + of_n(float(here["n"]))
     label = label or method_name(data.attrs["method"])
-    time = here["time"].values.astype(float)
+    time = positions(here, "time")
     return Line(time, here["middle"].values, label, color, low=low, high=high, bold=True)
 
 
@@ -245,7 +254,7 @@ def of_theory(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) 
             f" No band of theory is drawn: {REACHED}, where runs part or linger, and a normal band "
             "is wrong."
         )
-    term = " + <i>m</i>/<i>n</i>" if bool(data["limit_bias"].notnull().any()) else ""
+    term = " + <i>m</i>/<i>n</i>" if has_values(data["limit_bias"]) else ""
     text = f" Dotted: limit{term} ± {deviations(data.attrs['band'])} by the central limit theorem."
     some = {"ends": sorted(wrong & right), "is missing": sorted(wrong - right)}
     where = [f"{verb} at <i>n</i> = {', '.join(map(count, ns))}" for verb, ns in some.items() if ns]
@@ -260,8 +269,8 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     if data.sizes["n"] < 2:
         return []
     named = [(place(one) or words("simulation"), one) for one in shown(data, grid_of(data))]
-    variable = symbol(str(data.attrs["variable"]))
-    normal, term = (bool(data[k].notnull().any()) for k in ("rms_sd_predicted", "limit_bias"))
+    variable = symbol(data.attrs["variable"])
+    normal, term = (has_values(data[k]) for k in ("rms_sd_predicted", "limit_bias"))
     fluctuation, bias = _fluctuation(data, named), _bias(data, named)
     markers = [item for item in bias if isinstance(item, Points)]
     # From the markers and their upper ends; lower ends may be cut.
@@ -289,7 +298,7 @@ def _fluctuation(data: xr.Dataset, named: list[tuple[Text, Point]]) -> list[Item
     out: list[Item] = []
     predicted: list[tuple[Array, Array, str]] = []
     for here, look in marks.over_n(data, data["count"] >= 2, named):
-        n, sd = here["n"].values.astype(float), here["rms_sd"].values
+        n, sd = positions(here, "n"), here["rms_sd"].values
         error = sd / np.sqrt(2 * np.maximum(here["count"].values - 1, 1))
         out.append(Points(n, sd, low=sd - error, high=sd + error, **look))
         if bool(here["rms_sd_predicted"].notnull().all()):
@@ -312,12 +321,12 @@ def _bias(data: xr.Dataset, named: list[tuple[Text, Point]]) -> list[Item]:
     """Markers, and the largest |m|/n over time where theory knows m."""
     out: list[Item] = []
     for here, look in marks.over_n(data, data["count"] >= 2, named):
-        n, error = here["n"].values.astype(float), here["sup_error"].values
+        n, error = positions(here, "n"), here["sup_error"].values
         se, filled = here["sup_error_se"].values, here["bias_p"].values < 0.05
         low = np.maximum(error - se, error * 1e-3)  # to below the axis, not to a false end
         ends = {"low": low, "high": error + se}
         out.append(Points(n, error, filled=filled, joined=True, **ends, **look))
-    n = data["n"].values.astype(float)
+    n = positions(data, "n")
     sizes = [float(abs(selected(data["limit_bias"], point)).max()) for _, point in named]
     curves = [(n, m / n, marks.color_of(i, len(named))) for i, m in enumerate(sizes) if m > 0]
     return [*out, *_theories(curves, words("term of order 1/n"))]

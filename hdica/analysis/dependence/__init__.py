@@ -6,10 +6,20 @@ import math
 import operator
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, FiniteFloat, model_validator
+from pydantic import Field, model_validator
 
 from hdica.analysis.record import lazy, question
-from hdica.analysis.settings import Methods, Names, Needs, Settings, Swept, Variable, looked_at
+from hdica.analysis.settings import (
+    Levels,
+    Names,
+    Needs,
+    Outputs,
+    Predicting,
+    Runs,
+    Settings,
+    Swept,
+    Variable,
+)
 from hdica.errors import HdicaError
 
 BOUNDS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
@@ -29,9 +39,7 @@ class Dependence(Settings):
 
     suits: ClassVar = lazy(__name__, "dependence:suits")
 
-    simulation: Annotated[Methods, Needs(True, looked_at, ("", "time"))] = Field(
-        min_length=1, description="stochastic methods, at the last time"
-    )
+    simulation: Runs
     over: Annotated[str | None, Swept()] = Field(
         default=None,
         description="swept parameter on the horizontal axis, numbers (default: the one with most "
@@ -41,17 +49,13 @@ class Dependence(Settings):
     beside: Names = Field(
         default=(), description="further outputs of the simulations, a panel each"
     )
-    theory: Annotated[str | None, Needs(False, looked_at, ("", "time"))] = Field(
-        default=None, description="method without seeds that predicts the variable"
-    )
+    theory: Predicting = None
     predicted: Names = Field(
         default=(),
         description="outputs of theory: one, or one for the variable and each output beside it "
         "(default: the same outputs)",
     )
-    levels: dict[str, FiniteFloat] = Field(
-        default={}, description="horizontal lines, a value by its label (default: none)"
-    )
+    levels: Levels = Field(default={})
     control: float = Field(
         default=0.1,
         gt=0,
@@ -103,9 +107,8 @@ class Dependence(Settings):
         """What theory has for them, in their order, of all or of the first."""
         return self.predicted or self.outputs
 
-    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
-        """Outputs of a method that a key names."""
-        return self.of_theory if key == "theory" else self.outputs
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
+        return [(one, ()) for one in (self.of_theory if key == "theory" else self.outputs)]
 
 
 DEPENDENCE = question(__name__, "dependence", Dependence, "Along a parameter", 3.4, 3.4)

@@ -12,10 +12,21 @@ import xarray as xr
 from hdica.analysis import reading
 from hdica.analysis.dependence import BOUNDS, Dependence, bound
 from hdica.analysis.settings import Suiting
-from hdica.show.choose import MOST, Point, at_largest_n, points, selection_note, shown
+from hdica.show.choose import (
+    MOST,
+    Point,
+    at_largest_n,
+    dims_of,
+    has_values,
+    numbers,
+    points,
+    positions,
+    selection_note,
+    shown,
+)
 from hdica.show.finding import THEORY, Finding, Form, named
-from hdica.show.marks import GREY, bars, color_of, level, lines_first
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.marks import GREY, bars, colored, level, lines_first
+from hdica.show.panel import Item, Line, Panel
 from hdica.show.wording import listed, where
 from hdica.show.words import (
     EMPTY,
@@ -66,7 +77,7 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     The intervals are Student's over seeds; the difference to theory has the error of the mean. None
     if no parameter is named and none is swept over numbers.
     """
-    groups = {name: reading.group(tree, name) for name in settings.simulation}
+    groups = reading.groups(tree, settings.simulation)
     swept = reading.numeric(tree, settings.simulation[0])
     x = settings.over or max(swept, key=lambda d: tree[settings.simulation[0]].sizes[d], default="")
     if not x:
@@ -77,8 +88,8 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
         for name in settings.where:
             reading.check_numbers(data, name, "analysis.dependence.where")
     theory = reading.group(tree, settings.theory) if settings.theory else None
-    parts = [_simulated(data, theory, settings) for data in groups.values()]
-    out = reading.over(parts, "simulation", list(groups), COUNTS)
+    parts = {name: _simulated(data, theory, settings) for name, data in groups.items()}
+    out = reading.over(parts, "simulation", *COUNTS)
     out = out.transpose("simulation", "output", ..., x)
     out.attrs = {"variable": settings.variable, "over": x, "log": settings.log}
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
@@ -91,7 +102,7 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
         out.attrs["time"] = float(timed[0]["time"].values[-1])
     if settings.extreme != "none":
         out.attrs["extreme"] = settings.extreme
-    if bool(out["difference"].notnull().any()):
+    if has_values(out["difference"]):
         out = with_verdicts(out, settings.control, settings.where)
     return reading.described(out, LONG_NAMES)
 
@@ -138,30 +149,26 @@ def _at_last_n(data: xr.Dataset) -> xr.Dataset:
     """Every method at the largest n at which it has a mean, with that n over ``simulation``."""
     if "n" not in data.dims:
         return data
-    others = [str(d) for d in data["mean"].dims if d not in ("simulation", "n")]
-    return at_largest_n(data, data["mean"].notnull().any(others))
+    mean = data["mean"]
+    return at_largest_n(data, mean.notnull().any(dims_of(mean, "simulation", "n")))
 
 
 def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:
     """All outputs of one method, over ``output``."""
-    parts = []
+    parts = {}
     for output, of_theory in zip_longest(settings.outputs, settings.of_theory):
         values = reading.at_end(data, output)
         part = student(values if "seed" in values.dims else values.expand_dims("seed"))
         prediction = None if theory is None or not of_theory else reading.at_end(theory, of_theory)
         part["predicted"] = predicted_like(prediction, part["mean"])
         part["difference"] = part["mean"] - part["predicted"]
-        parts.append(part)
-    out = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))
+        parts[output] = part
     lost = (data["status"] >= DIVERGED).sum([d for d in data["status"].dims if d == "seed"])
-    return out.assign(diverged=lost.reset_coords(drop=True))
+    return reading.over(parts, "output").assign(diverged=lost)
 
 
 def predicted_like(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataArray:
-    """Theory in the cells of a simulation, NaN where there is none.
-
-    It is taken at its largest n where the simulation has no n.
-    """
+    """Theory in the cells of a simulation, NaN without any; at its largest n if these have no n."""
     if theory is None:
         return xr.full_like(like, np.nan)
     if "n" in theory.dims and "n" not in like.dims:
@@ -176,7 +183,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     cuts = [here.sel(output=output) for output in here["output"].values]
     out = _extremes(cuts[0])
     for cut in cuts:
-        if bool(cut["difference"].notnull().any()):
+        if has_values(cut["difference"]):
             out += _comparisons(cut)
         else:
             ends = [curve[k] for curve in _curves(cut) for k in sorted({0, len(curve) - 1})]
@@ -186,13 +193,12 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def others(data: xr.Dataset) -> list[str]:
     """Dimensions of the cells beside the swept parameter on the axis."""
-    apart = ("simulation", "output", "n", data.attrs["over"])
-    return [str(d) for d in data["mean"].dims if d not in apart]
+    return dims_of(data["mean"], "simulation", "output", "n", data.attrs["over"])
 
 
 def _curves(cut: xr.Dataset) -> list[list[Point]]:
     """The points of every curve that have a mean; curves without any are left out."""
-    x, every = str(cut.attrs["over"]), points(cut, ["simulation", *others(cut)])
+    x, every = cut.attrs["over"], points(cut, ["simulation", *others(cut)])
     curves = [
         [{**curve, x: at} for at in cut["mean"].sel(curve).dropna(x)[x].values.tolist()]
         for curve in every
@@ -206,7 +212,7 @@ def _mean(cut: xr.Dataset) -> Text:
 
 def _finding(cut: xr.Dataset, point: Point, quantity: Text) -> Finding:
     """The mean at one point, with what theory has."""
-    value, error, predicted = (float(cut[k].sel(point)) for k in ("mean", "se", "predicted"))
+    value, error, predicted = numbers(cut, point, "mean", "se", "predicted")
     place = named(cut, point)
     place |= {"n": int(cut["n"].sel(simulation=point["simulation"]))} if "n" in cut.coords else {}
     place |= {"t": cut.attrs["time"]} if "time" in cut.attrs else {}
@@ -290,7 +296,7 @@ def _extreme(cut: xr.Dataset, condition: Point, quantity: Text, form: Form) -> F
     best = sorted((max(one, key=height) for one in curves), key=height, reverse=True)
     if not best:
         return None
-    first, x, word = best[0], str(cut.attrs["over"]), form.name.lower()
+    first, x, word = best[0], cut.attrs["over"], form.name.lower()
     curve = next(one for one in curves if first in one)
     evidence = []
     if len(best) > 1:
@@ -311,7 +317,7 @@ def _extreme(cut: xr.Dataset, condition: Point, quantity: Text, form: Form) -> F
 
 def _apart(cut: xr.Dataset, one: Point, other: Point) -> tuple[float, float]:
     """The distance of two means and its standard error, as if they were independent."""
-    (a, b), (da, db) = ([float(cut[k].sel(p)) for p in (one, other)] for k in ("mean", "se"))
+    (a, da), (b, db) = (numbers(cut, point, "mean", "se") for point in (one, other))
     return abs(a - b), float(np.hypot(da, db))
 
 
@@ -325,10 +331,10 @@ def panels(data: xr.Dataset) -> list[Panel]:
     here, out = data if data.attrs["over"] == "n" else _at_last_n(data), []
     for output in map(str, data["output"].values):
         cut = here.sel(output=output)
-        if bool(cut["mean"].notnull().any()):
+        if has_values(cut["mean"]):
             drawn = _drawn(cut)
             out.append(_means(cut, output, drawn))
-            if bool(cut["difference"].notnull().any()):
+            if has_values(cut["difference"]):
                 out.append(_differences(cut, output, drawn))
     return out
 
@@ -341,20 +347,20 @@ def _drawn(cut: xr.Dataset) -> list[Curve]:
     for method, point in product(methods, chosen):
         name = method_name(method) if len(methods) > 1 or not point else EMPTY
         here = cut.sel(simulation=method, **point)
-        if bool(here["mean"].notnull().any()):
+        if has_values(here["mean"]):
             out.append((joined(name, place(point)), here))
     return out
 
 
 def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     x = cut.attrs["over"]
-    at, items = cut[x].values.astype(float), list[Line | Points]()
+    at, items = positions(cut, x), list[Item]()
     lines: dict[tuple[bytes, bytes], Line] = {}
-    for k, (label, here) in enumerate(drawn):
-        color, line = color_of(k, len(drawn)), here["predicted"].dropna(x)
+    for color, (label, here) in colored(drawn):
+        line = here["predicted"].dropna(x)
         ends = [here[name].values for name in ("mean", "low", "high")]
-        items += bars(at, ends, label, color, joined=not bool(here["se"].notnull().any()))
-        along = line[x].values.astype(float)
+        items += bars(at, ends, label, color, joined=not has_values(here["se"]))
+        along = positions(line, x)
         if line.size > 1:  # methods with the same theory have one line
             theory = Line(along, line.values, "theory, " + label, color, listed=False)
             lines.setdefault((along.tobytes(), line.values.tobytes()), theory)
@@ -368,8 +374,7 @@ def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     for name, value in zip(names, values, strict=True):
         items.append(level(at, value, words(str(name)), GREY, dash="dot"))
     caption = ["Means over seeds with 95 % intervals" + ("; lines: theory." if lines else ".")]
-    if len(points(cut, others(cut))) * cut.sizes["simulation"] > len(drawn):
-        caption += selection_note(cut, others(cut), len(drawn))
+    caption += selection_note(cut, others(cut), len(drawn))
     title, label = _beginning(output) + " against " + symbol(x), "mean of " + symbol(output)
     labels = title, "dimension " + symbol("n") if x == "n" else axis(x), label
     log_x, log_y = (cut.attrs["log"] in (side, "both") for side in "xy")
@@ -385,11 +390,11 @@ def _beginning(output: str) -> Text:
 
 def _differences(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
     x = cut.attrs["over"]
-    at = cut[x].values.astype(float)
-    items: list[Line | Points] = [level(at, 0.0, words("theory"), "ink", listed=False)]
-    for k, (label, here) in enumerate(drawn):
+    at = positions(cut, x)
+    items: list[Item] = [level(at, 0.0, words("theory"), "ink", listed=False)]
+    for color, (label, here) in colored(drawn):
         ends = [(here[end] - here["predicted"]).values for end in ("low", "high")]
-        items += bars(at, [here["difference"].values, *ends], label, color_of(k, len(drawn)))
+        items += bars(at, [here["difference"].values, *ends], label, color)
     title, label = _beginning(output) + ": measured less predicted", "mean of " + symbol(output)
     text = "Difference of the mean over seeds to theory, with 95 % intervals."
     log = cut.attrs["log"]
@@ -398,10 +403,9 @@ def _differences(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
 
 
 def suits(tree: xr.DataTree) -> Suiting:
-    """Settings for a study that asks for nothing: the order parameter at the end, with theory.
+    """The order parameter at the end, with theory, against the parameter that is swept most.
 
-    It is drawn against the parameter that is swept most; not where a phase diagram shows the same,
-    over two parameters.
+    Not where a phase diagram shows the same, over two parameters.
     """
     simulation = reading.offered(tree, Role.SIMULATION, "", "time")
     if not simulation:
@@ -409,5 +413,4 @@ def suits(tree: xr.DataTree) -> Suiting:
     swept = reading.numeric(tree, simulation)
     if not swept or (reading.control(tree, swept) and len(swept) > 1):
         return None
-    limit = reading.offered(tree, Role.LIMIT, "", "time")
-    return {"simulation": simulation} | ({"theory": limit} if limit else {})
+    return {"simulation": simulation, "theory": reading.offered(tree, Role.LIMIT, "", "time")}

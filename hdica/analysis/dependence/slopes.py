@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.reading import at_end, described, group, over, overlaps, requested, swept
-from hdica.show.choose import at_last_n, shown
+from hdica.analysis.reading import at_end, described, groups, over, overlaps, requested, swept
+from hdica.show.choose import at_last_n, dims_of, points_in, positions, shown
 from hdica.show.finding import Finding
-from hdica.show.marks import SYMBOLS, color_of
+from hdica.show.marks import SYMBOLS, colored, interval
 from hdica.show.panel import Panel, Points
 from hdica.show.terms import entries
 from hdica.show.words import count, leading, method_name, number, of_n, symbol
@@ -36,37 +36,35 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     """Slope of the mean at the last time from one value of a parameter to the next.
 
     Points that share their noise rise and fall together, so that the difference of two of them,
-    formed for each seed alone, varies much less than either. Its mean over seeds has the error of a
-    mean of independent numbers.
+    formed for each seed alone, varies much less than either.
 
     For every swept number p, over ``simulation``, the swept parameters with ``p_between`` in place
     of p (the middles of its values) and ``n``: ``slope_p`` with its 95 % interval by Student's t
-    and its standard error ``slope_p_se``; ``slope_p_se_apart``, what that would be with noise of
-    their own; and ``slope_p_count``, the seeds finished on both sides. None if no method shares
-    noise or no number is swept.
+    and its standard error ``slope_p_se``; ``slope_p_se_apart``, that with noise of their own;
+    ``slope_p_count``, the seeds finished on both sides. None if no method shares noise or no number
+    is swept.
     """
-    every = (requested(tree, name) for name in ASKED)
-    named = [settings.variable for settings in every if settings is not None]
+    asked = (requested(tree, name) for name in ASKED)
+    named = [settings.variable for settings in asked if settings is not None]
     variable = next(iter((*named, *overlaps(tree))), "")
     names = [
         name
         for name, node in tree.children.items()
         if shares_noise(node.to_dataset()) and "time" in getattr(node.get(variable), "dims", ())
     ]
-    groups = [group(tree, name) for name in names]
-    parts = []
-    for data in groups:
-        ends, part = at_end(data, variable), xr.Dataset()
+    every_group, parts = groups(tree, names), {}
+    for name, data in every_group.items():
+        ends, parts[name] = at_end(data, variable), xr.Dataset()
         for p in swept(ends):
             number = p not in entries() and ends[p].dtype.kind in "fiu"
             if number and ends.sizes[p] > 1:
-                part = part.assign(paired_slope(ends, p))
-        parts.append(part)
-    counts = dict.fromkeys(str(k) for part in parts for k in part if str(k).endswith("_count"))
+                parts[name] = parts[name].assign(paired_slope(ends, p))
+    every = (str(k) for part in parts.values() for k in part)
+    counts = dict.fromkeys(k for k in every if k.endswith("_count"))
     if not counts:
         return None
-    out = over(parts, "simulation", names, list(counts))
-    out.attrs = {"variable": variable, "time": float(groups[0]["time"].values[-1])}
+    out = over(parts, "simulation", *counts)
+    out.attrs = {"variable": variable, "time": float(every_group[names[0]]["time"].values[-1])}
     table = {
         f"slope_{p}{ending}": text.format(p=p, v=variable)
         for p in parameters_of(out)
@@ -81,7 +79,7 @@ def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
     By name, over ``<parameter>_between`` in place of the parameter, of ends over it, ``seed`` and
     more; NaN where a run is not finished.
     """
-    at, between = ends[parameter].values.astype(float), f"{parameter}_between"
+    at, between = positions(ends, parameter), f"{parameter}_between"
     ends, middles = ends.rename({parameter: between}), {between: (at[1:] + at[:-1]) / 2}
     left, right = (
         ends.isel({between: cut}).assign_coords(middles) for cut in (slice(-1), slice(1, None))
@@ -122,7 +120,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
         if not known.any():
             continue
         ratio = error[known] / apart[known]
-        change = "the standard error of Δ" + symbol(str(data.attrs["variable"])) + "/Δ"
+        change = "the standard error of Δ" + symbol(data.attrs["variable"]) + "/Δ"
         change += symbol(name) + " over that with independent noise"
         ends = f"from {number(ratio.min(), 2)} to {number(ratio.max(), 2)}"
         evidence = f"median of {count(ratio.size)} points, {ends}"
@@ -138,21 +136,19 @@ def panels(data: xr.Dataset) -> list[Panel]:
 
 def _panel(top: xr.Dataset, name: str) -> Panel:
     """A colour for every grid point, a marker for every method."""
-    quantity, x = symbol(str(top.attrs["variable"])), symbol(name)
-    own = ("simulation", f"{name}_between")
-    others = [str(d) for d in top[f"slope_{name}"].dims if d not in own]
-    total = int(np.prod([top.sizes[d] for d in others], dtype=int))
+    quantity, x = symbol(top.attrs["variable"]), symbol(name)
+    others = dims_of(top[f"slope_{name}"], "simulation", f"{name}_between")
+    total = points_in(top, others)
     chosen = shown(top, others, DRAWN)
     some = f" {len(chosen)} of {total} grid points, chosen evenly." if len(chosen) < total else ""
     at = f" ({of_n(float(top['n'])).html})" if "n" in top.coords else ""
-    between, items = top[f"{name}_between"].values.astype(float), []
-    for i, point in enumerate(chosen):
+    between, items = positions(top, f"{name}_between"), []
+    for color, point in colored(chosen):
         for j, method in enumerate(top["simulation"].values):
             here = top.sel({"simulation": method, **point})
-            y, low, high = (here[f"slope_{name}{k}"].values for k in ("", "_low", "_high"))
+            y, low, high = interval(here, f"slope_{name}")
             if np.isfinite(y).any():
                 label, mark = leading(point) + method_name(method), SYMBOLS[j % 4]
-                color = color_of(i, len(chosen))
                 items.append(Points(between, y, label, color, low, high, mark, joined=True))
     caption = (
         f"Mean over seeds of the change of {quantity.html} from one value to the next at "

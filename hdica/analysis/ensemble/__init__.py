@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
 
 from hdica.analysis.record import question
-from hdica.analysis.settings import Methods, Names, Needs, Settings, Variable, looked_at
+from hdica.analysis.settings import Levels, Methods, Names, Needs, Outputs, Run, Settings, Variable
 from hdica.errors import HdicaError
 
 Values = Annotated[
@@ -18,9 +18,7 @@ Values = Annotated[
 class Ensemble(Settings):
     """All runs in time, and when each first goes below a value, beside theory."""
 
-    simulation: Annotated[str, Needs(True, looked_at, "time")] = Field(
-        description="stochastic method"
-    )
+    simulation: Run
     variable: Variable = ""
     theory: Annotated[Methods, Needs(False, over=("time", ""))] = Field(
         default=(), description="methods that predict the variable, over time or as one level"
@@ -37,9 +35,7 @@ class Ensemble(Settings):
     power: float = Field(
         default=1.0, gt=0, description="power to which terms are raised before they are drawn"
     )
-    levels: dict[str, FiniteFloat] = Field(
-        default={}, description="horizontal lines, a value by its label (default: none)"
-    )
+    levels: Levels = Field(default={})
     log: bool | Literal["both"] = Field(
         default=True,
         description="logarithmic axis of the variable; both: of time too (default: true)",
@@ -85,11 +81,10 @@ class Ensemble(Settings):
         methods = self.theory * (many if len(self.theory) == 1 else 1)
         return list(zip(methods, outputs * (many if len(outputs) == 1 else 1), strict=True))
 
-    def _outputs_of(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
-        """Outputs of a method that a key names."""
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
         predicted = tuple(output for name, output in self.predictions() if name == method)
         taken = {"theory": predicted, "bound": self.terms, "times": self.stages}
-        return taken.get(key, (self.variable,))
+        return [(output, ()) for output in taken.get(key, (self.variable,))]
 
 
 ENSEMBLE = question(

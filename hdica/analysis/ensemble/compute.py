@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from hdica.analysis import reading
 from hdica.analysis.ensemble import Ensemble
-from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
-from hdica.analysis.ensemble.passages import LONG_TIMES, finished_runs, passages
 from hdica.show import words
-from hdica.show.choose import Point, points, selected, spread
+from hdica.show.choose import Point, cells_of, dims_of, numbers, positions, selected, spread
 from hdica.show.finding import Finding
 from hdica.status import DIVERGED
-from hdica.verdict.cells import CONTROL, UNDECIDED, Array, judged
+from hdica.verdict.cells import CONFIDENCE, CONTROL, UNDECIDED, Array, judged
 from hdica.verdict.resample import quantile, share_interval
-from hdica.verdict.survival import first_below
+from hdica.verdict.survival import EscapeTimes, first_below, restricted_mean
 
 LONG_NAMES = {
     "quantile": "quantile of {v} over runs",
@@ -31,7 +30,16 @@ LONG_NAMES = {
     "diverged": "runs that diverged, which are not counted as runs",
     "run": "{v} of a single run",
     "level_at": "value of a horizontal line",
-    **OF_PASSAGES,
+    "reached": "runs that go below the value",
+    "never": "runs that have not gone below the value by the last time",
+    "passage": "quantile of the time at which runs first go below the value",
+    **reading.interval_names("passage", "the quantile of the time"),
+    "passage_se": "standard error of the quantile of the time",
+    "passage_mean": "mean time at which runs first go below the value, infinite if one never does",
+    "passage_mean_se": "standard error of the mean time",
+    "passed_at": "times at which runs first go below the value, in increasing order",
+    "passed": "share of runs that have gone below the value",
+    **reading.interval_names("passed", "the share that has gone below the value"),
     "predicted": "prediction of {v}",
     "moving": "1 where the prediction depends on time, 0 where it is one level",
     "ratio": "median of {v} at the last time over its prediction",
@@ -47,6 +55,12 @@ LONG_NAMES = {
     "stage_crossing": "the value below which runs go at the predicted time",
 }
 
+LONG_TIMES = (
+    *("passage", "passage_low", "passage_high", "passage_se", "passage_mean", "passage_mean_se"),
+    *("passed_at", "predicted_passage", "stage_time"),
+)
+"""Those that are times, here and in theory."""
+
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_TIMES = 500
 """Times that are kept for figures; first passages are found with all of them."""
@@ -57,22 +71,22 @@ def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
 
     Of the simulation at its largest n, if it has any, over the swept parameters: ``quantile`` over
     ``share`` and ``time``, the median's interval and error, the mean, single runs over ``seed``;
-    with crossings what :func:`hdica.analysis.ensemble.passages.passages` gives. With theory, over
+    with crossings what :func:`passages` gives. With theory, over
     ``limit``, its curves and the ratio of the median to them at the last time; with bounds
     ``term``, with predicted times ``stage``. At most 500 times are kept.
     """
     variable = settings.variable
     data = reading.group(tree, settings.simulation)
     values, n = reading.at_top(reading.finished(data, variable))
-    grid, time = reading.swept(values), values["time"].values.astype(float)
+    grid, time = reading.swept(values), positions(values, "time")
     rows = finished_runs(values)
     kept = spread(time.size, MOST_TIMES)
     coords: dict[str, reading.Values] = {d: values[d].values for d in grid}
     coords |= {"share": list(SHARES), "time": time[kept]}
     out = reading.assembled([_moments(row[:, kept]) for row in rows], grid, coords)
-    out["run"] = values.isel(time=kept, seed=slice(settings.runs)).reset_coords(drop=True)
+    out["run"] = values.isel(time=kept, seed=slice(settings.runs))
     lost = (data["status"] == DIVERGED).sum("seed")
-    out["diverged"] = (lost if n is None else lost.sel(n=n)).reset_coords(drop=True)
+    out["diverged"] = lost if n is None else lost.sel(n=n, drop=True)
     if settings.crossings:
         out = out.merge(passages(rows, time, settings.crossings, grid, coords))
     out = out.merge(_predictions(tree, settings, n, kept, out))
@@ -80,7 +94,6 @@ def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
     if settings.levels:
         lines = xr.Dataset({"level_at": ("level", list(settings.levels.values()))})
         out = out.merge(lines.assign_coords(level=list(settings.levels)))
-    out = out.reset_coords(drop=True)
     out["time"].attrs = dict(values["time"].attrs)
     log = settings.log if isinstance(settings.log, str) else str(settings.log).lower()
     out.attrs = {"variable": variable, "simulation": settings.simulation, "log": log}
@@ -110,6 +123,68 @@ def _moments(runs: Array) -> reading.Cell:
     }
 
 
+def finished_runs(values: xr.DataArray) -> list[Array]:
+    """Finished runs of every cell, each of shape (runs,) or (runs, times)."""
+    grid = dims_of(values, "seed", "time")
+    runs = values.transpose(*grid, "seed", ...).values
+    cells = [runs[i] for i in np.ndindex(runs.shape[: len(grid)])]
+    return [cell[np.isfinite(cell.reshape(len(cell), -1)).all(axis=1)] for cell in cells]
+
+
+def passages(
+    cells: Sequence[Array],
+    time: Array,
+    levels: Sequence[float],
+    grid: Sequence[str],
+    coords: Mapping[str, reading.Values],
+) -> xr.Dataset:
+    """First times below each level over ``crossing`` and the grid, of runs of shape (runs, times).
+
+    Counts, quantiles over ``share`` with exact intervals, and the mean; over ``order`` the sorted
+    times with the share of runs that have passed by then. Runs end together, so that one that has
+    not passed by the last time has a time above all others: quantiles are unbiased, and infinite
+    where too few have passed.
+    """
+    shares, most = np.asarray(coords["share"], dtype=float), max(len(runs) for runs in cells)
+    rows = [_level(runs, time, level, shares, most) for runs in cells for level in levels]
+    known = {d: coords[d] for d in grid} | {"share": shares, "crossing": list(levels)}
+    return reading.assembled(rows, [*grid, "crossing"], known)
+
+
+def _level(runs: Array, time: Array, level: float, shares: Array, most: int) -> reading.Cell:
+    """First passages of one cell below one level, padded to ``most`` runs."""
+    many, at = len(runs), np.sort(first_below(time, runs, level))
+    quantiles = [quantile(at, share) for share in shares]
+    reached = int(np.isfinite(at).sum())
+    passed = np.arange(1.0, many + 1)[:reached]
+    low, high = share_interval(passed, many) if many else (passed, passed)
+    curves = {"passed_at": at[:reached], "passed": passed / max(many, 1)}
+    curves, rest = curves | {"passed_low": low, "passed_high": high}, (0, most - reached)
+    mean, error = _mean(at)
+    fields = {"": "value", "_low": "low", "_high": "high", "_se": "error"}
+    return {
+        "reached": reached,
+        "never": many - reached,
+        **{
+            f"passage{end}": (("share",), np.array([float(getattr(q, one)) for q in quantiles]))
+            for end, one in fields.items()
+        },
+        "passage_mean": mean,
+        "passage_mean_se": error,
+        **{k: (("order",), np.pad(v, rest, constant_values=np.nan)) for k, v in curves.items()},
+    }
+
+
+def _mean(at: Array) -> tuple[float, float]:
+    """Mean of the times, infinite if a run never passes, and its standard error."""
+    if not (at.size and np.isfinite(at).all()):
+        return np.inf if at.size else np.nan, np.nan
+    estimate = restricted_mean(EscapeTimes(at, np.isfinite(at)))
+    return estimate.value, (estimate.high - estimate.value) / float(
+        stats.norm.isf((1 - CONFIDENCE) / 2)
+    )
+
+
 def _predictions(
     tree: xr.DataTree, settings: Ensemble, n: int | None, kept: Sequence[int], runs: xr.Dataset
 ) -> xr.Dataset:
@@ -119,12 +194,12 @@ def _predictions(
         label = method if output == settings.variable else f"{method}, {output}"
         values = _output(tree, method, output, n)
         parts[label] = _prediction(values, settings, kept, runs)
-    return reading.over(list(parts.values()), "limit", list(parts)) if parts else xr.Dataset()
+    return reading.over(parts, "limit") if parts else xr.Dataset()
 
 
 def _output(tree: xr.DataTree, method: str, output: str, n: int | None) -> xr.DataArray:
     """An output of theory at the n of the runs; at its largest if these have none."""
-    values = reading.finished(reading.group(tree, method), output).reset_coords(drop=True)
+    values = reading.finished(reading.group(tree, method), output)
     if "n" not in values.dims:
         return values
     if n is None:
@@ -154,7 +229,7 @@ def _prediction(
 
 def _passages(values: xr.DataArray, levels: Sequence[float]) -> xr.DataArray:
     """Times at which a predicted curve first goes below each level."""
-    time = values["time"].values.astype(float)
+    time = positions(values, "time")
 
     def times(curves: Array) -> Array:
         return np.stack([first_below(time, curves, level) for level in levels], axis=-1)
@@ -179,12 +254,12 @@ def _terms(
     """Bounds, or terms of one, over ``term``, and their last values over the median's."""
     if settings.bound is None:
         return xr.Dataset()
-    parts = []
+    parts = {}
     for name in settings.terms:
         values = _output(tree, settings.bound, name, n) ** settings.power
         curve = values.isel(time=list(kept), missing_dims="ignore").broadcast_like(runs["time"])
-        parts.append(xr.Dataset({"bounded": curve}))
-    out = reading.over(parts, "term", settings.terms)
+        parts[name] = xr.Dataset({"bounded": curve})
+    out = reading.over(parts, "term")
     middle = runs["quantile"].sel(share=0.5, drop=True).isel(time=-1, drop=True)
     return out.assign(looseness=out["bounded"].isel(time=-1, drop=True) / middle)
 
@@ -193,20 +268,15 @@ def _stages(tree: xr.DataTree, settings: Ensemble, n: int | None, runs: xr.Datas
     """Predicted times over ``stage``, each with the value whose passage it predicts."""
     if settings.times is None:
         return xr.Dataset()
-    parts = [
-        xr.Dataset({"stage_time": _output(tree, settings.times, name, n)})
-        for name in settings.stages
-    ]
-    out = reading.over(parts, "stage", settings.stages)
+    parts = {  # several may have one output
+        str(k): xr.Dataset({"stage_time": _output(tree, settings.times, name, n)})
+        for k, name in enumerate(settings.stages)
+    }
+    out = reading.over(parts, "stage").assign_coords(stage=list(settings.stages))
     values = xr.DataArray(list(settings.crossings), {"stage": list(settings.stages)}, "stage")
     own = runs[["passed_at", "count"]].sel(crossing=values).drop_vars("crossing")
     passed = _passed_by(out["stage_time"], own, "stage_passed_by")
     return out.assign({**passed, "stage_crossing": values})
-
-
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters, and dimensions of entries."""
-    return [str(d) for d in data["count"].dims]
 
 
 def theory_name(name: object) -> words.Text:
@@ -216,12 +286,12 @@ def theory_name(name: object) -> words.Text:
 
 def crossed(data: xr.Dataset, level: float) -> words.Text:
     """What a run has done that is below a value: "tan² ≤ 0.333"."""
-    return words.symbol(str(data.attrs["variable"])) + f" ≤ {words.simple(level)}"
+    return words.symbol(data.attrs["variable"]) + f" ≤ {words.simple(level)}"
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """When the median run gets there and where it ends, with what theory has for both."""
-    cells = [p for p in points(data, grid_of(data)) if int(selected(data["count"], p)) > 0]
+    cells = [p for p in cells_of(data["count"]) if int(data["count"].sel(p)) > 0]
     bounds = _bounds(data, cells)
     compared = [*_arrivals(data, cells), *_ends(data, cells)]
     several = data.sizes.get("term", 0) > 1 and "passage" not in data
@@ -232,13 +302,13 @@ def findings(data: xr.Dataset) -> list[Finding]:
     ]
 
 
-def _place(data: xr.Dataset, cell: Point, at_end: bool = False) -> Point:
+def _place(data: xr.Dataset, cell: Point, at_end: bool = True) -> Point:
     n = {"n": int(data.attrs["n"])} if "n" in data.attrs else {}
     return {**cell, **n, **({"t": float(data["time"][-1])} if at_end else {})}
 
 
 def _median(data: xr.Dataset) -> words.Text:
-    return "the median of " + words.symbol(str(data.attrs["variable"]))
+    return "the median of " + words.symbol(data.attrs["variable"])
 
 
 def _judged(data: xr.Dataset, unjudged: Sequence[Finding]) -> list[Finding]:
@@ -282,7 +352,7 @@ def _arrivals(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         for cell in cells:
             value, se = (float(selected(one, cell)) for one in (middle, error))
             if np.isfinite(value):
-                at, theory = _place(data, cell), _predicted_time(data, level, cell)
+                at, theory = _place(data, cell, False), _predicted_time(data, level, cell)
                 out.append(Finding(name, at, value, se, predicted=theory, unit=unit))
     return _judged(data, out)
 
@@ -309,7 +379,7 @@ def _ends(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
     for cell in cells:
         columns = (middle, last["median_se"], predicted)
         value, error, theory = (float(selected(one, cell)) for one in columns)
-        place = _place(data, cell, at_end=True)
+        place = _place(data, cell)
         ends.append(Finding(name, place, value, error, predicted=theory))
     return _judged(data, ends)
 
@@ -329,8 +399,8 @@ def _other_theories(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         name = "the ratio of " + _median(data) + " to the prediction ("
         name += theory_name(here["limit"].item()) + ")"
         for cell in cells:
-            value, error = (float(selected(here[key], cell)) for key in ("ratio", "ratio_se"))
-            out.append(Finding(name, _place(data, cell, at_end=True), value, error))
+            value, error = numbers(here, cell, "ratio", "ratio_se")
+            out.append(Finding(name, _place(data, cell), value, error))
     return out
 
 
@@ -341,7 +411,7 @@ def _bounds(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         lead = "the ratio of the bound (" + words.symbol(str(term))
         name, values = lead + ") to " + _median(data), data["looseness"].sel(term=term)
         out += [
-            Finding(name, _place(data, cell, at_end=True), float(selected(values, cell)), digits=3)
+            Finding(name, _place(data, cell), float(selected(values, cell)), digits=3)
             for cell in cells
         ]
     return out
@@ -364,6 +434,6 @@ def _stragglers(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
             late = at <= end and not np.isfinite(here["passage"].sel(share=0.5))
             half = f"by theory half of them do after {words.measurement(at, 0.0)}"
             open_: dict[str, Any] = {"verdict": UNDECIDED, "evidence": half} if late else {}
-            place = _place(data, cell, at_end=True)
+            place = _place(data, cell)
             out.append(Finding(name, place, share, low=float(low), high=float(high), **open_))
     return out

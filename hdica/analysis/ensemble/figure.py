@@ -8,22 +8,21 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.ensemble.compute import crossed, grid_of, theory_name
-from hdica.show.choose import Point, selected, selection_note, shown
-from hdica.show.marks import DASHES, GREY, color_of, interval, level, positive, tailed, upright
-from hdica.show.panel import Array, Line, Panel
-from hdica.show.words import (
-    EMPTY,
-    OKABE_ITO,
-    Text,
-    clock,
-    measured,
-    method_name,
-    plural,
-    symbol,
-    titled,
-    words,
+from hdica.analysis.ensemble.compute import crossed, theory_name
+from hdica.show.choose import Point, dims_of, selected, selection_note, shown
+from hdica.show.marks import (
+    DASHES,
+    GREY,
+    colored,
+    interval,
+    level,
+    positive,
+    tailed,
+    time_axes,
+    upright,
 )
+from hdica.show.panel import Array, Line, Panel
+from hdica.show.words import EMPTY, OKABE_ITO, Text, method_name, plural, symbol, titled, words
 
 BEYOND = 10.0
 """Theory may widen the logarithmic axis that shows the runs by such a factor at either end."""
@@ -36,7 +35,7 @@ PALE = "#b5b5b5"
 
 def ensemble(data: xr.Dataset) -> list[Panel]:
     """For each grid point the runs in time, and the distribution of first passages."""
-    grid = grid_of(data)
+    grid = dims_of(data["count"])
     cells = [cell for cell in shown(data, grid) if int(selected(data["count"], cell)) > 0]
     note = selection_note(data, grid, len(cells))
     out = []
@@ -63,8 +62,8 @@ def _in_time(here: xr.Dataset, point: Point, tail: str, note: list[str]) -> Pane
     ]
     if "diverged" in here and int(here["diverged"]):
         caption.append(f"{plural(int(here['diverged']), 'more run')} diverged.")
-    x, y = clock(here["time"].attrs), measured(str(here.attrs["variable"]))
-    labels, text = (titled(words("All runs in time"), point), x, y), " ".join([*caption, *note])
+    labels = titled(words("All runs in time"), point), *time_axes(here)
+    text = " ".join([*caption, *note])
     panel = Panel(f"ensemble{tail}", *labels, (*own, *theory), text, log_x, log_y, wide=True)
     return replace(panel, y_range=_range(own, theory) if log_y else None)
 
@@ -138,8 +137,8 @@ def _range(own: list[Line], theory: list[Line]) -> tuple[float, float]:
 def _passages(here: xr.Dataset, point: Point, tail: str) -> list[Panel]:
     """Share of runs that have gone below each value, and when theory says that they do."""
     levels, items = here["crossing"].values, list[Line]()
-    for k, one in enumerate(levels):
-        color, name, at = color_of(k, len(levels)), crossed(here, one), here.sel(crossing=one)
+    for color, one in colored(levels):
+        name, at = crossed(here, one), here.sel(crossing=one)
         items += _share(at, name, color)
         several = len(levels) > 1
         lead = (name + ", " if several else EMPTY) + "theory: "
@@ -148,7 +147,7 @@ def _passages(here: xr.Dataset, point: Point, tail: str) -> list[Panel]:
         return []
     every = np.concatenate([item.x for item in items])
     log, title = every.min() > 0 and every.max() > WIDE * every.min(), words("When runs get there")
-    labels = titled(title, point), clock(here["time"].attrs), words("share of runs")
+    labels = titled(title, point), time_axes(here)[0], words("share of runs")
     text = (
         "Share of runs that have first gone below the value, with its pointwise 95 % "
         "interval; upright lines: theory."

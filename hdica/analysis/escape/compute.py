@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from hdica.analysis import reading
 from hdica.analysis.escape import LAWS, MEANS, Escape
 from hdica.analysis.settings import Suiting
 from hdica.errors import HdicaError
+from hdica.show.choose import dims_of, positions
 from hdica.show.marks import positive
 from hdica.show.terms import entries, matrix_over
 from hdica.show.words import SQUARED_STEPS, STEPS, Text
@@ -79,14 +80,12 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median and,
     over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its survival, and
     with ``simulation`` too the test of :func:`hdica.verdict.survival.judge_escapes`; ``kramers``
-    and ``printed`` over swept parameters. Each part only if a method gives it; means and ends of
-    intervals that the runs do not bound are infinite. The mean of the first escape supposes a
-    constant rate, which ``exponential_p`` tests; that of the last supposes nothing and needs every
-    run to escape.
+    and ``printed`` over swept parameters. What the runs do not bound is infinite. The mean of the
+    first escape supposes a constant rate, which ``exponential_p`` tests; that of the last needs
+    every run to escape.
     """
     x, event, level = settings.x, settings.event, settings.level
-    runs = {name: reading.group(tree, name) for name in settings.simulation}
-    limits = {name: reading.group(tree, name) for name in settings.limits}
+    runs, limits = (reading.groups(tree, some) for some in (settings.simulation, settings.limits))
     every = [*runs.values(), *limits.values()]
     for data in every[: max(len(runs), 1)]:
         reading.check_numbers(data, x, "analysis.escape.x")
@@ -105,18 +104,25 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     parts = [_theory(limits, event, at)] if limits else []
     tests = 0
     if runs:
-        simulated = [_simulated(data, event, at) for data in runs.values()]
-        parts.append(reading.over(simulated, "simulation", list(runs)))
+        simulated = {name: _simulated(data, event, at) for name, data in runs.items()}
+        parts.append(reading.over(simulated, "simulation"))
     if runs and limits:
-        tested = [[_tested(d, t, event) for t in limits.values()] for d in runs.values()]
-        tests = sum(None not in pair for row in tested for cells in row for pair in cells)
+        tested = {
+            name: {limit: _tested(data, theory, event) for limit, theory in limits.items()}
+            for name, data in runs.items()
+        }
+        cells_of_all = (cells for row in tested.values() for cells in row.values())
+        tests = sum(None not in pair for cells in cells_of_all for pair in cells)
         each = level / max(tests, 1)
-        judgements = [
-            reading.over([_judgement(d, cells, each) for cells in row], "limit", list(limits))
-            for d, row in zip(runs.values(), tested, strict=True)
-        ]
-        parts.append(reading.over(judgements, "simulation", list(runs)))
-    out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
+        judgements = {}
+        for name, row in tested.items():
+            judged = {
+                limit: _gridded(runs[name], [vars(judge_escapes(*one, each)) for one in cells])
+                for limit, cells in row.items()
+            }
+            judgements[name] = reading.over(judged, "limit")
+        parts.append(reading.over(judgements, "simulation"))
+    out = xr.merge(parts, join="outer")
     for name in COUNTS if runs else ():
         out[name] = out[name].fillna(0).astype(int)
     out.attrs = {"x": x, "event": event, "level": level, "tests": tests}
@@ -126,21 +132,23 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
 
 
 def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
-    """Estimates of one method in every cell."""
-    grid = [*reading.grid_of(data), "n"]
     constant = event == "first"
     cells = [{**_estimates(runs, constant), **_curve(runs, at)} for runs in _cells(data, event)]
-    coords = {d: data[d].values for d in grid}
-    out = reading.assembled(cells, grid, coords | {"elapsed": at})
-    diverged = (data["status"] == DIVERGED).sum("seed").reset_coords(drop=True)
-    return out.assign(diverged=diverged)
+    diverged = (data["status"] == DIVERGED).sum("seed")
+    return _gridded(data, cells, elapsed=at).assign(diverged=diverged)
+
+
+def _gridded(data: xr.Dataset, cells: Sequence[reading.Cell], **coords: Array) -> xr.Dataset:
+    """Results of all cells of a method over its grid and n."""
+    grid = [*reading.grid_of(data), "n"]
+    return reading.assembled(cells, grid, {d: data[d].values for d in grid} | coords)
 
 
 def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
     """Runs of every cell, the last dimension fastest; None where none is done."""
     order = (*reading.grid_of(data), "n", "seed")
     times, seen = (reading.finished(data, k).transpose(*order) for k in (event, f"{event}_seen"))
-    step = (data["n"].values.astype(float) ** -float(UNITS[unit_of(data)][0]))[:, None]
+    step = (positions(data, "n") ** -float(UNITS[unit_of(data)][0]))[:, None]
     ends = np.maximum(times.values, step)  # a run that begins beyond the threshold takes one step
     done = np.isfinite(ends) & np.isfinite(seen.values)
     return [
@@ -199,19 +207,18 @@ def _curve(runs: EscapeTimes | None, at: Array) -> reading.Cell:
 
 def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Dataset:
     """Means and survival of every theory, and Kramers' formula of the first that has it."""
-    parts = []
-    for data in limits.values():
-        mean = reading.finished(data, MEANS[event]).reset_coords(drop=True)
-        part = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
+    parts = {}
+    for limit, data in limits.items():
+        mean = reading.finished(data, MEANS[event])
+        parts[limit] = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
         if _law(data, event):
-            part["theory_survival"] = _survival(_hazards(data, event), at)
-        parts.append(part)
-    out = reading.over(parts, "limit", list(limits))
+            parts[limit]["theory_survival"] = _survival(_hazards(data, event), at)
+    out = reading.over(parts, "limit")
     for name in ("kramers", "printed") if event == "first" else ():
         having = [data for data in limits.values() if name in data]
         for data in sorted(having, key=lambda d: "n" in d.dims)[:1]:
             pairs = [d for d in data[name].dims if d in entries()]
-            out[name] = reading.finished(data, name).min(pairs).reset_coords(drop=True)
+            out[name] = reading.finished(data, name).min(pairs)
     return out
 
 
@@ -226,11 +233,11 @@ def _law(data: xr.Dataset, event: str) -> str:
 
 def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
     """Hazards of a theory in every cell; None where it has none."""
-    mean, law = reading.finished(data, MEANS[event]).reset_coords(drop=True), _law(data, event)
+    mean, law = reading.finished(data, MEANS[event]), _law(data, event)
     if not law:
         return xr.full_like(mean, None, dtype=object)
-    age = data["age"].values.astype(float)
-    survival = reading.finished(data, law).reset_coords(drop=True)
+    age = positions(data, "age")
+    survival = reading.finished(data, law)
     return xr.apply_ufunc(
         lambda mean, survival: hazard_of(age, survival, float(mean)), mean, survival,
         input_core_dims=[[], ["age"]], vectorize=True, output_dtypes=[object],
@@ -238,7 +245,6 @@ def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
 
 
 def _survival(hazards: xr.DataArray, at: Array) -> xr.DataArray:
-    """Probability of no escape in theory, at common times."""
     rows = [np.full_like(at, np.nan) if h is None else np.exp(-h(at)) for h in hazards.values.flat]
     values = np.reshape(rows, (*hazards.shape, at.size))
     return xr.DataArray(values, {**hazards.coords, "elapsed": at}, (*hazards.dims, "elapsed"))
@@ -252,13 +258,6 @@ def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any,
     return list(zip(_cells(data, event), hazards.values.flat, strict=True))
 
 
-def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
-    """Tests of a simulation against a theory in every cell."""
-    grid = [*reading.grid_of(data), "n"]
-    cells: list[reading.Cell] = [vars(judge_escapes(*one, level)) for one in tested]
-    return reading.assembled(cells, grid, {d: data[d].values for d in grid})
-
-
 def unit_of(data: xr.Dataset) -> str:
     """The unit of the times of a method."""
     known = (data[name].attrs.get("units") for name in ("first", "mean") if name in data)
@@ -267,9 +266,7 @@ def unit_of(data: xr.Dataset) -> str:
 
 def suits(tree: xr.DataTree) -> Suiting:
     """Times of the first escape, measured and predicted, over the first swept parameter."""
-    known = reading.gives(tree).items()
-    runs = [m for m, has in known if has.outputs.get("first") == () and has.stochastic and has.n]
-    theory = [m for m, has in known if has.outputs.get("mean") == () and not has.stochastic]
+    runs, theory = reading.keeping(tree, "first")[0], reading.keeping(tree, "mean")[1]
     units = {m: unit_of(reading.group(tree, m)) for m in (*runs, *theory)}
     unit = next(iter(units.values()), "")
     runs, theory = ([m for m in some if units[m] == unit] for some in (runs, theory))
@@ -287,7 +284,7 @@ def steps(data: xr.Dataset) -> Text:
 def others(data: xr.Dataset) -> list[str]:
     """Swept parameters beside x."""
     own = {"limit", "simulation", "elapsed", "n", data.attrs["x"]}
-    return [str(d) for d in data.dims if d not in own]
+    return dims_of(data, *own)
 
 
 def sizes(data: xr.Dataset) -> list[int]:

@@ -11,7 +11,17 @@ import xarray as xr
 
 from hdica.analysis.escape.compute import methods, others, sizes, steps, theories
 from hdica.show import marks
-from hdica.show.choose import Point, points, selected, selection_note, shown
+from hdica.show.choose import (
+    Point,
+    cells_of,
+    has_values,
+    numbers,
+    points,
+    positions,
+    selected,
+    selection_note,
+    shown,
+)
 from hdica.show.finding import THEORY, Finding, Form, judgement, named
 from hdica.show.panel import Array, Cells, Heat, Line, Panel, Points
 from hdica.show.wording import listed
@@ -43,7 +53,7 @@ def _along(data: xr.Dataset, name: str, along: str, point: Point) -> Array:
 
 def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     """Mean escape time against x: runs with intervals, lower bounds, and every theory."""
-    x = data[data.attrs["x"]].values.astype(float)
+    x = positions(data, data.attrs["x"])
     markers = [m for n in sizes(data) for m in _measured(data, {**cell, "n": n}, x)]
     theory = _theories(data, "theory", data.attrs["x"], cell, marks.DASHES)
     items: list[Item] = marks.known([*theory, *_formulas(data, cell, x), *markers])
@@ -80,7 +90,7 @@ def _theories(
     if name not in data:
         return []
     every, every_dash, kinds = sizes(data), cycle(dashes), theories(data)
-    x, out = data[along].values.astype(float), list[Line]()
+    x, out = positions(data, along), list[Line]()
     for method, finite in kinds:
         # By its method where there are several for one n, or for infinity.
         called = method if sum(other == finite for _, other in kinds) > 1 else "theory"
@@ -91,9 +101,9 @@ def _theories(
             out.append(Line(x, y, label, "ink", bold=name == "theory"))
             continue
         dash = next(every_dash)
-        for i, n in enumerate(every):
+        for color, n in marks.colored(every):
             y = _along(data, name, along, {**point, "n": n})
-            out.append(Line(x, y, of_n(n, called), marks.color_of(i, len(every)), dash))
+            out.append(Line(x, y, of_n(n, called), color, dash))
     return out
 
 
@@ -165,14 +175,13 @@ def _survivals(data: xr.Dataset) -> list[Panel]:
 def _survival(data: xr.Dataset, cell: Point) -> list[Line]:
     """Kaplan and Meier's curves with bands, and the theories, as runs have the solid lines."""
     time, out, every = data["elapsed"].values, list[Line](), sizes(data)
-    for i, n in enumerate(every):
+    for color, n in marks.colored(every):
         for method in methods(data):
             here = data.sel({**cell, "n": n, "simulation": method})
             y, low, high = marks.interval(here, "survival")
             keep = np.isfinite(y)
             label = of_n(n, method if len(methods(data)) > 1 else "")
-            color, ends = marks.color_of(i, len(every)), (low[keep], high[keep])
-            out.append(Line(time[keep], y[keep], label, color, "solid", *ends))
+            out.append(Line(time[keep], y[keep], label, color, "solid", low[keep], high[keep]))
     out += _theories(data, "theory_survival", "elapsed", cell, marks.DASHES[1:])
     return marks.known(out)
 
@@ -194,8 +203,8 @@ def _survival_caption(data: xr.Dataset, items: list[Line]) -> str:
 
 def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     """Logarithm of the mean over x and n, on a scale from the least to the largest."""
-    along, every, runs = str(data.attrs["x"]), sizes(data), methods(data)[:1]
-    x, n = data[along].values.astype(float), np.array(every, dtype=float)
+    along, every, runs = data.attrs["x"], sizes(data), methods(data)[:1]
+    x, n = positions(data, along), np.array(every, dtype=float)
     finite = [m for m, at_n in theories(data) if at_n]
     if len(every) < 2 or len(x) < 2 or not (runs or finite):
         return None
@@ -251,7 +260,7 @@ def _theory_name(data: xr.Dataset, number: int = 0) -> Text:
 
 def _bounded(mean: xr.Dataset) -> dict[str, Any]:
     """A mean with the ends of its interval, as fields of a finding; NaN where it is infinite."""
-    value, low, high = (float(mean[f"mean{end}"]) for end in ("", "_low", "_high"))
+    value, low, high = numbers(mean, {}, "mean", "mean_low", "mean_high")
     return {"value": value if np.isfinite(value) else np.nan, "low": low, "high": high}
 
 
@@ -264,11 +273,7 @@ def _mean_at(data: xr.Dataset, point: Point, name: Text, **fields: Any) -> Findi
 
 
 def _series(data: xr.Dataset) -> list[tuple[Point, Array, bool]]:
-    """Means over x of each method, at the largest n at which the least of them is sure.
-
-    A mean that runs only bound from below may be less than the least that is known. Where that is
-    so at every n, the means at the largest n at which any is known.
-    """
+    """Means over x at the largest n at which the least is sure, or else at the largest with any."""
     out = []
     for method, other in product(methods(data), points(data, others(data))):
         rows = []
@@ -285,7 +290,7 @@ def _series(data: xr.Dataset) -> list[tuple[Point, Array, bool]]:
 
 def _extremes(data: xr.Dataset) -> list[Finding]:
     """Where the measured mean is least, and where it is largest if runs tell it everywhere."""
-    x, least, most = str(data.attrs["x"]), list[Finding](), list[Finding]()
+    x, least, most = data.attrs["x"], list[Finding](), list[Finding]()
     for point, mean, sure in _series(data):
         name = _time(data) + ("" if sure else " where runs escape")
         for extremes, form, pick in (
@@ -317,13 +322,13 @@ def _largest(data: xr.Dataset) -> Point:
 
 def _fastest_in_theory(data: xr.Dataset) -> list[Finding]:
     """Where the mean is least in each theory, at its largest n."""
-    x, out = str(data.attrs["x"]), []
+    x, out = data.attrs["x"], []
     for k, (method, at_n) in enumerate(theories(data)):
         for other in points(data, others(data)):
             top = _largest(data) if at_n else {}
             values = selected(data["theory"], {**other, **top, "limit": method})
             values = values.isel(n=0, missing_dims="ignore").where(np.isfinite)
-            if not bool(values.notnull().any()):
+            if not has_values(values):
                 continue
             best = {x: data[x].values[int(np.nanargmin(values.values))].item()}
             name = _time(data) + " in " + _theory_name(data, k)
@@ -333,10 +338,9 @@ def _fastest_in_theory(data: xr.Dataset) -> list[Finding]:
 
 
 def _with_runs(data: xr.Dataset) -> list[Point]:
-    """Every cell with runs."""
     if "runs" not in data:
         return []
-    every = points(data, [str(d) for d in data["runs"].dims])
+    every = cells_of(data["runs"])
     return [p for p in every if int(data["runs"].sel(p)) > 0]
 
 
@@ -345,7 +349,7 @@ def _compared(data: xr.Dataset) -> list[Finding]:
     if "verdict" not in data:
         return []
     here = data.isel(limit=0)
-    if data.attrs["event"] == "last" and not bool(here["p_value"].notnull().any()):
+    if data.attrs["event"] == "last" and not has_values(here["p_value"]):
         return []  # of several projections theory may know the mean alone
     least = 0 if theories(data)[0][1] else max(sizes(data), default=0)
     return [
@@ -390,7 +394,7 @@ def _other_theories(data: xr.Dataset) -> list[Finding]:
         pair = method_name(method) + " to " + method_name(theories(data)[0][0])
         name = "the ratio of predicted mean escape times (" + pair + ")"
         ratio = data["theory"].sel(limit=method) / data["theory"].isel(limit=0)
-        for point in points(data, [str(d) for d in ratio.dims if d != "n"]):
+        for point in cells_of(ratio, "n"):
             value = float(selected(ratio, {**point, **top}))
             if np.isfinite(value):
                 out.append(Finding(name, {**point, **top}, value, digits=3))

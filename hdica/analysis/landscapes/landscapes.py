@@ -13,9 +13,23 @@ from hdica.analysis import reading
 from hdica.analysis.landscapes import Flow, Potential, Trapping
 from hdica.analysis.laws.densities import FEATURE, GROUPS, PANELS, chosen, group_label, xi_of
 from hdica.analysis.settings import Suiting
-from hdica.show.choose import MOST, Point, evenly, points, selection_note, shown, spread
+from hdica.show.choose import (
+    MOST,
+    Point,
+    cells_of,
+    dims_of,
+    evenly,
+    has_values,
+    numbers,
+    points,
+    positions,
+    selection_note,
+    shown,
+    spread,
+    without,
+)
 from hdica.show.finding import Finding
-from hdica.show.marks import color_of, level
+from hdica.show.marks import colored, level
 from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import matrix_over
 from hdica.show.wording import among, listed
@@ -43,24 +57,23 @@ def flow(tree: xr.DataTree, settings: Flow) -> xr.Dataset:
         fixed = reading.group(tree, states)
         at = reading.done(fixed, reading.overlap_in(tree, fixed))
         out |= {"fixed_q": at**2, "fixed_Q": at, "stable": fixed["stable"].where(at.notnull())}
-    return reading.described(xr.Dataset(out).reset_coords(drop=True), OF_FLOW)
+    return reading.described(xr.Dataset(out), OF_FLOW)
 
 
 def flow_suits(tree: xr.DataTree) -> Suiting:
     """The drift of any method that has one, with fixed points beside it."""
-    known = reading.gives(tree)
-    drift = next((name for name, has in known.items() if has.outputs.get("drift") == ("q",)), "")
-    states = next((name for name, has in known.items() if "stable" in has.outputs), "")
-    return {"method": drift, "fixed_points": states} if drift and states else None
+    drift = reading.keeping(tree, "drift", "q")[1]
+    states = [name for name, has in reading.gives(tree).items() if "stable" in has.outputs]
+    return {"method": drift[0], "fixed_points": states[0]} if drift and states else None
 
 
 def flow_findings(data: xr.Dataset) -> list[Finding]:
     """Up to which parameter the limit has a stable informative state, and its q at each point."""
     if "fixed_q" not in data:
         return []
-    dims = [str(d) for d in data["fixed_q"].dims if d != "fixed_point"]
+    dims = dims_of(data["fixed_q"], "fixed_point")
     # A point that is pending has no fixed point yet; one that is done has at least q = 0.
-    done = [p for p in points(data, dims) if bool(data["fixed_q"].sel(p).notnull().any())]
+    done = [p for p in points(data, dims) if has_values(data["fixed_q"].sel(p))]
     q = [float(data["fixed_q"].where(data["stable"] > 0.5).sel(p).max()) for p in done]
     learned = [(p, one) for p, one in zip(done, q, strict=True) if one > ZERO]
     name = symbol("q") + " of the stable informative state"
@@ -95,14 +108,13 @@ def _edge(dim: str, at: NDArray[Any], learned: NDArray[np.bool_]) -> list[Findin
 
 def flow_panels(data: xr.Dataset) -> list[Panel]:
     """One panel with g(q) for a few grid points; its zeros filled if stable, open if not."""
-    dims = [str(d) for d in data["drift"].dims if d != "q"]
+    dims = dims_of(data["drift"], "q")
     chosen = evenly(points(data, dims))
-    q = data["q"].values.astype(float)
+    q = positions(data, "q")
     items: list[Item] = [level(q, 0.0, words("0"), "ink", listed=False)]
     marks: list[Item] = []
-    for i, point in enumerate(chosen):
+    for color, point in colored(chosen):
         here = data.sel(point)
-        color = color_of(i, len(chosen))
         label = place(point) or symbol("g")
         items.append(Line(q, here["drift"].values, label, color, bold=True))
         if "fixed_q" in here:
@@ -133,10 +145,9 @@ OF_POTENTIAL = {
 def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     """E_t(x, xi): every entry follows its gradient in a noise of its own (Wang and Lu 2017, (16)).
 
-    ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0 at
-    the point nearest to x = 0; ``minimum``, where it is least, over all of these but ``x``;
-    ``convex`` and ``curvature`` over ``time``, as far as the method has them; ``xi``, the value of
-    xi of a group.
+    ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, 0 at the point
+    nearest to x = 0; ``minimum``, where it is least; ``convex`` and ``curvature`` over ``time``, as
+    far as the method has them; ``xi``, the value of xi of a group.
     """
     data = reading.group(tree, settings.limit)
     values = reading.finished(data, "potential")
@@ -145,17 +156,15 @@ def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     across, core = values["x"].astype(float), [["x"]] * 2
     out["minimum"] = xr.apply_ufunc(_least, values, across, input_core_dims=core, vectorize=True)
     out |= {k: reading.finished(data, k) for k in ("convex", "curvature") if k in data}
-    result = xr.Dataset(out).reset_coords(drop=True)
-    result.attrs = {"limit_method": settings.limit}
+    result = xr.Dataset(out, attrs={"limit_method": settings.limit})
     return reading.described(result, OF_POTENTIAL)
 
 
 def _least(y: Array, x: Array) -> float:
     """Vertex of the parabola through the least point and its neighbours; NaN at an end.
 
-    With an l1 penalty the potential is a parabola on either side of its kink, so that a minimum
-    away from it is exact; one at a kink is within half a step, and exact where both sides are
-    alike.
+    With an l1 penalty a minimum away from the kink is exact, and one at the kink within half a
+    step, or exact where both sides are alike.
     """
     k = int(y.argmin())
     if not np.isfinite(y).all() or not 0 < k < y.size - 1:
@@ -171,8 +180,7 @@ def _least(y: Array, x: Array) -> float:
 
 def potential_findings(data: xr.Dataset) -> list[Finding]:
     """Where the potential of each group is least at the last snapshot, and when it is convex."""
-    grid = [str(d) for d in data["minimum"].dims if d not in ("snapshot", "feature")]
-    here = [(cell, data.sel(cell)) for cell in points(data, grid)]
+    here = [(cell, data.sel(cell)) for cell in cells_of(data["minimum"], "snapshot", "feature")]
     minima = [one for cell, some in here for one in _minima(some, cell)]
     return minima + [one for cell, some in here for one in _convex(some, cell)]
 
@@ -191,7 +199,7 @@ def _minima(here: xr.Dataset, cell: Point) -> list[Finding]:
 
 def _convex(here: xr.Dataset, cell: Point) -> list[Finding]:
     """The share of output times at which the potential is convex, and the last at which not."""
-    if "convex" not in here or not bool(here["convex"].notnull().any()):
+    if "convex" not in here or not has_values(here["convex"]):
         return []
     convex = here["convex"].dropna("time")
     share = words("the share of output times at which the effective potential is convex")
@@ -211,19 +219,18 @@ def potential_panels(data: xr.Dataset) -> list[Panel]:
     for cell, snapshot in product(cells, snapshots):
         at = {"snapshot": snapshot, **cell}
         here = data.sel(at)
-        if bool(here["potential"].notnull().any()):
+        if has_values(here["potential"]):
             out.append(panel_of(here, at, features, len(out) + 1))
     return out
 
 
 def panel_of(here: xr.Dataset, at: Point, features: list[int], number_: int) -> Panel:
     """One time, a curve a group with a marker at its minimum."""
-    x = here["x"].values.astype(float)
-    lines: list[Line | Points] = []
-    marks: list[Line | Points] = []
-    for i, k in enumerate(features):
+    x = positions(here, "x")
+    lines, marks = list[Item](), list[Item]()
+    for color, k in colored(features):
         one = here.isel(feature=k)
-        y, label, color = one["potential"].values, group_label(one), color_of(i, len(features))
+        y, label = one["potential"].values, group_label(one["xi"])
         lines.append(Line(x, y, label, color, bold=True))
         least = int(y.argmin())
         if np.isfinite(y).all() and 0 < least < y.size - 1:
@@ -260,18 +267,17 @@ def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
     """
     data = reading.group(tree, settings.limit)
     kept = {k: reading.finished(data, k) for k in ("U", "barrier", "summit")}
-    out = xr.Dataset(kept).reset_coords(drop=True)
-    out.attrs = {"limit_method": settings.limit}
+    out = xr.Dataset(kept, attrs={"limit_method": settings.limit})
     return reading.described(out, OF_TRAP)
 
 
 def trapping_findings(data: xr.Dataset) -> list[Finding]:
     """Height and place of the barrier of every overlap at every grid point that has one."""
-    named = {d for d in data["barrier"].dims if data.sizes[d] > 1}
+    alone = [d for d in dims_of(data["barrier"]) if data.sizes[d] == 1]
     barrier = words("the barrier of the trapping potential in units of the variance D of its noise")
     summit = words("the distance r of the top of the barrier from 0")
     return [
-        Finding(name, {k: v for k, v in p.items() if k in named}, float(data[variable].sel(p)))
+        Finding(name, without(p, *alone), float(data[variable].sel(p)))
         for name, variable in ((barrier, "barrier"), (summit, "summit"))
         for p in points(data, [*pair_of(data), *grid_of(data)])
         if np.isfinite(float(data["barrier"].sel(p)))
@@ -309,21 +315,21 @@ def pair_of(data: xr.Dataset) -> tuple[str, ...]:
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters of the potential."""
-    return [str(d) for d in data["U"].dims if d not in (*pair_of(data), "r")]
+    return dims_of(data["U"], *pair_of(data), "r")
 
 
 def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel:
     cells = shown(here, grid_of(here))
     lines, marks = list[Item](), list[Item]()
     heights, top = list[str](), 0.0
-    for i, cell in enumerate(cells):
-        one, color = here.sel(cell), color_of(i, len(cells))
+    for color, cell in colored(cells):
+        one = here.sel(cell)
         u = one["U"].values
         if not np.isfinite(u).any():
             continue
         label = place(cell) or symbol("U")
-        lines.append(Line(one["r"].values.astype(float), u, label, color, bold=True))
-        summit, barrier = float(one["summit"]), float(one["barrier"])
+        lines.append(Line(positions(one, "r"), u, label, color, bold=True))
+        summit, barrier = numbers(one, {}, "summit", "barrier")
         tops = np.array([-summit, summit])
         tops = tops[(tops >= float(one["r"].min())) & (tops <= float(one["r"].max()))]
         if tops.size:

@@ -8,12 +8,22 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.laws import Densities
-from hdica.analysis.reading import described, finished, gives, group, largest_n, overlap_in
-from hdica.analysis.settings import Dims, Suiting
+from hdica.analysis.reading import described, finished, group, keeping, largest_n, overlap_in
+from hdica.analysis.settings import Suiting
 from hdica.ingredients.save import Save
-from hdica.show.choose import Point, evenly, points, shown, spread
+from hdica.show.choose import (
+    Point,
+    dims_of,
+    evenly,
+    has_values,
+    points,
+    positions,
+    shown,
+    spread,
+    without,
+)
 from hdica.show.finding import Finding
-from hdica.show.marks import ERRORS, color_of, known
+from hdica.show.marks import ERRORS, colored, known
 from hdica.show.panel import FRAMES, Array, Film, Line, Panel, film
 from hdica.show.words import (
     EMPTY,
@@ -61,11 +71,10 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
 
     Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit, its mean over the
     bins of the histograms where there are any; the mean of the histograms over seeds with its
-    standard error (over seeds; with a single seed, that of independent entries). ``xi`` is the
-    value of xi of a group. The attribute ``n`` is the dimension of the histograms, 0 if there are
-    none; a plot of runs alone has no limit. Where the limit is that of steady states there are
-    ``overlap`` and ``bulk`` of the state that is drawn, and without histograms one ``snapshot``,
-    which is infinite.
+    standard error (with a single seed, that of independent entries); ``xi`` of each group. The
+    attribute ``n`` is the dimension of the histograms, 0 if there are none; a plot of runs alone
+    has no limit. Of steady states there are ``overlap`` and ``bulk`` of the one that is drawn, and
+    without histograms one ``snapshot``, infinite.
     """
     out = xr.Dataset()
     if settings.limit:
@@ -89,7 +98,6 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
         attrs |= {"simulation_method": settings.simulation, "n": n, "seeds": int(count.max())}
     if settings.limit:
         out["limit_center"] = _center(out["limit"])
-    out = out.reset_coords(drop=True)
     out.attrs = attrs
     at_x = {} if settings.simulation else {"limit": "limit of the density of x given xi, at x"}
     return described(out, LONG_NAMES | at_x)
@@ -108,7 +116,7 @@ def reached(
         data = group(tree, simulation)
         at = data.sel(n=largest_n(finished(data, name)), drop=True)
         near = finished(at, name).mean("seed").sel(time=data["snapshot"].values)
-        near = near.rename(time="snapshot").reset_coords(drop=True)
+        near = near.rename(time="snapshot")
     off = abs(finished(states, name) - near).where(finished(states, "stable") == 1)
     known = off.notnull().any("fixed_point")
     state = states.isel(fixed_point=off.fillna(np.inf).argmin("fixed_point"))
@@ -120,20 +128,19 @@ def reached(
 def over_bins(data: xr.Dataset) -> xr.DataArray:
     """The mean of a density over each bin around ``x``, which is what a histogram has.
 
-    It is the share of the law between the edges of the bin over its width, from the distribution
-    function there; of a method that keeps none, the density at ``x``.
+    It is by the distribution function at the edges; of a method that keeps none, the density at
+    ``x``.
     """
     if "cdf" not in data:
         return finished(data, "density")
     share = finished(data, "cdf").diff("edge").rename(edge="x").assign_coords(x=data["x"])
-    width = xr.DataArray(np.diff(data["edge"].values.astype(float)), dims="x")
+    width = xr.DataArray(np.diff(positions(data, "edge")), dims="x")
     return (share / width).clip(min=0.0)
 
 
 def xi_of(data: xr.Dataset) -> xr.DataArray:
     """Value of xi of every group: its coordinate, or its own variable where the prior is swept."""
-    xi = finished(data, "xi") if "xi" in data else data["feature"].astype(float)
-    return xi.reset_coords(drop=True)
+    return finished(data, "xi") if "xi" in data else data["feature"].astype(float)
 
 
 def histogram_of(data: xr.Dataset, n: float | xr.DataArray) -> xr.Dataset:
@@ -151,7 +158,6 @@ def histogram_of(data: xr.Dataset, n: float | xr.DataArray) -> xr.Dataset:
 
 
 def _widths(x: xr.DataArray) -> xr.DataArray:
-    """Widths of the bins around some entries."""
     return xr.DataArray(np.diff(Save(x=tuple(x.values)).edges), dims="x")
 
 
@@ -169,9 +175,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
     last = data.isel(snapshot=-1)
     time = float(last["snapshot"])
     steady = " in the steady state" if np.isinf(time) else ""
-    grid = [str(d) for d in last["limit_center"].dims if d != "feature"]
     out = []
-    for cell in points(last, grid):
+    for cell in points(last, dims_of(last["limit_center"], "feature")):
         groups = last.sel(cell)
         known = np.flatnonzero(np.isfinite(groups["limit_center"].values))
         if not len(known):
@@ -192,15 +197,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def suits(tree: xr.DataTree) -> Suiting:
     """The limiting density at the snapshots, with a simulation's histograms if there are any."""
-    runs, limit = keeping(tree, "density", ("snapshot", "feature", "x"))
-    return {"limit": limit} | ({"simulation": runs[0]} if runs else {}) if limit else None
-
-
-def keeping(tree: xr.DataTree, output: str, dims: Dims) -> tuple[list[str], str]:
-    """Simulations with n and the first limit that keep an output; empty without any."""
-    known = {m: has for m, has in gives(tree).items() if has.outputs.get(output) == dims}
-    runs = [m for m, has in known.items() if has.stochastic and has.n]
-    return runs, next((m for m, has in known.items() if not has.stochastic), "")
+    runs, limits = keeping(tree, "density", "snapshot", "feature", "x")
+    return {"limit": limits[0], "simulation": runs[0] if runs else ""} if limits else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
@@ -211,59 +209,56 @@ def panels(data: xr.Dataset) -> list[Panel]:
     for cell, time, feature in product(cells, snapshots, features):
         at = {**cell, "snapshot": time}
         here = data.sel(at).isel(feature=feature)
-        if bool(here["limit"].notnull().any()) or _drawn(here):
+        if has_values(here["limit"]) or _drawn(here):
             out.append(_panel(here, at, len(out) + 1, len(features)))
     return out
 
 
 def chosen(data: xr.Dataset, name: str) -> tuple[list[str], list[float], list[int]]:
     """Grid, snapshots and positions of groups of a variable over both and x."""
-    grid = [str(d) for d in data[name].dims if d not in ("snapshot", "feature", "x")]
-    snapshots = evenly(data["snapshot"].values.astype(float).tolist(), SNAPSHOTS)
+    grid = dims_of(data[name], "snapshot", "feature", "x")
+    snapshots = evenly(positions(data, "snapshot").tolist(), SNAPSHOTS)
     return grid, snapshots, spread(data.sizes["feature"], GROUPS)
 
 
-def group_label(here: xr.Dataset) -> Text:
+def group_label(xi: xr.DataArray) -> Text:
     """A group by its value of xi."""
-    values = np.asarray(here["xi"].values, dtype=float).ravel()
-    xi = values[np.isfinite(values)]
-    return symbol("xi") + f" = {number(xi[0], 4)}" if len(xi) else EMPTY
+    known = xi.values[np.isfinite(xi.values)]
+    return symbol("xi") + f" = {number(known[0], 4)}" if len(known) else EMPTY
 
 
 def headline(at: Point, group: Text) -> Text:
     """Time and group first, then the grid point."""
-    rest = {k: v for k, v in at.items() if k != "snapshot"}
     lasting = np.isinf(float(at["snapshot"]))
     time = words("steady state") if lasting else place({"snapshot": at["snapshot"]})
-    return titled(joined(time, group), rest)
+    return titled(joined(time, group), without(at, "snapshot"))
 
 
 def _drawn(here: xr.Dataset) -> bool:
-    return "density" in here and bool(here["density"].notnull().any())
+    return "density" in here and has_values(here["density"])
 
 
 def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:
-    x, height = here["x"].values.astype(float), np.nan_to_num(here["limit"].values)
+    x, height = positions(here, "x"), np.nan_to_num(here["limit"].values)
     steady = "overlap" in here
     name = words("steady density") if steady else limit_name(here.attrs["limit_method"])
     items = [Line(x, here["limit"].values, name, "ink", bold=True)]
     if _drawn(here):
         items.insert(0, _steps(here, EMPTY, OKABE_ITO[0]))
         height = np.maximum(height, np.nan_to_num(here["density"].values))
-    labels, seen = _labels(headline(at, group_label(here))), _range(x, height)
+    labels, seen = _labels(headline(at, group_label(here["xi"]))), _range(x, height)
     text, columns = _caption(here), columns if columns > 2 else 0
     key = f"density_{number_}"
     return Panel(key, *labels, tuple(items), text, x_range=seen, columns=columns)
 
 
 def _labels(title: Text, band: str = "") -> tuple[Text, Text, Text]:
-    """Title and labels of the axes of a figure of densities."""
     return title, "entry " + symbol("x") + " of the estimate", words(f"density{band}")
 
 
 def _steps(here: xr.Dataset, lead: Text, color: str) -> Line:
     """The histogram as a step line with a band of its error."""
-    at = np.repeat(Save(x=tuple(here["x"].values.astype(float))).edges, 2)[1:-1]
+    at = np.repeat(Save(x=tuple(positions(here, "x"))).edges, 2)[1:-1]
     density, error = (np.repeat(here[k].values, 2) for k in ("density", "density_se"))
     error = ERRORS * np.nan_to_num(error)
     label = joined(lead, named_at(here.attrs["simulation_method"], here.attrs["n"]))
@@ -314,7 +309,7 @@ def films(data: xr.Dataset) -> list[Film]:
 
 def over_time(data: xr.Dataset, cell: Point) -> list[Panel]:
     """A panel for every snapshot at which something is known, of many for some, evenly."""
-    times = evenly(data["snapshot"].values.astype(float).tolist(), FRAMES)
+    times = evenly(positions(data, "snapshot").tolist(), FRAMES)
     frames = [together(data.sel(snapshot=t), {"snapshot": t, **cell}) for t in times]
     return [one for one in frames if one.items]
 
@@ -322,15 +317,14 @@ def over_time(data: xr.Dataset, cell: Point) -> list[Panel]:
 def together(here: xr.Dataset, at: Point) -> Panel:
     """Histograms and limits of one snapshot, a colour for every group of entries.
 
-    ``here`` has, over ``feature`` and ``x``, ``density`` with ``density_se``, or ``limit``, or
-    both, and ``xi`` over ``feature``; its attributes say ``n`` and the methods. Steps with a band
-    of two standard errors are histograms; smooth lines are the limit, in the colour of the group
-    where there is no histogram.
+    ``here`` has ``density`` with ``density_se``, or ``limit``, or both, over ``feature`` and ``x``,
+    ``xi`` over ``feature``, and attributes ``n`` and the methods. Steps have a band of two standard
+    errors.
     """
     places = spread(here.sizes["feature"], GROUPS)
     lines: list[Line] = []
-    for k, where in enumerate(places):
-        lines += _group(here.isel(feature=where), color_of(k, len(places)), k == 0)
+    for color, k in colored(places):
+        lines += _group(here.isel(feature=k), color, k == 0)
     kept = tuple(sorted(known(lines), key=lambda line: line.dash != "solid"))
     band = " (band: ± 2 s.e.)" if any(line.low is not None for line in kept) else ""
     ends = [end for line in kept if (end := _range(line.x, np.nan_to_num(line.y)))]
@@ -340,15 +334,15 @@ def together(here: xr.Dataset, at: Point) -> Panel:
 
 def _group(here: xr.Dataset, color: str, first: bool) -> list[Line]:
     """Histogram and limit of a group, each at its own points."""
-    group, out = group_label(here), []
+    group, out = group_label(here["xi"]), []
     if "density" in here:
         runs = here[["density", "density_se"]].dropna("x", subset=["density"])
         if runs.sizes["x"] > 1:
             out.append(_steps(runs.assign_attrs(here.attrs), group, color))
     if "limit" in here:
         limit, alone = here["limit"].dropna("x"), "density" not in here
-        label = group if alone and group else limit_name(str(here.attrs["limit_method"]))
+        label = group if alone and group else limit_name(here.attrs["limit_method"])
         shade, dash = (color, "solid") if alone else ("ink", "dash")
-        x, listed = limit["x"].values.astype(float), alone or first
+        x, listed = positions(limit, "x"), alone or first
         out.append(Line(x, limit.values, label, shade, dash, bold=True, listed=listed))
     return out

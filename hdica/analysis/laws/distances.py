@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -13,16 +14,28 @@ from numpy.typing import NDArray
 
 from hdica.analysis import reading
 from hdica.analysis.convergence.compute import exponent, half_power
+from hdica.analysis.convergence.figure import grid_of
 from hdica.analysis.laws import Distances
-from hdica.analysis.laws.densities import FEATURE, group_label, keeping, xi_of
+from hdica.analysis.laws.densities import FEATURE, group_label, xi_of
 from hdica.analysis.settings import Suiting
-from hdica.show.choose import MOST, Point, at_largest_n, points, shown
+from hdica.show.choose import (
+    MOST,
+    Point,
+    at_largest_n,
+    numbers,
+    points,
+    points_in,
+    positions,
+    selected,
+    shown,
+    without,
+)
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.marks import ERRORS, GREY, NOWHERE, against_n, guide, methods_of, over_n
 from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.words import EMPTY, Text, place, words
 from hdica.verdict import trajectory
-from hdica.verdict.ladder import MIN_SEEDS, ladder
+from hdica.verdict.ladder import MIN_SEEDS, ladder, moments
 from hdica.verdict.powers import decay_exponent
 from hdica.verdict.trajectory import Verdict, controlled, judge, nothing
 
@@ -61,12 +74,6 @@ class Part:
     place: str
 
 
-def companions(data: xr.Dataset, name: str, limit: xr.DataArray) -> xr.Dataset:
-    """A limit with its solver error and its negative control, NaN where it has none."""
-    extra = {k: reading.optional(data, f"{name}_{k}", limit) for k in COMPANIONS[1:]}
-    return xr.Dataset({"limit": limit, **extra}).reset_coords(drop=True)
-
-
 def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
     """Verdict of every cell of the grid; several parts over the same are tested together, as one.
 
@@ -76,7 +83,7 @@ def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
     places is judged with the correlations of neighbouring places. Places are chosen by the limit
     alone, evenly in probability. ``level`` is the chance of a false "differs" for each cell.
     """
-    n = parts[0].values["n"].values.astype(float)
+    n = positions(parts[0].values, "n")
     names, columns = ("values", "share", *COMPANIONS), list[tuple[xr.DataArray, tuple[str, ...]]]()
     for part in parts:
         columns += [(part.values, ("n", "seed", part.place)), (part.share, ("n",))]
@@ -85,14 +92,12 @@ def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
     def verdict(*arrays: Array) -> reading.Cell:
         each = [arrays[k : k + len(names)] for k in range(0, len(arrays), len(names))]
         result = _judged([dict(zip(names, a, strict=True)) for a in each], n, level)
-        counts = {k: float(getattr(result, k)) for k in ("control_rejected", "n_count")}
-        return {name: getattr(result, name) for name in KEPT} | counts
+        return {name: getattr(result, name) for name in KEPT}
 
     return reading.cellwise(verdict, *columns)
 
 
 def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Verdict:
-    """Verdict of one cell."""
     parts = [p for p in parts if np.isfinite(p["limit"]).all()]
     if not parts:
         return nothing(np.zeros(0), "the limit has no result here")
@@ -116,10 +121,7 @@ def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Ver
 
 
 def thinned(law: Array, tail: float = TAIL) -> NDArray[np.intp]:
-    """Which places of a law to test: evenly in probability, with at least ``tail`` on either side.
-
-    The law runs from near 0 to near 1 or back, shape (places,); positions increase.
-    """
+    """Places of a law, shape (places,), to test: even in probability, ``tail`` on either side."""
     levels = np.linspace(tail, 1 - tail, PLACES)
     nearest = np.unique(np.abs(law[:, None] - levels).argmin(axis=0))
     inside = (law[nearest] >= tail) & (law[nearest] <= 1 - tail)
@@ -172,31 +174,22 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     if the entries were independent draws. Per snapshot and feature the exponents of decay in n, and
     the verdict of :func:`agreement`.
     """
-    simulations, level = settings.simulation, settings.level
     limits = reading.group(tree, settings.limit)
-    curves = controlled(
-        companions(limits, "cdf", reading.finished(limits, "cdf")), settings.control
-    )
-    groups = [reading.group(tree, name) for name in simulations]
-    tests = reading.comparisons_in(groups, "cdf", "edge")
-    parts = [_compare(data, limits, curves, level / tests) for data in groups]
-    out = reading.over(parts, "simulation", simulations, ["count"])
+    companions = reading.with_companions(limits, "cdf", *COMPANIONS[1:])
+    curves = controlled(companions, settings.control)
+    compare = partial(_compare, limits=limits, curves=curves)
+    out = reading.compared(tree, settings, "cdf", "edge", compare, "count")
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
-    out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
-    out.attrs |= {"level_each": level / tests, "control": settings.control}
-    out.attrs["noise"] = reading.noise_of(groups)
     return reading.described(out, LONG_NAMES)
 
 
-def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: float) -> xr.Dataset:
-    """One simulation method against the limit."""
+def _compare(data: xr.Dataset, level: float, limits: xr.Dataset, curves: xr.Dataset) -> xr.Dataset:
     if "weight" in data:  # the share of the entries in every group, over the grid and n
-        weight = reading.finished(data, "weight").mean("seed").reset_coords(drop=True)
+        weight = reading.finished(data, "weight").mean("seed")
     else:
-        weight = reading.finished(limits, "weight").reset_coords(drop=True)
-        weight = weight.expand_dims(n=data["n"].values)
-    values = reading.finished(data, "cdf").reset_coords(drop=True)
+        weight = reading.finished(limits, "weight").expand_dims(n=data["n"].values)
+    values = reading.finished(data, "cdf")
     gap = values - curves["limit"]
     single = _sizes(gap)
     count = single["ks"].notnull().sum("seed")
@@ -205,8 +198,8 @@ def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: fl
     pooled, one = _sizes(gap.mean("seed")), _independent(curves["limit"], entries)
     together = _independent(curves["limit"], entries * count)
     for kind in NAMES:
-        out[kind] = single[kind].mean("seed")
-        out[f"{kind}_se"] = single[kind].std("seed", ddof=1) / np.sqrt(count)
+        result = moments(single[kind])
+        out[kind], out[f"{kind}_se"] = result["mean"], result["se"]
         out[f"{kind}_expected"] = one[kind]
         out[f"{kind}_pooled"] = pooled[kind]
         out[f"{kind}_pooled_expected"] = together[kind].where(count > 0)
@@ -259,8 +252,7 @@ def _outside(law: xr.DataArray) -> xr.DataArray:
 
 
 def _decay(out: xr.Dataset) -> xr.Dataset:
-    """Exponents in n of both distances of one run."""
-    n, dof = out["n"].values.astype(float), max(float(out["count"].max()) - 1, 1.0)
+    n, dof = positions(out, "n"), max(float(out["count"].max()) - 1, 1.0)
     columns = [(out[f"{kind}{end}"], ("n",)) for kind in NAMES for end in ("", "_se")]
 
     def exponents(*arrays: Array) -> reading.Cell:
@@ -269,11 +261,6 @@ def _decay(out: xr.Dataset) -> xr.Dataset:
         return {name: value for fit in fits for name, value in exponent(*fit).items()}
 
     return reading.cellwise(exponents, *columns)
-
-
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters, snapshots and groups of the distances."""
-    return [str(d) for d in data["verdict"].dims if d != "simulation"]
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -295,7 +282,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
         sizes = [(float(top[kind]), at, top) for _, at, top in laws]
         for size, at, top in _most(sizes, 0.0):
             quantity = words(f"the {name} distance of one run from the limit")
-            error, expected = (float(top[f"{kind}_{k}"]) for k in ("se", "expected"))
+            error, expected = numbers(top, {}, f"{kind}_se", f"{kind}_expected")
             one = replace(largest, quantity=quantity, place=at, value=size, error=error)
             draws = words("as many independent draws")
             out.append(replace(one, predicted=expected, theory=draws))
@@ -317,7 +304,7 @@ def _law(data: xr.Dataset, cell: Point) -> tuple[Point, xr.Dataset]:
     """The place of one law, and its numbers at the largest n with any."""
     here = data.sel(cell)
     top = at_largest_n(here, here["ks"].notnull())
-    at = {k: v for k, v in named(data, cell).items() if k not in ("snapshot", "feature")}
+    at = without(named(data, cell), "snapshot", "feature")
     if "feature" in cell:
         xi = float(top["xi"])
         at["xi"] = float(f"{xi if np.isfinite(xi) else cell['feature']:.4g}")
@@ -331,8 +318,8 @@ def _most(laws: list[Sized], least: float) -> list[Sized]:
 
 def suits(tree: xr.DataTree) -> Suiting:
     """Simulations with n that keep densities against the limit's."""
-    runs, limit = keeping(tree, "cdf", ("snapshot", "feature", "edge"))
-    return {"simulation": runs, "limit": limit} if runs and limit else None
+    runs, limits = reading.keeping(tree, "cdf", "snapshot", "feature", "edge")
+    return {"simulation": runs, "limit": limits[0]} if runs and limits else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
@@ -344,9 +331,9 @@ def panels(data: xr.Dataset) -> list[Panel]:
 
 def _law_label(data: xr.Dataset, point: Point) -> Text:
     """A snapshot and group, and the grid point if there are several; a time always tells laws."""
-    group = group_label(data.sel({k: v for k, v in point.items() if k in data["xi"].dims}))
-    long = {k for k in point if k == "snapshot" or (k != "feature" and data.sizes[k] > 1)}
-    several = {k: v for k, v in point.items() if k in long}
+    group = group_label(selected(data["xi"], point))
+    alone = [k for k in point if k != "snapshot" and data.sizes[k] == 1]
+    several = without(point, "feature", *alone)
     return place(several) + ", " + group if group else place(point)
 
 
@@ -356,7 +343,7 @@ def _panel(data: xr.Dataset, kind: str) -> Panel:
     chosen = shown(data, grid_of(data))
     named = [(_law_label(data, point), point) for point in chosen]
     for here, look in over_n(data, data[kind].notnull(), named):
-        n, size = here["n"].values.astype(float), here[kind].values
+        n, size = positions(here, "n"), here[kind].values
         bar = ERRORS * np.nan_to_num(here[f"{kind}_se"].values)
         marks.append(
             Points(n, size, low=np.maximum(size - bar, size * 1e-2), high=size + bar, **look)
@@ -364,7 +351,7 @@ def _panel(data: xr.Dataset, kind: str) -> Panel:
         expected = here[f"{kind}_expected"].values
         lines.append(Line(n, expected, look["label"], look["color"], "dash", listed=False))
     dashed = Line(NOWHERE, NOWHERE, words("independent draws"), GREY, "dash")
-    laws = int(np.prod([data.sizes[d] for d in grid_of(data)], dtype=int))
+    laws = points_in(data, grid_of(data))
     text = (
         "Markers: distance between the law of the entries in one run and the limit's, mean over "
         "seeds ± 2 standard errors. Dashed: as many independent draws from the limit. Dotted: "

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis.laws import Support
-from hdica.analysis.laws.densities import keeping
-from hdica.analysis.laws.distances import OF_AGREEMENT, Part, agreement, companions
-from hdica.analysis.reading import comparisons_in, described, finished, group, over
-from hdica.analysis.settings import Suiting, names
-from hdica.show.choose import Point, at_largest_n, points, shown, spread
+from hdica.analysis.laws.distances import COMPANIONS, OF_AGREEMENT, Part, agreement
+from hdica.analysis.reading import compared, described, finished, group, keeping, with_companions
+from hdica.analysis.settings import Suiting
+from hdica.show.choose import (
+    Point,
+    at_largest_n,
+    cells_of,
+    dims_of,
+    has_values,
+    numbers,
+    shown,
+    spread,
+    without,
+)
 from hdica.show.finding import Finding, judgement, named
-from hdica.show.marks import ERRORS, GREY, SYMBOLS, color_of
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.marks import ERRORS, GREY, SYMBOLS, colored
+from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import count, method_name, place, symbol, titled, words
 from hdica.verdict.trajectory import controlled
 
@@ -44,8 +54,6 @@ CELLS = 2
 SNAPSHOTS = 6
 MARKERS = 13
 
-Item = Line | Points
-
 
 def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     """True and false positive rates of the support {i: |x_i| > threshold}, against the limit's.
@@ -55,30 +63,23 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     limit's curve of true against false positives, and the verdict of
     :func:`hdica.analysis.laws.distances.agreement` on both rates together.
     """
-    simulations, level = names(settings.simulation), settings.level
-    limits, groups = group(tree, settings.limit), [group(tree, name) for name in simulations]
+    limits = group(tree, settings.limit)
     curves = {
-        rate: controlled(companions(limits, rate, finished(limits, rate)), settings.control)
+        rate: controlled(with_companions(limits, rate, *COMPANIONS[1:]), settings.control)
         for rate in RATES
     }
-    tests = comparisons_in(groups, "tpr", "threshold")
-    out = xr.Dataset()
-    if simulations:
-        parts = [_compare(data, limits, curves, level / tests) for data in groups]
-        out = over(parts, "simulation", simulations, ["count"])
+    compare = partial(_compare, limits=limits, curves=curves)
+    out = compared(tree, settings, "tpr", "threshold", compare, "count")
     for rate in RATES:
-        out[f"{rate}_limit"] = curves[rate]["limit"].reset_coords(drop=True)
+        out[f"{rate}_limit"] = curves[rate]["limit"]
     out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
-    out.attrs = {"limit_method": settings.limit, "level": level, "tests": tests}
-    out.attrs |= {"level_each": level / tests, "control": settings.control}
     return described(out, LONG_NAMES)
 
 
 def _compare(
-    data: xr.Dataset, limits: xr.Dataset, curves: Mapping[str, xr.Dataset], level: float
+    data: xr.Dataset, level: float, limits: xr.Dataset, curves: Mapping[str, xr.Dataset]
 ) -> xr.Dataset:
-    """One simulation method against the limit."""
-    rates = {rate: finished(data, rate).reset_coords(drop=True) for rate in RATES}
+    rates = {rate: finished(data, rate) for rate in RATES}
     count = rates["tpr"].notnull().all("threshold").sum("seed")
     out = xr.Dataset({"count": count, **{rate: one.mean("seed") for rate, one in rates.items()}})
     for rate, values in rates.items():
@@ -86,7 +87,7 @@ def _compare(
     active = xr.DataArray(0.5)  # where no method keeps the share of entries with xi != 0
     if "weight" in limits and "xi" in limits:
         active = finished(limits, "weight").where(finished(limits, "xi") != 0).sum("feature")
-    active = active.reset_coords(drop=True).expand_dims(n=data["n"].values)
+    active = active.expand_dims(n=data["n"].values)
     parts = [
         Part(rates[rate], curves[rate], share, "threshold")
         for rate, share in (("tpr", active), ("fpr", 1 - active))
@@ -108,19 +109,13 @@ def area(tpr: xr.DataArray, fpr: xr.DataArray) -> xr.DataArray:
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
-    """What the best threshold misclassifies, with the verdict on both rates; areas at the end.
-
-    A verdict is on the rates at all thresholds together, up to a term of order 1/n.
-    """
-    compared, last = data.get("verdict", data["area_limit"]), data["area_limit"].isel(snapshot=-1)
+    """What the best threshold misclassifies, with the verdict on both rates; areas at the end."""
+    judged, last = data.get("verdict", data["area_limit"]), data["area_limit"].isel(snapshot=-1)
     name = words("the area under the limit’s curve of true against false positives")
     time = {"t": float(last["snapshot"])}
     return [
-        *(_misclassified(data, one) for one in points(data, list(map(str, compared.dims)))),
-        *(
-            Finding(name, cell | time, float(last.sel(cell)), digits=6)
-            for cell in points(data, list(map(str, last.dims)))
-        ),
+        *(_misclassified(data, one) for one in cells_of(judged)),
+        *(Finding(name, cell | time, float(last.sel(cell)), digits=6) for cell in cells_of(last)),
     ]
 
 
@@ -130,29 +125,31 @@ def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
     best = int(here["misclassified_limit"].fillna(np.inf).values.argmin())
     at = here.isel(threshold=best)
     limit = 100 * float(at["misclassified_limit"])
-    place_of = {k: v for k, v in named(data, cell).items() if k != "snapshot"}
-    place_of |= {"threshold": float(at["threshold"]), "t": float(cell["snapshot"])}
+    place_of = without(named(data, cell), "snapshot") | {
+        "threshold": float(at["threshold"]),
+        "t": float(cell["snapshot"]),
+    }
     name, unit = "the share of entries that the best threshold misclassifies", words("%")
     if "verdict" not in data:
         return Finding(words(f"{name} in the limit"), place_of, limit, unit=unit)
     top = at_largest_n(at, at["count"] > 0)
     place_of["n"] = int(top["n"])
-    share, error = (100 * float(top[key]) for key in ("misclassified", "misclassified_se"))
+    share, error = (100 * one for one in numbers(top, {}, "misclassified", "misclassified_se"))
     theory = Finding(words(name), place_of, share, error, unit=unit, **judgement(data, cell))
     return replace(theory, predicted=limit, theory=words("the limit"))
 
 
 def suits(tree: xr.DataTree) -> Suiting:
     """The limiting rates at the snapshots, with a simulation's if it keeps them."""
-    runs, limit = keeping(tree, "tpr", ("snapshot", "threshold"))
-    return {"simulation": runs, "limit": limit} if limit else None
+    runs, limits = keeping(tree, "tpr", "snapshot", "threshold")
+    return {"simulation": runs, "limit": limits[0]} if limits else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """True against false positives, both against the threshold, and the misclassified share."""
-    grid = [str(d) for d in data["tpr_limit"].dims if d not in ("snapshot", "threshold")]
+    grid = dims_of(data["tpr_limit"], "snapshot", "threshold")
     threshold = "threshold on " + symbol("|x|")
-    columns, out = 3 if bool(data["fpr_limit"].notnull().any()) else 0, []
+    columns, out = 3 if has_values(data["fpr_limit"]) else 0, []
     for k, cell in enumerate(shown(data, grid, CELLS)):
         here = data.sel(cell)
         text, dashed = _caption(here), "Solid: true positive rate; dashed: false positive rate. "
@@ -166,7 +163,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
             "rates": (threshold, rates, dashed + text),
             "wrong": (threshold, missed, text),
         }
-        if not bool(here["fpr_limit"].notnull().any()):
+        if not has_values(here["fpr_limit"]):
             del drawn["roc"]
         for key, (x, items, caption) in drawn.items():
             name = f"support_{key}" + (f"_{k + 1}" if k else "")
@@ -198,8 +195,8 @@ def _curves(here: xr.Dataset, x: str, y: str, dash: str = "solid") -> list[Item]
     """A rate at some snapshots: the limit's curve, and simulations at a few thresholds."""
     items: list[Item] = []
     kept = spread(here.sizes["snapshot"], SNAPSHOTS)
-    for i, k in enumerate(kept):
-        one, color = here.isel(snapshot=k), color_of(i, len(kept))
+    for color, k in colored(kept):
+        one = here.isel(snapshot=k)
         label = place({"snapshot": float(one["snapshot"])})
         across = one["threshold" if x == "threshold" else f"{x}_limit"].values.astype(float)
         curve, listed = one[f"{y}_limit"].values, dash == "solid"
@@ -217,7 +214,6 @@ def _curves(here: xr.Dataset, x: str, y: str, dash: str = "solid") -> list[Item]
 
 
 def _spaced(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Positions of markers evenly along a curve."""
     known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if len(known) < 2:
         return known

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from hdica.analysis.record import lazy, question
-from hdica.analysis.settings import Needs, Settings, SweptName, Variable, looked_at
+from hdica.analysis.settings import Horizontal, Needs, Run, Settings, SweptName, Variable, looked_at
 from hdica.errors import HdicaError
 
 
@@ -17,10 +17,8 @@ class Phase(Settings):
 
     suits: ClassVar = lazy(__name__, "compute:suits")
 
-    simulation: Annotated[str, Needs(True, looked_at, "time")] = Field(
-        description="stochastic method"
-    )
-    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    simulation: Run
+    x: Horizontal
     y: SweptName = Field(description="swept parameter on the vertical axis")
     variable: Variable = ""
     limit: Annotated[str | None, Needs(False, looked_at, "time")] = Field(

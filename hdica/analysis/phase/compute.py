@@ -47,7 +47,6 @@ LONG_NAMES = {
     "threshold_spacing": "part of that error which the spacing of the starts leaves",
     "critical_value": "critical value",
     "critical_overlap": "overlap at the critical value",
-    "critical_error": "error of the critical value",
     "odds": "predicted probability that a run succeeds",
     "odds_p": "p-value of the share of runs beside the predicted probability",
     "excess": "share of successes less its prediction, over all cells in which noise decides",
@@ -69,15 +68,14 @@ EDGE = 0.05
 def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     """Phase diagram of a study over two of its parameters.
 
-    A run succeeds if it goes to an informative state, as :func:`hdica.analysis.phase.compute.fate`
-    says: by the basins of the limit's steady states where the store has them, else by its trend.
-    Being large at the last time is not enough.
+    A run succeeds if it goes to an informative state, as :func:`fate` says; being large at the last
+    time is not enough.
 
     Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success counts
     and shares with 95 % Wilson intervals, how many runs are still decaying, the limit's end and
     whether the majority of seeds goes where it goes; over ``x``: the boundary, and the start with
-    even odds. Where the simulation's points share their noise, errors of what is put together from
-    several cells are taken over whole seeds, and the share of agreeing cells has an interval.
+    even odds. Where points share their noise, errors of what is put together from several cells are
+    over whole seeds.
     """
     x, y, variable = settings.x, settings.y, settings.variable
     threshold, limit = settings.success, settings.limit
@@ -86,7 +84,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
         reading.check_swept(data, axis, "analysis.phase")
     tree = with_theory(tree, x, settings.simulation)
     states = states_of(tree, variable, limit)
-    values = reading.finished(data, variable).reset_coords(drop=True)
+    values = reading.finished(data, variable)
     fates = fate(values, threshold, states)
     final = values.isel(time=-1, drop=True)
     last = float(data["time"].values[-1])
@@ -94,7 +92,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     shared = fates.assign(finished=final.notnull()) if shares_noise(data) else None
     out = out.merge(_threshold(out, y, shared))
     if limit:
-        curve = reading.finished(reading.group(tree, limit), variable).reset_coords(drop=True)
+        curve = reading.finished(reading.group(tree, limit), variable)
         out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), shared))
     out = out.merge(theory(tree, variable, x))
     if settings.odds:
@@ -111,7 +109,6 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
 def _outcomes(
     final: xr.DataArray, status: xr.DataArray, fates: xr.Dataset, last: float
 ) -> xr.Dataset:
-    """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
     successes = fates["success"].sum("seed")
     separated = (fates["separated"] & final.notnull()).sum("seed")
@@ -120,7 +117,7 @@ def _outcomes(
     pace = -np.log(left.where(~counts & (left < 1)))
     out = {"overlap": abs(final).mean("seed"), "successes": successes}
     out |= {"decaying": fates["decaying"].sum("seed"), "by_limit": fates["by_limit"]}
-    lost = (status == DIVERGED).sum("seed").reset_coords(drop=True)
+    lost = (status == DIVERGED).sum("seed")
     out |= {"trials": trials, "diverged": lost, "separated": separated}
     out["time_needed"] = last * np.log(2) / pace
     return xr.Dataset(out).assign(shares(successes, trials, counts))
@@ -240,7 +237,7 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
 def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
     """The prediction in the cells of a diagram, and how the shares of runs lie beside it."""
     share = out["probability"]
-    known = reading.finished(theory, "predicted").reset_coords(drop=True).reindex_like(share)
+    known = reading.finished(theory, "predicted").reindex_like(share)
     known = known.broadcast_like(share).transpose(*share.dims)
     p, chance = np.full(share.shape, np.nan), np.full(share.shape, np.nan)
     trials = out["trials"].transpose(*share.dims).values
@@ -306,7 +303,7 @@ def suits(tree: xr.DataTree) -> Suiting:
     if not x or not others:
         return None
     limit = reading.offered(tree, Role.LIMIT, "time")
-    return {"simulation": simulation, "x": x, "y": others[0]} | ({"limit": limit} if limit else {})
+    return {"simulation": simulation, "x": x, "y": others[0], "limit": limit}
 
 
 MOST_VALUES = 64
@@ -383,9 +380,9 @@ def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     if transitions is not None:
         folds = reading.group(tree, transitions)
         folds = folds.where(folds["kind"] == FOLD)  # where informative states appear or vanish
-        pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
+        pairs = {"critical_value": "value", "critical_overlap": variable}
         out |= {name: folds[own] for name, own in pairs.items() if own in folds}
-    return xr.Dataset(out).reset_coords(drop=True)
+    return xr.Dataset(out)
 
 
 def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset | None:
@@ -394,10 +391,9 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset
     Over ``fixed_point`` and the swept parameters on which they depend: ``at``, the variable there,
     NaN where there are fewer; ``stable``; ``informative``: stable and away from 0; and without
     ``fixed_point`` ``known``: the point is done. The attribute ``divides`` says whether the
-    variable alone evolves, so that its unstable states divide the runs.
-
-    The variable evolves alone if the limit that the study names is a closed equation, and without a
-    name unless the states differ in more than the variable.
+    variable alone evolves, so that its unstable states divide the runs: if the limit that the study
+    names is a closed equation, and without a name unless the states differ in more than the
+    variable.
     """
     name = reading.steady_states(tree)
     if name is None:
@@ -405,8 +401,8 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset
     data = reading.group(tree, name)
     if variable not in data or AT not in data[variable].dims:
         return None
-    at = reading.finished(data, variable).reset_coords(drop=True)
-    stable = data["stable"].where(data["status"] == DONE).reset_coords(drop=True)
+    at = reading.finished(data, variable)
+    stable = data["stable"].where(data["status"] == DONE)
     paired = any(d in at.dims for d in entries())
     method = reading.method_of(tree, limit)
     closed = isinstance(method, Limit) and method.closed
@@ -437,7 +433,7 @@ def fate(values: xr.DataArray, threshold: float, states: xr.Dataset | None) -> x
     tells more than its start does; ``left``: the share of the way that remains; and over the cells
     ``by_limit``: 1 where the limit's steady states decide, 0 where the trend does.
     """
-    final = values.isel(time=-1, drop=True).reset_coords(drop=True)
+    final = values.isel(time=-1, drop=True)
     above = abs(final) > threshold
     success = above & ~falling(values, above, threshold)
     by_limit = xr.zeros_like(above.any("seed") if "seed" in above.dims else above, dtype=float)
@@ -466,7 +462,7 @@ def _separated(
     theory can fail. It counts once it has gone half of the way from its first value to the state,
     or is closer to it than a quarter of the distance to the next state.
     """
-    at, begin = states["at"], _sizes(values.isel(time=0, drop=True).reset_coords(drop=True), states)
+    at, begin = states["at"], _sizes(values.isel(time=0, drop=True), states)
     final, possible = _sizes(final, states), states["stable"] == 1
     if states.attrs["divides"]:
         possible = possible & _same_side(final, states)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from hdica.analysis.phase.compute import CELL_LEVEL
-from hdica.show.choose import Point, at_last_n, evenly, points
+from hdica.show.choose import Point, at_last_n, cells_of, evenly, has_values, positions
 from hdica.show.finding import Finding, verdict_of
-from hdica.show.marks import SHARES, captioned, color_of, interval, map_of, tailed
+from hdica.show.marks import SHARES, captioned, colored, interval, map_of, tailed
 from hdica.show.marks import upright as across
 from hdica.show.panel import Array, Item, Line, Panel, Points, Vertical
 from hdica.show.terms import spoken, starts, steps
@@ -52,7 +52,7 @@ def phase(data: xr.Dataset) -> list[Panel]:
     x, y = data.attrs["x"], data.attrs["y"]
     if any(data[axis].dtype.kind not in "fiu" for axis in (x, y)):
         return []
-    every = points(data, [str(d) for d in data["overlap"].dims if d not in (x, y, "n")])
+    every = cells_of(data["overlap"], x, y, "n")
     chosen = evenly(every, MAPS)
     known = data["n"].values[::-1].tolist() if "n" in data.dims else []
     sizes = [{"n": int(n)} for n in evenly(known, SIZES // len(chosen))] or [{}]
@@ -71,7 +71,7 @@ def phase(data: xr.Dataset) -> list[Panel]:
 
 def success(data: xr.Dataset) -> str:
     """What counts as success, in words."""
-    variable, limit = size(str(data.attrs["variable"])).html, number(data.attrs["success"])
+    variable, limit = size(data.attrs["variable"]).html, number(data.attrs["success"])
     by_limit = data["by_limit"].values
     trend = f"is above {variable} = {limit} and not falling over the last third of the time"
     basin = "lies in the basin of an informative state of the limit"
@@ -97,8 +97,8 @@ def unstable(here: xr.Dataset) -> str:
 
 def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     """Maps of the overlap, of success, and of runs that are large and do not succeed, if any."""
-    x, y = str(here.attrs["x"]), str(here.attrs["y"])
-    quantity, time = size(str(here.attrs["variable"])), place({"snapshot": here.attrs["time"]})
+    x, y = here.attrs["x"], here.attrs["y"]
+    quantity, time = size(here.attrs["variable"]), place({"snapshot": here.attrs["time"]})
     trials, when = here["trials"], f"at <i>t</i> = {number(here.attrs['time'])}"
     of_overlap = f"Mean of {quantity.html} over seeds at {time.html}."
     of_success = f"A{success(here)[1:]} {when}; shown is the share of such runs."
@@ -116,7 +116,7 @@ def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
         ("success", here["probability"], words("Success probability"), share, of_success),
         ("decaying", decaying, words("Still decaying"), words("share still decaying"), of_decay),
     )
-    items = _theory(here, here[x].values.astype(float))
+    items = _theory(here, positions(here, x))
     level = "where the predicted probability of success is"
     marks = {
         "solid": f"Solid line: {unstable(here)}.",
@@ -157,7 +157,7 @@ def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
             label = unstable_symbol(here) + " (theory)"
             out.append(Line(line_x, line_y, label, "#000000", bold=True, cased=True))
     out += [
-        Vertical(value, critical(str(here.attrs["x"])) + f" = {number(value, 4)}")
+        Vertical(value, critical(here.attrs["x"]) + f" = {number(value, 4)}")
         for value, _ in known
         if at_x[0] <= value <= at_x[-1]
     ]
@@ -169,27 +169,24 @@ def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
 
 
 def _placed(here: xr.Dataset) -> NDArray[np.bool_]:
-    """Where the start with even odds is known to within a step of the axis.
-
-    Across a gap of cells in which runs have not separated it is nowhere in particular.
-    """
-    step = np.abs(np.diff(here[here.attrs["y"]].values.astype(float))).max(initial=0.0)
+    """Where the start with even odds is known to within a step; across a gap of cells it is not."""
+    step = np.abs(np.diff(positions(here, here.attrs["y"]))).max(initial=0.0)
     return np.asarray(~(here["threshold_se"].values >= step))
 
 
 def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     """The share along y at a few values of x, evenly among those where the start decides."""
-    x, y = str(here.attrs["x"]), str(here.attrs["y"])
-    at = here[y].values.astype(float)
+    x, y = here.attrs["x"], here.attrs["y"]
+    at = positions(here, y)
     span = (here["probability"].max(y) - here["probability"].min(y)).values
     telling = np.flatnonzero(span >= 0.5) if (span >= 0.5).any() else np.arange(span.size)
     kept = evenly(telling.tolist(), SLICES)
     items: list[Item] = []
-    for i, k in enumerate(kept):
-        cut, color = here.isel({x: k}), color_of(i, len(kept))
+    for color, k in colored(kept):
+        cut = here.isel({x: k})
         label, (p, low, high) = place({x: here[x].values[k]}), interval(cut, "probability")
         items.append(Points(at, p, label, color, low, high, joined=True))
-        if "odds" in cut and bool(cut["odds"].notnull().any()):
+        if "odds" in cut and has_values(cut["odds"]):
             predicted = words("predicted probability")
             items.append(Line(at, cut["odds"].values, predicted, color, "dot", listed=False))
         edge = cut.get("boundary", xr.DataArray(np.nan))
@@ -199,7 +196,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     if here.attrs["noise"] == "shared":
         text += " of single points, which share their noise and so rise and fall together"
     text += "."
-    if y in starts() and "boundary" in here and bool(here["boundary"].notnull().any()):
+    if y in starts() and "boundary" in here and has_values(here["boundary"]):
         text += f" Dashed: {unstable(here)}."
     text += " Dotted: the predicted probability." if "odds" in here else ""
     labels = titled(words("Slices"), other), axis(y), words("success probability")
@@ -211,8 +208,8 @@ def lines(here: xr.Dataset) -> list[Line]:
     """Where the predicted probability is 0.1 and 0.9, between which noise decides."""
     if "odds" not in here:
         return []
-    x, y = str(here.attrs["x"]), str(here.attrs["y"])
-    at: Array = here[x].values.astype(float)
+    x, y = here.attrs["x"], here.attrs["y"]
+    at: Array = positions(here, x)
     out: list[Line] = []
     for dash, level in LEVELS.items():
         cross = np.array([_crossing(here["odds"].isel({x: k}), y, level) for k in range(at.size)])
@@ -225,7 +222,7 @@ def lines(here: xr.Dataset) -> list[Line]:
 def _crossing(share: xr.DataArray, y: str, level: float) -> float:
     """Where a share that rises along y passes a level, linear in its normal score."""
     known = share.sortby(y).dropna(y)
-    at, p = known[y].values.astype(float), known.values
+    at, p = positions(known, y), known.values
     after = np.flatnonzero((p[:-1] < level) & (p[1:] >= level))
     if not after.size:
         return float("nan")
@@ -257,7 +254,7 @@ def _critical(data: xr.Dataset) -> list[Finding]:
     values = critical_values(data)
     if not values:
         return []
-    x = str(data.attrs["x"])
+    x = data.attrs["x"]
     upward = x in steps()  # learning is lost as a step size grows
     value, overlap = (max if upward else min)(values)
     side, rule = "up to" if upward else "from", spoken() or "the rule"
@@ -289,16 +286,13 @@ def _gap(data: xr.Dataset) -> list[Finding]:
     divides = data.attrs["y"] in starts() and data.attrs["divides"]
     if not divides or "boundary" not in data:
         return []
-    top, x = at_last_n(data), str(data.attrs["x"])
-    cells = points(top, [str(d) for d in top["threshold"].dims if d != x])
+    top, x = at_last_n(data), data.attrs["x"]
+    cells = cells_of(top["threshold"], x)
     return [one for cell in cells for one in _offset(top.sel(cell), cell)]
 
 
 def _offset(here: xr.Dataset, other: Point) -> list[Finding]:
-    """The offset over the values of x at which both boundaries are known, if two or more are.
-
-    The verdict compares each with a boundary that is off by :data:`CONTROL`.
-    """
+    """The offset where both boundaries are known, with a control that is off by :data:`CONTROL`."""
     gap, error = (here["threshold"] - here["boundary"]).values, here["threshold_se"].values
     there = np.isfinite(gap)
     if gap.ndim != 1 or there.sum() < 2:
@@ -350,15 +344,15 @@ def _stricter(verdict: str, p: float) -> str:
 def _stop(data: xr.Dataset) -> list[Finding]:
     """Between which values of x most runs stop succeeding from every start."""
     known = critical_values(data)
-    if not known or data[str(data.attrs["x"])].dtype.kind not in "fiu":
+    if not known or data[data.attrs["x"]].dtype.kind not in "fiu":
         return []
-    value, last, x = known[0][0], at_last_n(data), str(data.attrs["x"])
+    value, last, x = known[0][0], at_last_n(data), data.attrs["x"]
     others = [d for d in last["probability"].dims if d != x]
     share = last["probability"].max(others)
     # Where no start succeeds, one from which runs have not separated may be one that does.
     sure = (share > HALF) | last["probability"].notnull().all(others)
     share = share[sure.values]
-    at, most = share[x].values.astype(float), share.values > HALF
+    at, most = positions(share, x), share.values > HALF
     if x not in steps():
         at, most = at[::-1], most[::-1]
     # A start that is pending may be one from which learning succeeds.
@@ -383,14 +377,11 @@ EXCESS = {
 
 
 def _odds(data: xr.Dataset) -> list[Finding]:
-    """Shares of runs less predicted probabilities, over all cells in which noise decides.
-
-    The control is off by a tenth to one side in all cells, or to either side of even odds.
-    """
+    """Shares of runs less predicted probabilities, over all cells in which noise decides."""
     if "odds" not in data:
         return []
     top = at_last_n(data)
-    trials = top["trials"].values.astype(float)
+    trials = positions(top, "trials")
     known = np.isfinite(top["odds_p"].values) & (trials > 0)
     if not known.any():
         return []
@@ -431,12 +422,12 @@ def _majorities(data: xr.Dataset) -> list[Finding]:
 
 def _starts(data: xr.Dataset) -> list[Finding]:
     """The start with even odds at every value of x, beside theory."""
-    top, y = at_last_n(data), str(data.attrs["y"])
+    top, y = at_last_n(data), data.attrs["y"]
     divided = y in starts() and "boundary" in top
     theory = top["boundary"] if divided else xr.full_like(top["threshold"], np.nan)
     columns = xr.broadcast(top["threshold"], top["threshold_se"], theory)
     name, out = "the " + axis(y) + " with even odds", []
-    for at in points(top, [str(d) for d in top["threshold"].dims]):
+    for at in cells_of(top["threshold"]):
         value, error, predicted = (float(column.sel(at)) for column in columns)
         if np.isfinite(value):
             out.append(Finding(name, {**at, **_size(data)}, value, error, predicted=predicted))

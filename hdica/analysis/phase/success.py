@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -14,10 +15,10 @@ from scipy import special
 from hdica.analysis import reading
 from hdica.analysis.phase import Success
 from hdica.analysis.phase.compute import shares
-from hdica.show.choose import Point, evenly, points
+from hdica.show.choose import Point, dims_of, evenly, has_values, numbers, points, positions
 from hdica.show.finding import Finding, Form
-from hdica.show.marks import SHARES, color_of, interval, lines_first, map_of, tailed
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.marks import SHARES, colored, interval, lines_first, map_of, tailed
+from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONTROL, Array, judged
@@ -50,6 +51,8 @@ SLICES = 6
 CELLS = 150
 """Numbers are written in the cells of a map that has no more."""
 SMOOTH = 101
+Runs = NDArray[np.bool_]
+"""Of one map: over x, y and seed."""
 
 
 def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
@@ -65,18 +68,14 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
         reading.check_positive(data, getattr(settings, key), f"analysis.success.{key}")
     x, y = settings.x, settings.y
     values = reading.at_end(data, settings.variable)
-    lost = (data["status"] == DIVERGED).reset_coords(drop=True)
-    others = [str(d) for d in values.dims if d not in (x, y, "seed")]
+    lost = data["status"] == DIVERGED
+    others = dims_of(values, x, y, "seed")
     order = (*others, x, y, "seed")
     every = (settings.event(values), values.notnull() | lost, lost)
     event, tried, lost = (v.transpose(*order).sortby([x, y]) for v in every)
     shared = shares_noise(data)
-    log_x, log_y = (np.log(event[d].values.astype(float)) for d in (x, y))
-
-    def boundary(success: NDArray[np.bool_], tried: NDArray[np.bool_]) -> reading.Cell:
-        fit = _boundary(success, tried, log_x, log_y, shared)
-        return {k: ((x,), np.asarray(v)) if np.ndim(v) else float(v) for k, v in fit.items()}
-
+    log_x, log_y = (np.log(positions(event, d)) for d in (x, y))
+    boundary = partial(_boundary, x=x, log_x=log_x, log_y=log_y, shared=shared)
     own, at = (x, y, "seed"), {x: event[x].values}
     fits = reading.cellwise(boundary, (event, own), (tried, own), coords=at)
     counts = {"successes": event, "trials": tried, "diverged": lost}
@@ -90,13 +89,12 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     out.attrs["noise"] = reading.noise_of([data])
     if "time" in data[settings.variable].dims:
         out.attrs["time"] = float(data["time"].values[-1])
-    table = {k: text.replace("{x}", x).replace("{y}", y) for k, text in LONG_NAMES.items()}
-    return reading.described(out.transpose(x, y, ...), table, settings.variable)
+    return reading.described(out.transpose(x, y, ...), LONG_NAMES, settings.variable, x=x, y=y)
 
 
 def _boundary(
-    success: NDArray[np.bool_], tried: NDArray[np.bool_], log_x: Array, log_y: Array, shared: bool
-) -> dict[str, Array | float]:
+    success: Runs, tried: Runs, x: str, log_x: Array, log_y: Array, shared: bool
+) -> reading.Cell:
     """Boundary of one map and its exponent, of runs over x, y and seed."""
     odds = even_odds(log_y, success.sum(axis=-1), tried.sum(axis=-1))
     covariance = np.diag(odds.error**2)
@@ -106,7 +104,7 @@ def _boundary(
     known = np.flatnonzero(np.isfinite(odds.at) & (error > 0))
     law = power_law(log_x[known][:, None], odds.at[known], covariance[np.ix_(known, known)])
     ends = {"": 0.0, "_low": -SURE, "_high": SURE}
-    return {
+    fit: dict[str, Array | float] = {
         **{f"boundary{k}": np.exp(odds.at + sign * error) for k, sign in ends.items()},
         "boundary_error": error,
         "slope": odds.slope,
@@ -119,9 +117,10 @@ def _boundary(
         "p_value": law.p_value,
         "widening": law.widening,
     }
+    return {k: ((x,), np.asarray(v)) if np.ndim(v) else float(v) for k, v in fit.items()}
 
 
-def _jackknife(success: NDArray[np.bool_], tried: NDArray[np.bool_], log_y: Array) -> Array:
+def _jackknife(success: Runs, tried: Runs, log_y: Array) -> Array:
     """Covariance over x of the boundary's logarithm, with one seed fewer at a time."""
     seeds, without = tried.shape[-1], []
     for runs in (success, tried):
@@ -135,7 +134,7 @@ def _jackknife(success: NDArray[np.bool_], tried: NDArray[np.bool_], log_y: Arra
 def maps(data: xr.Dataset, most: int | None = None) -> list[Point]:
     """What tells maps apart, at the largest n; at most so many, evenly."""
     own = (data.attrs["x"], data.attrs["y"], "n")
-    others = [str(d) for d in data["probability"].dims if d not in own]
+    others = dims_of(data["probability"], *own)
     top = {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
     return [{**other, **top} for other in evenly(points(data, others), most)]
 
@@ -145,7 +144,7 @@ def event(data: xr.Dataset) -> Text:
     below = "below" in data.attrs
     mark, bound = ("≤", data.attrs["below"]) if below else ("≥", data.attrs["above"])
     sign = Text(f" {mark} ", r" $\leq$ " if below else r" $\geq$ ", f" {mark} ")
-    return symbol(str(data.attrs["variable"])) + sign + words(simple(float(bound)))
+    return symbol(data.attrs["variable"]) + sign + words(simple(float(bound)))
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -183,10 +182,7 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     stated = {name: str(one) for name, one in json.loads(data.attrs.get("laws", "{}")).items()}
     if not stated or not chosen:
         return []
-    value, error = (
-        np.array([float(data[name].sel(m)) for m in chosen])
-        for name in ("exponent", "exponent_error")
-    )
+    value, error = np.transpose([numbers(data, m, "exponent", "exponent_error") for m in chosen])
     bounds = [name for name, text in stated.items() if text.startswith("<=")]
     power = {name: float(text.removeprefix("<=")) for name, text in stated.items()}
     off = {name: value - one for name, one in power.items()}
@@ -215,7 +211,7 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
 
 def _bracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     """The y with even odds at every x where the shares bracket it."""
-    places = [{**m, **at} for m in chosen for at in points(data, [str(data.attrs["x"])])]
+    places = [{**m, **at} for m in chosen for at in points(data, [data.attrs["x"]])]
     name, out = "the " + _even_odds(data), []
     for point in places:
         here = data.sel(point)
@@ -233,7 +229,7 @@ def _extremes(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     name, out = "the share of runs with " + event(data), []
     for form, pick in ((Form.LARGEST, max), (Form.SMALLEST, min)):
         for share, cell in [pick(known, key=lambda pair: pair[0])] if known else []:
-            low, high = (float(data[f"probability_{end}"].sel(cell)) for end in ("low", "high"))
+            low, high = numbers(data, cell, "probability_low", "probability_high")
             out.append(Finding(name, cell, share, low=low, high=high, form=form))
     return out
 
@@ -251,7 +247,7 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
     share = here["probability"].transpose(here.attrs["y"], here.attrs["x"])
     when = f" at <i>t</i> = {number(here.attrs['time'])}" if "time" in here.attrs else ""
     caption = [f"Share of seeds with {event(here).html}{when}."]
-    if bool(here["boundary"].notnull().any()):
+    if has_values(here["boundary"]):
         caption.append("Dots: even odds, with 95 % intervals.")
     if np.isfinite(float(here["exponent"])):
         caption.append("Dashed: the power law through them.")
@@ -266,14 +262,14 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
     return map_of(share, f"success{tail}", titles, text, over, other, log=True, written=written)
 
 
-def _even(here: xr.Dataset) -> list[Line | Points]:
+def _even(here: xr.Dataset) -> list[Item]:
     """The boundary with its intervals and the power law through it, to be seen on any colour."""
     known = np.isfinite(here["boundary"].values)
-    at_x = here[here.attrs["x"]].values.astype(float)[known]
+    at_x = positions(here, here.attrs["x"])[known]
     at, low, high = (values[known] for values in interval(here, "boundary"))
     if not known.any():
         return []
-    out: list[Line | Points] = []
+    out: list[Item] = []
     if np.isfinite(float(here["exponent"])):
         law = float(here["prefactor"]) * at_x ** float(here["exponent"])
         out.append(Line(at_x, law, words("fitted power law"), "#000000", "dash", cased=True))
@@ -286,12 +282,12 @@ def _even(here: xr.Dataset) -> list[Line | Points]:
 
 def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     x, y = here.attrs["x"], here.attrs["y"]
-    at = here[y].values.astype(float)
+    at = positions(here, y)
     fine = np.geomspace(at[0], at[-1], SMOOTH)
     kept = evenly(list(range(here.sizes[x])), SLICES)
-    items: list[Line | Points] = []
-    for i, k in enumerate(kept):
-        cut, color = here.isel({x: k}), color_of(i, len(kept))
+    items: list[Item] = []
+    for color, k in colored(kept):
+        cut = here.isel({x: k})
         label = place({x: here[x].values[k].item()})
         share, low, high = interval(cut, "probability")
         items.append(Points(at, share, label, color, low, high))

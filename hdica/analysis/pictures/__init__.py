@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from operator import attrgetter
 from typing import Annotated, Literal
@@ -10,9 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from hdica.analysis.record import question
-from hdica.analysis.settings import Named, Names, Needs, Settings
+from hdica.analysis.settings import Names, Needs, Outputs, Settings
 from hdica.errors import HdicaError
-from hdica.systems.system import System
 
 BY_PIXEL = ("row", "column")
 """Dimensions of a picture; red, green and blue lie along ``channel``."""
@@ -59,12 +57,9 @@ class Shown(Settings):
             )
         return value
 
-    def named(self, system: System | None) -> list[Named]:
-        """The method, once for each output that is taken of it."""
-        (one,) = super().named(system)
-        numbers = [name for name in (self.by, self.against) if name is not None]
-        taken = [*((name, PIXELS) for name in self.show), *((name, BY_NUMBER) for name in numbers)]
-        return [replace(one, output=name, dims=dims) for name, dims in taken]
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
+        numbers = [(name, BY_NUMBER) for name in (self.by, self.against) if name is not None]
+        return [*((name, PIXELS) for name in self.show), *numbers]
 
 
 PICTURES = question(__name__, "pictures", Shown, "Pictures", 16.8, 13.8)
@@ -92,12 +87,9 @@ class Sphere(Settings):
         default="value", description="output of the landscape over azimuth, or polar and azimuth"
     )
 
-    def named(self, system: System | None) -> list[Named]:
-        """Every method, that of critical points once for each output that is taken of it."""
-        out = super().named(system)
-        states = [one for one in out if one.key == "states"]  # none while it is left open
-        judged = [replace(one, output=o, dims=BY_STATE) for one in states for o in JUDGED]
-        return [*out, *judged]
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
+        judged = [(output, BY_STATE) for output in JUDGED if key == "states"]
+        return [*super()._outputs(key, method, needs), *judged]
 
 
 SPHERE = question(__name__, "sphere", Sphere, "The landscape", 16.6, 13.6)

@@ -12,7 +12,7 @@ import xarray as xr
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
 from hdica.analysis.reading import at_top, described, done, group, over
 from hdica.show import words
-from hdica.show.choose import points, selected, selection_note, shown
+from hdica.show.choose import dims_of, points, points_in, selected, selection_note, shown
 from hdica.show.finding import Finding
 from hdica.show.panel import Array, Panel, Pictures
 
@@ -34,14 +34,13 @@ LONG_NAMES = {
 def pictures(tree: xr.DataTree, settings: Shown) -> xr.Dataset:
     """Pictures over ``shown``, the grid, ``place``, ``row`` and ``column``, with their numbers.
 
-    ``picture`` has those of the first seed that is done at each point of the grid, at the last
-    time and the largest n where there are such dimensions; of at most ``settings.most`` components,
-    those with the least ``settings.by`` first. ``value`` is this number and ``number`` the
-    component. ``by`` and ``against`` are quartiles over all components and seeds.
+    ``picture`` has those of the first seed that is done at each grid point, at the last time and
+    the largest n; of at most ``settings.most`` components, those with the least ``settings.by``
+    first. ``value`` is this number and ``number`` the component; ``by`` and ``against`` are
+    quartiles over components and seeds.
     """
     data = group(tree, settings.method)
-    parts = [_in_order(data, name, settings) for name in settings.show]
-    out = over(parts, "shown", settings.show)
+    out = over({name: _in_order(data, name, settings) for name in settings.show}, "shown")
     meaning = [str(data[name].attrs.get("long_name", name)) for name in settings.show]
     out["meaning"] = ("shown", meaning)
     out.attrs = {"method": settings.method, "variable": settings.by or ""}
@@ -61,7 +60,7 @@ def pictures(tree: xr.DataTree, settings: Shown) -> xr.Dataset:
 
 def _at_end(data: xr.Dataset, name: str) -> xr.DataArray:
     """An output at the last time and the largest n; entries that are NaN are judged alone."""
-    values = done(data, name).reset_coords(drop=True)
+    values = done(data, name)
     values = values.isel(time=-1, drop=True) if "time" in values.dims else values
     return at_top(values)[0]
 
@@ -123,7 +122,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
         keep = np.isfinite(pixels).any(axis=tuple(range(1, pixels.ndim)))
         if keep.any():
             here, grey = here.isel({PLACE: keep}), _grey(pixels[keep], data.attrs["scale"])
-            drawn = Pictures(grey, _names(here, str(data.attrs["variable"])))
+            drawn = Pictures(grey, _names(here, data.attrs["variable"]))
             title = words.titled(words.words(words.capital(str(one["meaning"].item()))), cell)
             key, caption = f"pictures_{len(out) + 1}", _caption(data, here)
             out.append(Panel(key, title, words.EMPTY, words.EMPTY, (drawn,), caption))
@@ -133,7 +132,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
 def _grid(data: xr.Dataset) -> list[str]:
     """Swept parameters on which the pictures depend."""
     own = ("shown", PLACE, *BY_PIXEL, CHANNEL)
-    return [str(d) for d in data["picture"].dims if d not in own]
+    return dims_of(data["picture"], *own)
 
 
 def _grey(pixels: Array, scale: str) -> Array:
@@ -166,4 +165,4 @@ def _caption(data: xr.Dataset, here: xr.Dataset) -> str:
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
     if total > drawn:
         parts.append(f"{drawn} of {total} are drawn.")
-    return " ".join([*parts, *selection_note(data, _grid(data), len(points(data, _grid(data))))])
+    return " ".join([*parts, *selection_note(data, _grid(data), points_in(data, _grid(data)))])

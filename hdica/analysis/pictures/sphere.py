@@ -11,7 +11,7 @@ import xarray as xr
 from hdica.analysis.pictures import JUDGED, Sphere
 from hdica.analysis.reading import described, done, group
 from hdica.errors import HdicaError
-from hdica.show.choose import MOST, Point, evenly, points, selected
+from hdica.show.choose import MOST, Point, cells_of, dims_of, evenly, points, positions, selected
 from hdica.show.finding import Finding
 from hdica.show.marks import GREY, tailed
 from hdica.show.panel import Array, Item, Line, Panel, Places, Points, Surface
@@ -69,8 +69,8 @@ def sphere(tree: xr.DataTree, settings: Sphere) -> xr.Dataset:
     out = {"at": at, **_counted(states.where(states["status"] == DONE), at)}
     if settings.landscape is not None:
         out["objective"] = done(group(tree, settings.landscape), settings.value)
-    data = xr.Dataset({name: values.reset_coords(drop=True) for name, values in out.items()})
-    for dim in [str(d) for d in data.dims if d not in OWN]:
+    data = xr.Dataset(out)
+    for dim in dims_of(data, *OWN):
         first = data.isel({dim: 0}, drop=True)
         data = first if first.broadcast_equals(data.drop_vars(dim)) else data
     data.attrs = {"variable": settings.coordinates, "states": settings.states}
@@ -102,7 +102,7 @@ def _counted(states: xr.Dataset, at: xr.DataArray) -> dict[str, xr.DataArray]:
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """Numbers of critical points, minimisers off the axes, and whether a point is missing."""
-    cells = [one for one in points(data, grid_of(data)) if np.isfinite(data["space"].sel(one))]
+    cells = [one for one in cells_of(data["space"]) if np.isfinite(data["space"].sel(one))]
     if not cells:
         return []
     places = [cell or {"d": int(data["space"])} for cell in cells]
@@ -118,10 +118,8 @@ def findings(data: xr.Dataset) -> list[Finding]:
         for at, cell in zip(places, cells, strict=True)
     ]
     # One missing point changes a sum of indices by 1 (Morse 1925).
-    value, right = (
-        np.array([float(data[name].sel(cell)) for cell in cells])
-        for name in ("index_sum", "characteristic")
-    )
+    sums = [numbers(data, cell, "index_sum", "characteristic") for cell in cells]
+    value, right = np.transpose(sums)
     verdict = judged(value - right, np.zeros_like(value), 1.0).verdict
     name, theory = "sum of the indices of the critical points", "Euler characteristic of the sphere"
     why = "one critical point more or less would change it by 1"
@@ -130,17 +128,12 @@ def findings(data: xr.Dataset) -> list[Finding]:
     return out + [replace(one, place=p, value=v, predicted=r, verdict=c) for p, v, r, c in columns]
 
 
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters on which the landscape depends."""
-    return [str(d) for d in data["space"].dims]
-
-
 def panels(data: xr.Dataset) -> list[Panel]:
     """One panel for each landscape on a circle or a sphere, at most six."""
     if "objective" not in data:
         return []
-    own = [str(d) for d in data["objective"].dims if d not in ("polar", "azimuth")]
-    every = points(data, list(dict.fromkeys([*grid_of(data), *own])))
+    dims = [*dims_of(data["space"]), *dims_of(data["objective"], "polar", "azimuth")]
+    every = points(data, list(dict.fromkeys(dims)))
     drawn = [cell for cell in every if _seen(data, cell)]
     more = f" {MOST} of {len(drawn)} landscapes, chosen evenly." if len(drawn) > MOST else ""
     out = []
@@ -164,7 +157,7 @@ def _seen(data: xr.Dataset, cell: Point) -> bool:
 
 def _label(data: xr.Dataset, k: int) -> Text:
     """A component, such as v with the index 1."""
-    name = str(data.attrs["variable"])
+    name = data.attrs["variable"]
     if not (name.isascii() and name.isalpha()):
         return words(f"{name} {k + 1}")
     return Text(f"<i>{name}</i><sub>{k + 1}</sub>", f"${name}_{k + 1}$", name + "₁₂₃"[k])
@@ -181,7 +174,7 @@ def _circle(data: xr.Dataset, cell: Point) -> _Drawn:
         rows = there.isel(polar=there.notnull().any("azimuth").values)
         there = rows.isel(polar=int(np.abs(rows["polar"].values - np.pi / 2).argmin()))
     there = _closed(there.dropna("azimuth"))
-    angle, objective = there["azimuth"].values.astype(float), there.values
+    angle, objective = positions(there, "azimuth"), there.values
     low, high = float(objective.min()), float(objective.max())
     height = (objective - low) / (high - low) if high > low else np.zeros_like(objective)
     radius = 1 + HEIGHT * height
@@ -225,7 +218,7 @@ def _ball(data: xr.Dataset, cell: Point) -> _Drawn:
     """The objective as the colour of the sphere."""
     objective = _closed(selected(data["objective"], cell)).sortby("polar")
     objective = objective.transpose("polar", "azimuth")
-    angles = (objective[name].values.astype(float) for name in objective.dims)
+    angles = (positions(objective, name) for name in objective.dims)
     theta, phi = np.meshgrid(*angles, indexing="ij")
     x, y, z = np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)
     items: list[Item] = [Surface(x, y, z, objective.values, words("objective"))]

@@ -7,25 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from hdica.analysis.record import question
-from hdica.analysis.settings import (
-    Level,
-    Methods,
-    Names,
-    Needs,
-    Settings,
-    Swept,
-    Variable,
-    looked_at,
-)
+from hdica.analysis.settings import Level, Names, Needs, Predicting, Runs, Settings, Swept, Variable
 from hdica.errors import HdicaError
 
 
 class Exponents(Settings):
     """As which powers of swept parameters a quantity falls or grows."""
 
-    simulation: Annotated[Methods, Needs(True, looked_at, ("", "time"))] = Field(
-        min_length=1, description="stochastic methods, at the last time"
-    )
+    simulation: Runs
     over: Annotated[Names, Swept()] = Field(
         min_length=1,
         max_length=3,
@@ -33,9 +22,7 @@ class Exponents(Settings):
     )
     variable: Variable = ""
     statistic: Literal["median", "mean"] = Field(default="median", description="of the seeds")
-    theory: Annotated[str | None, Needs(False, looked_at, ("", "time"))] = Field(
-        default=None, description="method without seeds that predicts the variable"
-    )
+    theory: Predicting = None
 
     @model_validator(mode="after")
     def _once(self) -> Exponents:

@@ -6,9 +6,10 @@ the points reject both do they lie on the curve itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +21,10 @@ from hdica.analysis.powers import Collapse
 from hdica.analysis.reading import described, finished, group, interval_names
 from hdica.errors import HdicaError
 from hdica.limits.collapse import law
-from hdica.show.choose import points
+from hdica.show.choose import cells_of, has_values, positions
 from hdica.show.finding import Finding, Judged
-from hdica.show.marks import SHARES, SYMBOLS, bars, captioned, color_of, interval
-from hdica.show.panel import Item, Line, Panel, Points
+from hdica.show.marks import SHARES, SYMBOLS, bars, captioned, colored, interval
+from hdica.show.panel import Item, Line, Panel
 from hdica.show.words import Text, number, of_n, p_value, plural, symbol, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED, Array
@@ -52,7 +53,6 @@ LONG_NAMES = {
     "x_control": "x with a wrong power of n",
     "y_control": "y with a wrong power of n",
     **interval_names("y_control", "y with a wrong power of n"),
-    "law_control": "the law that all n share, at x with a wrong power of n",
     "curve": "the law that all n share, for figures",
     "curve_control": "the same over x with a wrong power of n",
     "curve_control_at": "where it is",
@@ -131,14 +131,14 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     runs = measured(data, theory, settings)
     # What theory has at other cells is nothing to these.
     runs, known = xr.align(runs, _theory(theory, kind), join="left")
-    lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
+    lost = (data["status"] >= DIVERGED).sum("seed")
     out = runs.merge(known.broadcast_like(runs["measured"])).assign(diverged=lost)
     out = out.transpose(*runs["measured"].dims)
     shared = shares_noise(data)
     fit = _fit(out, out["predicted"], shared)
     control, opposite = (_powers(out, kind, one) for one in (wrong, mirrored(right, wrong)))
     more = fit._asdict() | {"score": out["measured"].copy(data=fit.score)}
-    more |= {"x_control": control["x"], "law_control": control["law"]}
+    more["x_control"] = control["x"]
     for name, one in (("p_control", control), ("p_opposite", opposite)):
         more[name] = _fit(out, one["predicted"], shared).p_value
     more |= _in_units(out, out["unit"], "y") | _in_units(out, control["unit"], "y_control")
@@ -150,7 +150,7 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     out.attrs |= {"wrong_window": wrong.window, "wrong_size": wrong.size}
     what = WHAT[kind].format(v=settings.variable)
     units = {"measured": str(data["first"].attrs.get("units", "1"))} if "first" in data else {}
-    return described(out, {k: v.replace("{w}", what) for k, v in LONG_NAMES.items()}, "", units)
+    return described(out, LONG_NAMES, units=units, w=what)
 
 
 def _theory(theory: xr.Dataset, kind: str) -> xr.Dataset:
@@ -171,7 +171,7 @@ def _theory(theory: xr.Dataset, kind: str) -> xr.Dataset:
         out["law"] = out["x"].copy(data=law(kind, out["x"].values))
     else:
         out["offset"] = out["predicted"] - out["unit"] * out["law"]
-    return out.where(near).reset_coords(drop=True)
+    return out.where(near)
 
 
 def mirrored(right: Powers, wrong: Powers) -> Powers:
@@ -200,7 +200,7 @@ def _fit(out: xr.Dataset, predicted: xr.DataArray, shared: bool) -> Fit:
     """How the points lie beside a prediction; no chi-square of points that share their noise."""
     dims = out["measured"].dims
     at = predicted.transpose(*dims).values
-    if bool(out["hits"].notnull().any()):
+    if has_values(out["hits"]):
         hits = out["hits"].where(out["measured"].notnull()).values
         fit = shares(hits, out["runs"].values, at)
     else:
@@ -243,12 +243,12 @@ def measured(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dat
     known = (still == 0) & (result["seeds"] >= LEAST)
     out = result[["mean", "se", "low", "high"]].where(known).rename(mean="measured")
     nothing = xr.full_like(out["measured"], np.nan)
-    return out.assign(runs=result["seeds"], open=still, hits=nothing).reset_coords(drop=True)
+    return out.assign(runs=result["seeds"], open=still, hits=nothing)
 
 
 def _steady_square(values: xr.DataArray, since: float | None) -> xr.DataArray:
     """Mean square over the times at which runs are steady."""
-    time = values["time"].values.astype(float)
+    time = positions(values, "time")
     begin = time[-1] / 2 if since is None else since
     if not (time >= begin).any():
         raise HdicaError(
@@ -260,14 +260,14 @@ def _steady_square(values: xr.DataArray, since: float | None) -> xr.DataArray:
 def _shares(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dataset:
     """Shares of runs that end above the unstable state, with their Wilson intervals."""
     values = finished(data, settings.variable).isel(time=-1, drop=True)
-    _, edge = xr.align(values, finished(theory, "edge").reset_coords(drop=True), join="left")
+    _, edge = xr.align(values, finished(theory, "edge"), join="left")
     runs = values.notnull().sum("seed")
     hits = ((values > edge) & values.notnull()).sum("seed").transpose(*runs.dims)
     low, high = xr.apply_ufunc(wilson, hits, runs, output_core_dims=[[], []], vectorize=True)
     share = (hits / runs).where(runs > 0)
     out = {"measured": share, "se": np.sqrt(share * (1 - share) / runs), "low": low, "high": high}
     out |= {"runs": runs, "open": xr.zeros_like(runs), "hits": hits.astype(float)}
-    return xr.Dataset(out).reset_coords(drop=True)
+    return xr.Dataset(out)
 
 
 class Fit(NamedTuple):
@@ -320,7 +320,6 @@ def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
 
 
 def _scores(p: Array, side: Array) -> Array:
-    """Normal scores of one-sided p-values."""
     return np.asarray(np.sign(side) * stats.norm.isf(np.clip(p, LEAST_P, 0.5)))
 
 
@@ -337,8 +336,7 @@ def _together(score: Array, normal: NDArray[np.bool_], p: Array | None = None) -
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """Chi-square about the curve and the farthest point, and what the curve leaves to each n."""
-    dims = [str(d) for d in data["measured"].dims]
-    known = [p for p in points(data, dims) if np.isfinite(float(data["score"].sel(p)))]
+    known = [p for p in cells_of(data["measured"]) if np.isfinite(data["score"].sel(p))]
     if not known:
         return []
     many, chi2 = int(data["points"]), float(data["chi2"])
@@ -364,13 +362,11 @@ def _judgement(data: xr.Dataset, p: float) -> Judged:
     """Verdict and evidence: points agree with the curve only where they reject both controls."""
     p, level = min(p, 1.0), float(data.attrs["level"])
     controls = [float(data[name]) for name in ("p_control", "p_opposite")]
-    right, wrong = (
-        Powers(float(data.attrs[f"{which}window"]), float(data.attrs[f"{which}size"]))
-        for which in ("", "wrong_")
-    )
+    wrong = WRONG[data.attrs["kind"]]
+    both = (wrong, mirrored(RIGHT[data.attrs["kind"]], wrong))
     sides = [
         f"{p_value(control)} with {_named(powers)}"
-        for control, powers in zip(controls, (wrong, mirrored(right, wrong)), strict=True)
+        for control, powers in zip(controls, both, strict=True)
     ]
     least = sides[int(np.argmax(controls))]
     verdict, evidence = UNDECIDED, f"wrong powers of <i>n</i> are not rejected either: {least}"
@@ -399,7 +395,7 @@ def power(exponent: float) -> Text:
 
 def _corrections(data: xr.Dataset) -> list[Finding]:
     """What the prediction has beyond the curve, which is not fitted, at both ends of n."""
-    kind = str(data.attrs["kind"])
+    kind = data.attrs["kind"]
     size = abs(data["shift"] if kind == "separatrix" else data["offset"])
     if kind == "pitchfork":
         size = 100 * size / data["predicted"]
@@ -424,12 +420,12 @@ LAWS = {
 
 def quantity(data: xr.Dataset) -> Text:
     """What is measured, in the units in which it collapses."""
-    kind = str(data.attrs["kind"])
+    kind = data.attrs["kind"]
     if kind == "fold":
         return "time of the fall / (" + power(1 / 3) + " times its scale)"
     if kind == "separatrix":
         return words("share of runs that go up")
-    name = symbol(str(data.attrs["variable"]))
+    name = symbol(data.attrs["variable"])
     square = Text(f"⟨{name.html}²⟩", f"$\\langle$ {name.tex}$^2\\rangle$", f"⟨{name.plain}²⟩")
     return square + " / (" + power(-1 / 2) + " times its scale)"
 
@@ -440,15 +436,15 @@ def panels(data: xr.Dataset) -> list[Panel]:
 
 
 def _panel(data: xr.Dataset, tail: str) -> Panel:
-    kind, sizes = str(data.attrs["kind"]), data["n"].values
+    kind, sizes = data.attrs["kind"], data["n"].values
     at = data[f"curve{tail}_at" if tail else "at"].values
-    items: list[Line | Points] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
-    for k, n in enumerate(sizes):
-        here, mark = data.sel(n=n), SYMBOLS[k % len(SYMBOLS)]
+    items: list[Item] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
+    for (color, n), mark in zip(colored(sizes), cycle(SYMBOLS), strict=False):
+        here = data.sel(n=n)
         x, heights = here[f"x{tail}"].values.ravel(), interval(here, f"y{tail}")
         inside = (x >= at[0]) & (x <= at[-1])
         drawn = [values.ravel()[inside] for values in heights]
-        items += bars(x[inside], drawn, of_n(int(n)), color_of(k, len(sizes)), symbol=mark)
+        items += bars(x[inside], drawn, of_n(int(n)), color, symbol=mark)
     wrong = " wrong powers of " + symbol("n")
     title = "Control:" + wrong if tail else words("No exponent fitted")
     labels = CONTROLS[kind], "the same with" + wrong if tail else quantity(data)
@@ -461,14 +457,14 @@ def _caption(data: xr.Dataset, items: Sequence[Item], tail: str) -> str:
     if tail:
         return (
             "The same points and the same law as if the powers of <i>n</i> were others: "
-            f"{windows(data, 'wrong_')} Right at the geometric mean of the <i>n</i>."
+            f"{windows(data, WRONG)} Right at the geometric mean of the <i>n</i>."
         )
     sentences = {
         "points": "Points: runs with 95 % intervals, without what the prediction at their "
         "<i>n</i> has beyond the law of all <i>n</i>.",
         "solid": f"Line: the law {LAWS[str(data.attrs['kind'])].html}, without a parameter.",
     }
-    out = [*captioned(items, sentences), windows(data)]
+    out = [*captioned(items, sentences), windows(data, RIGHT)]
     x, at = data["x"].where(data["score"].notnull()).values, data["at"].values
     many = int(((x < at[0]) | (x > at[-1])).sum())
     if many:
@@ -476,11 +472,11 @@ def _caption(data: xr.Dataset, items: Sequence[Item], tail: str) -> str:
     return " ".join(out)
 
 
-def windows(data: xr.Dataset, tail: str = "") -> str:
+def windows(data: xr.Dataset, powers: Mapping[str, Powers]) -> str:
     """How the window and what is measured scale with n."""
-    window, size = (float(data.attrs[f"{tail}{k}"]) for k in ("window", "size"))
+    kind = data.attrs["kind"]
+    window, size = powers[kind]
     text = f"The window shrinks as {power(-window).html}"
-    kind = str(data.attrs["kind"])
     if kind == "separatrix":
         return f"{text}."
     what = "times grow" if kind == "fold" else f"{symbol(str(data.attrs['variable'])).html}² goes"

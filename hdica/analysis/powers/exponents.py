@@ -13,10 +13,21 @@ from scipy import stats
 from hdica.analysis import reading
 from hdica.analysis.dependence.dependence import predicted_like
 from hdica.analysis.powers import Exponents
-from hdica.show.choose import Point, evenly, points, selection_note, shown
+from hdica.show.choose import (
+    Point,
+    dims_of,
+    evenly,
+    has_values,
+    numbers,
+    points,
+    positions,
+    selection_note,
+    shown,
+    without,
+)
 from hdica.show.finding import Finding, Form, named
-from hdica.show.marks import bars, color_of, interval, level, lines_first, positive, tailed
-from hdica.show.panel import Array, Line, Panel, Points
+from hdica.show.marks import bars, colored, interval, level, lines_first, positive, tailed
+from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.words import EMPTY, Text, axis, joined, method_name, place, symbol, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, UNDECIDED, judged
@@ -69,20 +80,19 @@ def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:
     ``parameter`` how far the law is exact. With a theory the same of it, by the same weights, and
     the ratio of both in each cell. Variances of cells come of seeds drawn again.
     """
-    groups = {name: reading.group(tree, name) for name in settings.simulation}
+    groups = reading.groups(tree, settings.simulation)
     for data in groups.values():
         for name in settings.over:
             reading.check_positive(data, name, "analysis.exponents.over")
     theory = None
     if settings.theory:
         theory = reading.at_end(reading.group(tree, settings.theory), settings.variable)
-    parts = [_simulated(data, theory, settings) for data in groups.values()]
-    out = reading.over(parts, "simulation", list(groups), COUNTS)
+    parts = {name: _simulated(data, theory, settings) for name, data in groups.items()}
+    out = reading.over(parts, "simulation", *COUNTS)
     out.attrs = {"variable": settings.variable, "statistic": settings.statistic}
     out.attrs["theory"] = settings.theory or ""
     out.attrs["noise"] = reading.noise_of(groups.values())
-    table = {k: text.replace("{s}", settings.statistic) for k, text in LONG_NAMES.items()}
-    return reading.described(out, table, settings.variable)
+    return reading.described(out, LONG_NAMES, settings.variable, s=settings.statistic)
 
 
 def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponents) -> xr.Dataset:
@@ -91,7 +101,7 @@ def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponent
     along = settings.over
     known = predicted_like(theory, values.isel(seed=0, drop=True))
     known = known.where((known > 0) & np.isfinite(known))
-    axes = np.meshgrid(*(np.log(values[d].values.astype(float)) for d in along), indexing="ij")
+    axes = np.meshgrid(*(np.log(positions(values, d)) for d in along), indexing="ij")
     log_p, shape = np.stack([p.ravel() for p in axes], axis=1), axes[0].shape
     statistic, shared = STATISTICS[settings.statistic], shares_noise(data)
 
@@ -105,7 +115,7 @@ def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponent
     out = reading.cellwise(fit, (values, (*along, "seed")), (known, along), coords=coords)
     if theory is None:
         out = out.drop_vars([k for k in out if "predicted" in str(k) or "ratio" in str(k)])
-    diverged = (data["status"] == DIVERGED).sum("seed").reset_coords(drop=True)
+    diverged = (data["status"] == DIVERGED).sum("seed")
     return out.assign(diverged=diverged)
 
 
@@ -188,7 +198,7 @@ def fits(data: xr.Dataset, most: int | None = None) -> list[Point]:
     At most so many of a method, evenly.
     """
     along = parameters(data)
-    others = [str(d) for d in data["value"].dims if d not in ("simulation", "n", *along)]
+    others = dims_of(data["value"], "simulation", "n", *along)
     some = evenly(points(data, others), most)
     out = []
     for method in data["simulation"].values:
@@ -216,7 +226,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
     """A fit's exponent of every parameter."""
-    name = f"the {data.attrs['statistic']} " + symbol(str(data.attrs["variable"]))
+    name = f"the {data.attrs['statistic']} " + symbol(data.attrs["variable"])
     law, out = Finding(name, named(data, point), form=Form.POWER), []
     for k in range(data.sizes["parameter"]):
         here = data.sel(point).isel(parameter=k)
@@ -238,11 +248,9 @@ def _judged(
     ratio and the exponents are judged together, with a control. A single value can show
     that theory is wrong but hardly that it is right: values have verdicts only where one differs.
     """
-    ratio, errors, seeds = (
-        np.array([float(data[name].sel(cell)) for cell in cells])
-        for name in ("ratio", "ratio_error", "seeds")
-    )
-    name = "ratio of measured to predicted " + symbol(str(data.attrs["variable"]))
+    rows = [numbers(data, cell, "ratio", "ratio_error", "seeds") for cell in cells]
+    ratio, errors, seeds = np.transpose(rows)
+    name = "ratio of measured to predicted " + symbol(data.attrs["variable"])
     values = [
         Finding("the " + name, named(data, cell), *pair)
         for cell, *pair in zip(cells, ratio.tolist(), errors.tolist(), strict=True)
@@ -291,25 +299,25 @@ def panels(data: xr.Dataset) -> list[Panel]:
     out = []
     for tail, point in tailed(fits(data, FITS)):
         here = data.sel(point)
-        rest = {k: v for k, v in point.items() if k != "simulation"}
-        named = joined(method_name(point["simulation"]) if tail else EMPTY, place(rest))
+        method = method_name(point["simulation"]) if tail else EMPTY
+        named = joined(method, place(without(point, "simulation")))
         end = " · " + named if named else EMPTY
-        if bool(here["value"].notnull().any()):
+        if has_values(here["value"]):
             out.append(_law(here, "Power law" + end, tail))
-            if "ratio" in here and bool(here["ratio"].notnull().any()):
+            if "ratio" in here and has_values(here["ratio"]):
                 out.append(_ratio(here, "Measured over predicted" + end, tail))
     return out
 
 
 def _law(here: xr.Dataset, title: Text, tail: str) -> Panel:
     x, curves = _curves(here)
-    quantity = f"{here.attrs['statistic']} " + symbol(str(here.attrs["variable"]))
-    items: list[Line | Points] = []
-    for k, curve in enumerate(curves):
-        items += _curve(here.sel(curve), x, place(curve) or quantity, color_of(k, len(curves)))
+    quantity = f"{here.attrs['statistic']} " + symbol(here.attrs["variable"])
+    items: list[Item] = []
+    for color, curve in colored(curves):
+        items += _curve(here.sel(curve), x, place(curve) or quantity, color)
     statistic = here.attrs["statistic"].capitalize()
     caption = [f"{statistic} over seeds with 95 % intervals, and the fitted power law."]
-    if "predicted" in here and bool(here["predicted"].notnull().any()):
+    if "predicted" in here and has_values(here["predicted"]):
         caption.append("Dashed: theory.")
     if bool(((here["used"] == 0) & here["value"].notnull()).any()):
         caption.append("Open: not in the fit.")
@@ -324,34 +332,34 @@ def _curves(here: xr.Dataset) -> tuple[str, list[Point]]:
     return x, shown(here, [name for name in parameters(here) if name != x])
 
 
-def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Line | Points]:
+def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Item]:
     """Data of one colour, the fitted law through them, and theory."""
     seen, ordered = here.isel({x: np.flatnonzero(here["value"].values > 0)}), here.sortby(x)
     if not seen.sizes[x]:
         return []
-    at, filled = seen[x].values.astype(float), seen["used"].values > 0
-    out: list[Line | Points] = [*bars(at, interval(seen, "value"), label, color, filled=filled)]
+    at, filled = positions(seen, x), seen["used"].values > 0
+    out: list[Item] = [*bars(at, interval(seen, "value"), label, color, filled=filled)]
     for name, dash in (("fitted", "solid"), ("predicted", "dash")):
-        if name in ordered and bool(ordered[name].notnull().any()):
-            along, y = ordered[x].values.astype(float), ordered[name].values
+        if name in ordered and has_values(ordered[name]):
+            along, y = positions(ordered, x), ordered[name].values
             out.append(Line(along, y, label, color, dash, listed=False))
     return out
 
 
 def _ratio(here: xr.Dataset, title: Text, tail: str) -> Panel:
     x, curves = _curves(here)
-    at = here[x].values.astype(float)
-    items: list[Line | Points] = [level(at, 1.0, words("theory"), "ink", listed=False)]
+    at = positions(here, x)
+    items: list[Item] = [level(at, 1.0, words("theory"), "ink", listed=False)]
     width = np.log(at.max() / at.min())
-    for k, curve in enumerate(curves):
+    for k, (color, curve) in enumerate(colored(curves)):
         ratio, low, high = interval(here.sel(curve), "ratio")
         if np.isfinite(ratio).any():
             moved = at * np.exp(APART * width * (k - (len(curves) - 1) / 2))
             label = place(curve) or words("measured / predicted")
-            items.append(Points(moved, ratio, label, color_of(k, len(curves)), low, high))
+            items.append(Points(moved, ratio, label, color, low, high))
     ends = positive(end.ravel() for end in interval(here, "ratio"))
     log = ends is not None and ends[1] / ends[0] > WIDE
     apart = "; series are moved apart a little." if len(curves) > 1 else "."
-    label = symbol(str(here.attrs["variable"])) + " measured / predicted"
+    label = symbol(here.attrs["variable"]) + " measured / predicted"
     text = f"Ratio to theory with 95 % intervals{apart}"
     return Panel(f"ratios{tail}", title, axis(x), label, tuple(items), text, True, log)

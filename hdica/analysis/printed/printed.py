@@ -16,7 +16,7 @@ from hdica.analysis.reading import described, finished, group
 from hdica.errors import HdicaError, suggestion
 from hdica.inputs.place import digest, place
 from hdica.inputs.reference import load_reference
-from hdica.show.choose import evenly
+from hdica.show.choose import dims_of, evenly, numbers
 from hdica.show.finding import Finding
 from hdica.show.marks import ERRORS, GREY
 from hdica.show.panel import Array, Panel, Points
@@ -162,7 +162,7 @@ def _chosen(values: xr.DataArray, name: str, sel: Mapping[str, int | float | str
         if key in values.dims:
             values = values.isel({key: _place_of(values, key, wanted, where)}, drop=True)
         elif key not in values.coords and key not in ("n", "time", "seed"):
-            known = [str(d) for d in values.dims if d != "seed"]
+            known = dims_of(values, "seed")
             raise HdicaError(f"{where}.{key} is not known ({suggestion(key, known)})")
     if "time" in values.dims:
         values = values.isel(time=-1, drop=True)
@@ -170,7 +170,7 @@ def _chosen(values: xr.DataArray, name: str, sel: Mapping[str, int | float | str
         # Not the largest n that is done: until that of the study is, the number is pending.
         values = values.sel(n=values["n"].max(), drop=True)
     values = values.squeeze([d for d in values.dims if d != "seed" and values.sizes[d] == 1])
-    left = [str(d) for d in values.dims if d != "seed"]
+    left = dims_of(values, "seed")
     if left:
         raise HdicaError(
             f"{where} lacks {left[0]} (one of {_listed(values, left[0])}: one number is needed)"
@@ -210,7 +210,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     seeds = np.maximum(np.ceil(judgement.seeds * count), count + 1)
     for k in np.flatnonzero(judgement.verdict != ""):
         here, verdict = data.isel(number=k), str(judgement.verdict[k])
-        value, error, theirs = (float(here[k]) for k in ("ours", "se", "printed_error"))
+        value, error, theirs = numbers(here, {}, "ours", "se", "printed_error")
         one = Finding(*_quantity(here), value, error, theory=_theory(here), digits=6)
         one = replace(one, predicted=float(wanted(here)), predicted_error=theirs)
         evidence = _evidence(here, verdict)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, model_validator
 
 from hdica.analysis.record import lazy, question
-from hdica.analysis.settings import Methods, Needs, Settings, Swept, SweptName, Variable, looked_at
+from hdica.analysis.settings import Horizontal, Methods, Needs, Settings, Swept, Variable, looked_at
 from hdica.errors import HdicaError
 
 
@@ -16,7 +16,7 @@ class Steady(Settings):
 
     suits: ClassVar = lazy(__name__, "compute:suits")
 
-    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    x: Horizontal
     limits: Annotated[Methods, Needs(False, looked_at, ("fixed_point", "time"))] = Field(
         default=(), description="methods that give steady states, or limits at the last time"
     )
@@ -53,7 +53,7 @@ class Transition(Settings):
 
     suits: ClassVar = lazy(__name__, "transition:suits")
 
-    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    x: Horizontal
     critical: Annotated[str, Needs(False, "value", "transition", first=True)] = Field(
         default="", description="method that gives transitions"
     )

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-Array = NDArray[np.float64]
+from hdica.verdict.cells import Array
+
 Pairs = list[tuple[float, float]]
 
 SAME = 1e-6
@@ -96,17 +97,10 @@ def _snapped(end: float, transitions: Array) -> float:
 
 @dataclass(frozen=True)
 class Track:
-    """A branch of equal stability and kind.
+    """A branch of equal stability and kind, with its size ``q`` over increasing ``x``.
 
-    Parameters
-    ----------
-    x, q
-        Parameter, increasing, and size of the state.
-    stable, kind
-        Of all its states.
-    before, after
-        The values of the parameter next to its ends at which it is not there; infinite at an end of
-        the range.
+    ``before`` and ``after`` are the values of x next to its ends at which it is not there, infinite
+    at an end of the range.
     """
 
     x: tuple[float, ...]
@@ -155,11 +149,7 @@ def _joined(x: Array, rows: Sequence[list[float]], label: tuple[bool, int]) -> l
 
 
 def closed(every: Sequence[Track], value: Array, q: Array) -> list[Track]:
-    """The same with each end inside the range put on the transition at which it is.
-
-    That is the one between the last value with the branch and the next without it, of several the
-    one of the nearest size.
-    """
+    """The same with each end inside the range put on its transition, that of the nearest size."""
     out = []
     for one in every:
         begin = _nearest(one.before, one.x[0], one.q[0], value, q)

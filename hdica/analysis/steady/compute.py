@@ -15,7 +15,7 @@ from hdica.analysis.settings import Suiting
 from hdica.analysis.steady import Steady
 from hdica.analysis.steady.branches import Array, Branches, Pairs, distinct
 from hdica.errors import HdicaError
-from hdica.show.choose import Point, at_largest_n, points
+from hdica.show.choose import Point, at_largest_n, cells_of, dims_of, positions
 from hdica.show.finding import Finding, named
 from hdica.show.terms import STATES as NUMBERED
 from hdica.show.words import measurement, number, p_value, size, symbol, words
@@ -28,8 +28,6 @@ from hdica.verdict.ladder import moments
 def _columns(prefix: str, where: str) -> dict[str, str]:
     return {
         f"{prefix}_Q": f"{{v}} {where}",
-        f"{prefix}_h": f"h, half the curvature of the effective potential, {where}",
-        f"{prefix}_bulk": f"E[x^2] of the bulk {where}",
         f"{prefix}_stable": f"1 if stable, 0 if unstable, {where}",
         f"{prefix}_kind": f"0 informative, 1 uninformative, 2 condensed, {where}",
     }
@@ -91,44 +89,44 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     over the swept parameters that it depends on, and only if a method gives it.
     """
     x, variable, simulations = settings.x, settings.variable, settings.simulation
-    out = _merged(_theory(tree, settings))
+    groups = reading.groups(tree, simulations)
+    parts = _theory(tree, settings)
+    for data in groups.values():
+        reading.check_swept(data, x, "analysis.steady.x")
     if simulations:
-        groups = [reading.group(tree, name) for name in simulations]
-        for data in groups:
-            reading.check_swept(data, x, "analysis.steady.x")
-        ends = [_end(data, variable) for data in groups]
-        out = _merged([out, reading.over(ends, "simulation", simulations, ["count"])])
+        ends = {name: _end(data, variable) for name, data in groups.items()}
+        parts.append(reading.over(ends, "simulation", "count"))
+    out = xr.merge(parts, join="outer")
     if x in out.dims and out[x].dtype.kind not in "fiu":
         raise HdicaError(f"analysis.steady.x = {x!r} is not allowed (its values must be numbers)")
-    out = _merged([out, _states(out, x)])
+    out = xr.merge([out, _states(out, x)], join="outer")
     if simulations and "state" in out:
-        out = _merged([out, _nearest(out)])
+        out = xr.merge([out, _nearest(out)], join="outer")
     out.attrs = {"variable": variable, "x": x, "series": settings.series or ""}
     if simulations:
-        out.attrs["until"] = float(groups[0]["time"].values[-1])
+        out.attrs["until"] = float(groups[simulations[0]]["time"].values[-1])
     return reading.described(out, LONG_NAMES, variable)
-
-
-def _merged(parts: Sequence[xr.Dataset]) -> xr.Dataset:
-    return xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
 
 
 def _theory(tree: xr.DataTree, settings: Steady) -> list[xr.Dataset]:
     """Fixed points of the first limit that has them, ends of the others, branches, transitions."""
     variable = settings.variable
-    of_states = [variable, "h", "bulk", "stable", "kind"]
+    of_states = [variable, "stable", "kind"]
 
     def named_by(prefix: str, data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
         known = {k: reading.finished(data, k) for k in names if k in data}
         own = {variable: f"{prefix}_Q", "branch": f"{prefix}_index"}
         return xr.Dataset({own.get(k, f"{prefix}_{k}"): v for k, v in known.items()})
 
-    groups = {m: reading.group(tree, m) for m in settings.limits}
+    groups = reading.groups(tree, settings.limits)
     fixed = [data for data in groups.values() if "fixed_point" in data.dims]
     out = [named_by("fixed", data, of_states) for data in fixed[:1]]
-    moving = [m for m, data in groups.items() if "time" in data.dims]
-    ends = [xr.Dataset({"limit_end": abs(reading.at_end(groups[m], variable))}) for m in moving]
-    out += [reading.over(ends, "limit", moving)] if ends else []
+    ends = {
+        name: xr.Dataset({"limit_end": abs(reading.at_end(data, variable))})
+        for name, data in groups.items()
+        if "time" in data.dims
+    }
+    out += [reading.over(ends, "limit")] if ends else []
     if settings.branches:
         names = ["value", *of_states, "branch"]
         out.append(named_by("branch", reading.group(tree, settings.branches), names))
@@ -144,11 +142,11 @@ def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
     end = abs(reading.at_end(data, variable))
     result = moments(end)
     out = result[["count"]].assign(overlap=result["mean"], overlap_se=result["se"])
-    time = data["time"].values.astype(float)
+    time = positions(data, "time")
     if len(time) > 1:
         third = int(np.searchsorted(time, time[0] + (time[-1] - time[0]) * 2 / 3))
         before = reading.finished(data, variable).isel(time=min(third, len(time) - 2), drop=True)
-        moved = moments((end - abs(before)).reset_coords(drop=True))
+        moved = moments(end - abs(before))
         out = out.assign(moved=moved["mean"], moved_se=moved["se"])
     if "largest" in data:
         share = moments(reading.at_end(data, "largest"))
@@ -216,8 +214,7 @@ def _nearest(out: xr.Dataset) -> xr.Dataset:
 
 def extra_dims(data: xr.Dataset) -> list[str]:
     """Swept parameters beside x and the series."""
-    own = NUMBERED | {*BESIDE, data.attrs["x"]}
-    return [str(d) for d in data.dims if d not in own and d != data.attrs["series"]]
+    return dims_of(data, *NUMBERED, *BESIDE, data.attrs["x"], data.attrs["series"])
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -228,14 +225,14 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def _cells(data: xr.Dataset, name: str, own: str) -> list[Point]:
     """Swept parameters on which a variable depends beside a dimension of its own and x."""
-    return points(data, [str(d) for d in data[name].dims if d not in (own, data.attrs["x"])])
+    return cells_of(data[name], own, data.attrs["x"])
 
 
 def _critical(data: xr.Dataset) -> list[Finding]:
     """Critical values by their kind, folds first, and the overlap at each."""
     if "transition_value" not in data:
         return []
-    x, variable, out = symbol(str(data.attrs["x"])), size(str(data.attrs["variable"])), []
+    x, variable, out = symbol(data.attrs["x"]), size(data.attrs["variable"]), []
     cells = [(one, data.sel(one)) for one in _cells(data, "transition_value", "transition")]
     for code, kind in enumerate(TRANSITIONS):
         places = [
@@ -243,7 +240,7 @@ def _critical(data: xr.Dataset) -> list[Finding]:
             for cell, here in cells
             for k in np.flatnonzero(here["transition_kind"].values == code)
         ]
-        name = words("the critical value of ") + x + f" ({kind})"
+        name = "the critical value of " + x + f" ({kind})"
         for place, here in places:
             value, error = (float(here.get(f"transition_{k}", np.nan)) for k in ("value", "error"))
             error = error if error > ROUNDED * abs(value) else np.nan
@@ -258,7 +255,7 @@ def _ended(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
     if "nearest" not in data:
         return []
     out = []
-    for point in points(data, [str(d) for d in data["nearest"].dims if d != "n"]):
+    for point in cells_of(data["nearest"], "n"):
         here = data.sel(point)
         here = at_largest_n(here, here["nearest"].notnull())
         place = {**named(data, point), "n": int(here["n"]), "t": data.attrs["until"]}
@@ -300,7 +297,7 @@ def _ends(data: xr.Dataset) -> list[Finding]:
     margin = CONTROL * float(data["state"].max()) if known else np.nan
     result = judged(mean - predicted, error, margin, count - 1, allowed)
     seeds, out = np.maximum(np.ceil(result.seeds * count), count + 1), []
-    name = "mean " + size(str(data.attrs["variable"]))
+    name = "mean " + size(data.attrs["variable"])
     for k, (place, here) in enumerate(known):
         evidence = "one seed has no error"
         if np.isfinite(result.p_value[k]):
@@ -339,7 +336,7 @@ def _bistable(data: xr.Dataset) -> list[Finding]:
     """Both ends of the ranges with several stable states: there the start decides."""
     if "bistable_from" not in data:
         return []
-    range_ = symbol(str(data.attrs["x"])) + " with several stable states"
+    range_ = symbol(data.attrs["x"]) + " with several stable states"
     return [
         Finding(f"the {end} end of the range of " + range_, cell, float(value), digits=6)
         for end, name in (("lower", "bistable_from"), ("upper", "bistable_to"))
@@ -353,8 +350,8 @@ def _stable(data: xr.Dataset) -> list[Finding]:
     """The largest stable state at the first and the last value of x."""
     if "state" not in data:
         return []
-    x, out = str(data.attrs["x"]), []
-    quantity = size(str(data.attrs["variable"])) + " of the largest stable state"
+    x, out = data.attrs["x"], []
+    quantity = size(data.attrs["variable"]) + " of the largest stable state"
     for cell in _cells(data, "state", "stable_state"):
         largest = data["state"].sel(cell).max("stable_state").dropna(x)
         for k in sorted({0, largest.sizes[x] - 1} if largest.size else ()):
@@ -376,10 +373,9 @@ def _shares(data: xr.Dataset) -> list[Finding]:
 
 
 def suits(tree: xr.DataTree) -> Suiting:
-    """Settings for a study that asks for nothing: steady states over a control parameter.
+    """Steady states over a control parameter, with what there is of branches and of runs.
 
-    With what there is of branches and of runs; not over two parameters, where a phase diagram
-    shows it.
+    Not over two parameters, where a phase diagram shows it.
     """
     states = reading.offered(tree, Role.STEADY_STATES, "fixed_point")
     branches = reading.offered(tree, Role.BRANCHES, "branch_point")
@@ -387,7 +383,5 @@ def suits(tree: xr.DataTree) -> Suiting:
     simulation = reading.offered(tree, Role.SIMULATION, "time", n=True)
     if not x or (simulation and len(reading.numeric(tree, simulation)) > 1):
         return None
-    limit = reading.offered(tree, Role.LIMIT, "time")
-    settings: dict[str, object] = {"x": x, "limits": [states, *([limit] if limit else [])]}
-    settings |= {"branches": branches} if branches else {}
-    return settings | ({"simulation": [simulation]} if simulation else {})
+    limits = filter(None, [states, reading.offered(tree, Role.LIMIT, "time")])
+    return {"x": x, "limits": list(limits), "branches": branches, "simulation": simulation}

@@ -11,8 +11,8 @@ import xarray as xr
 
 from hdica.analysis.steady.branches import Branches, closed, tracks
 from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_dims
-from hdica.show.choose import Point, points, selected, selection_note, shown
-from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of
+from hdica.show.choose import Point, points, positions, selected, selection_note, shown
+from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of, colored
 from hdica.show.panel import Item, Line, Panel, Points, Vertical
 from hdica.show.words import (
     Text,
@@ -41,8 +41,8 @@ def steady(data: xr.Dataset, as_lines: bool = False) -> list[Panel]:
     at = _x_range(data)
     items = _theory(data, cells, at, as_lines)
     items += [] if as_lines else _transitions(data, cells, at)
-    for i, cell in enumerate(cells):
-        items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
+    for color, cell in colored(cells):
+        items += _dots(data, cell, color if len(cells) > 1 else "")
     title, x, y = words("Steady states"), axis(data.attrs["x"]), size(data.attrs["variable"])
     drawn, text = tuple(once(items)), _caption(data, cells)
     panel = Panel("steady", title, x, y, drawn, text, x_range=at, y_range=SHARES, wide=True)
@@ -52,7 +52,7 @@ def steady(data: xr.Dataset, as_lines: bool = False) -> list[Panel]:
 def _x_range(data: xr.Dataset) -> tuple[float, float]:
     """The swept values with a margin; without them, somewhat beyond the transitions."""
     if data.attrs["x"] in data.dims:
-        values = data[data.attrs["x"]].values.astype(float)
+        values = positions(data, data.attrs["x"])
     else:
         known = data.get("transition_value", data.get("branch_value", xr.DataArray([0.0, 1.0])))
         values = known.values[np.isfinite(known.values)]
@@ -122,7 +122,7 @@ def _tracked(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
     ends, names = [np.empty(0), np.empty(0)], ("transition_value", "transition_Q")
     if set(names) <= set(data):
         ends = [selected(data[k], cell).values.ravel().astype(float) for k in names]
-    every = closed(tracks(data[at].values.astype(float), *flat), ends[0], abs(ends[1]))
+    every = closed(tracks(positions(data, at), *flat), ends[0], abs(ends[1]))
     out: list[Item] = []
     for one in sorted(every, key=lambda one: not one.stable):
         name, shade, dash = style_of(one.stable, one.kind, color)
@@ -141,7 +141,7 @@ def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> Points:
     at = data.attrs["x"]
     columns = xr.broadcast(*(selected(data[k], cell) for k in ("fixed_Q", "fixed_stable")))
     q, stable = (c.transpose(at, ...).values.reshape(data.sizes[at], -1) for c in columns)
-    x = np.repeat(data[at].values.astype(float), q.shape[1])
+    x = np.repeat(positions(data, at), q.shape[1])
     keep = np.isfinite(q.ravel())
     shade = "#444444" if color == "ink" else color
     filled = stable.ravel()[keep] > 0.5
@@ -180,7 +180,7 @@ def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) 
 def _dots(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
     """Ends of the simulations at their largest n, and of limits that were followed in time."""
     x = data.attrs["x"]
-    at = data[x].values.astype(float) if x in data.dims else NOWHERE
+    at = positions(data, x) if x in data.dims else NOWHERE
     starts = points(data, [d for d in (data.attrs["series"],) if d in data.dims])
     out: list[Item] = []
     methods = data["simulation"].values.tolist() if "overlap" in data else []

@@ -12,7 +12,7 @@ from hdica.analysis.settings import Suiting
 from hdica.analysis.steady import Transition
 from hdica.analysis.steady.compute import TRANSITIONS
 from hdica.analysis.steady.figure import once
-from hdica.show.choose import Point, points, shown
+from hdica.show.choose import Point, cells_of, dims_of, positions, shown
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, SYMBOLS, color_of
 from hdica.show.panel import Array, Item, Panel, Points
@@ -48,10 +48,9 @@ def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     data = data.rename({overlap: OVERLAP})
     kept = {k: reading.finished(data, k) for k in ("value", OVERLAP, "error", "kind") if k in data}
     name = str(data["value"].attrs.get("long_name", ""))
-    out = xr.Dataset(kept).reset_coords(drop=True)
     parameter = name.removeprefix(OF) if name.startswith(OF) else ""
-    out.attrs = {"x": x, "parameter": parameter, "overlap": overlap}
-    return reading.described(out, LONG_NAMES, overlap)
+    attrs = {"x": x, "parameter": parameter, "overlap": overlap}
+    return reading.described(xr.Dataset(kept, attrs=attrs), LONG_NAMES, overlap)
 
 
 def suits(tree: xr.DataTree) -> Suiting:
@@ -68,9 +67,9 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
     The first transitions come first, and an extreme inside the range of x before one at an end.
     """
-    x, at = str(data.attrs["x"]), data[data.attrs["x"]].values
+    x, at = data.attrs["x"], data[data.attrs["x"]].values
     out = []
-    for cell in points(data, grid_of(data)):
+    for cell in cells_of(data["value"], "transition", x):
         here = curves(data, cell)
         for rank, curve in enumerate(here):
             nth = sum(one.name == curve.name for one in here[: rank + 1])
@@ -90,14 +89,14 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """The critical value, and the overlap there, against x; a marker for every kind."""
-    x = str(data.attrs["x"])
-    value = critical(str(data.attrs["parameter"]))
+    x = data.attrs["x"]
+    value = critical(data.attrs["parameter"])
     items, sizes = (tuple(_items(data, name)) for name in ("value", "overlap"))
     if not items:
         return []
     caption = "One marker a transition; those of a kind are joined in order of size."
     title, there = words("Transitions"), words("Overlap at the transitions")
-    of, inside = size(str(data.attrs["overlap"])), SHARES
+    of, inside = size(data.attrs["overlap"]), SHARES
     return [
         Panel("transition", title, axis(x), value, items, caption),
         Panel("transition_overlap", there, axis(x), of, sizes, caption, y_range=inside),
@@ -128,7 +127,7 @@ def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
             ranked = np.take_along_axis(own, order, axis=1).T
             overlap = np.abs(np.take_along_axis(np.where(mine, q, np.nan), order, axis=1)).T
             apart = zero and bool(np.any((kind == code) & ~at_zero))
-            state = " at " + symbol(str(data.attrs["overlap"])) + " = 0"
+            state = " at " + symbol(data.attrs["overlap"]) + " = 0"
             label = words(name) + state if apart else words(name)
             mark = len(TRANSITIONS) if apart else code
             keep = np.isfinite(ranked).any(axis=1)
@@ -138,14 +137,9 @@ def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
     return out
 
 
-def grid_of(data: xr.Dataset) -> list[str]:
-    """Swept parameters beside x."""
-    return [str(d) for d in data["value"].dims if d not in ("transition", data.attrs["x"])]
-
-
 def _items(data: xr.Dataset, name: str) -> list[Item]:
-    x = data[data.attrs["x"]].values.astype(float)
-    cells, out = shown(data, grid_of(data), LINES), list[Item]()
+    x, out = positions(data, data.attrs["x"]), list[Item]()
+    cells = shown(data, dims_of(data["value"], "transition", data.attrs["x"]), LINES)
     for i, cell in enumerate(cells):
         for curve in curves(data, cell):
             color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
@@ -11,15 +10,14 @@ from hdica.analysis.record import lazy, question
 from hdica.analysis.settings import (
     Band,
     Methods,
-    Named,
     Names,
     Needs,
+    Outputs,
     Settings,
     Variable,
     looked_at,
 )
 from hdica.errors import HdicaError
-from hdica.systems.system import System
 
 
 class Paths(Settings):
@@ -71,12 +69,10 @@ class Curves(Settings):
             raise HdicaError(f"variables = {', '.join(value)} is not allowed (each once)")
         return value
 
-    def named(self, system: System | None) -> list[Named]:
-        """The method, once for each variable, and the theory, which may lack some."""
-        methods = super().named(system)
-        own = next(one for one in methods if one.key == "method")
-        each = [replace(own, output=name, dims=((self.over,),)) for name in self.variables]
-        return [*each, *(one for one in methods if one.key == "theory")]
+    def _outputs(self, key: str, method: str, needs: Needs) -> Outputs:
+        # A theory may lack some variables.
+        each = [(name, ((self.over,),)) for name in self.variables]
+        return each if key == "method" else super()._outputs(key, method, needs)
 
 
 CURVES = question(

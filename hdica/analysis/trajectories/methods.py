@@ -10,26 +10,36 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.convergence.figure import deviations
-from hdica.analysis.reading import at_top, described, finished, group, numeric, offered, over
+from hdica.analysis.reading import at_top, described, finished, groups, numeric, offered, over
 from hdica.analysis.settings import Suiting, names
 from hdica.analysis.trajectories import Compare, Decay
 from hdica.show import terms
-from hdica.show.choose import Point, points, selected, selection_note, shown, spread
-from hdica.show.finding import Finding, Form
-from hdica.show.marks import DASHES, GREY, SYMBOLS, captioned, color_of, known, level, lines_first
-from hdica.show.panel import Array, Line, Panel, Points
-from hdica.show.words import (
-    Text,
-    clock,
-    leading,
-    measured,
-    method_name,
-    named_at,
-    number,
-    place,
-    symbol,
-    words,
+from hdica.show.choose import (
+    Point,
+    cells_of,
+    dims_of,
+    numbers,
+    points,
+    positions,
+    selected,
+    selection_note,
+    shown,
+    spread,
 )
+from hdica.show.finding import Finding, Form, named
+from hdica.show.marks import (
+    DASHES,
+    GREY,
+    SYMBOLS,
+    captioned,
+    color_of,
+    known,
+    level,
+    lines_first,
+    time_axes,
+)
+from hdica.show.panel import Array, Line, Panel, Points
+from hdica.show.words import Text, leading, method_name, named_at, number, place, symbol, words
 from hdica.systems.method import Role
 from hdica.verdict.ladder import moments
 from hdica.verdict.resample import jackknife_error
@@ -45,18 +55,16 @@ SHARED = {
 
 
 def _by_method(
-    groups: Mapping[str, xr.Dataset],
+    every: Mapping[str, xr.Dataset],
     simulated: Callable[[xr.Dataset], xr.Dataset],
     limited: Callable[[xr.Dataset], xr.Dataset],
 ) -> list[xr.Dataset]:
     """What there is of simulations, over ``simulation``, and of limits, over ``limit``."""
-    finite = [name for name, data in groups.items() if "seed" in data.dims]
-    kinds = {
-        "simulation": {name: simulated(groups[name]) for name in finite},
-        "limit": {name: limited(data) for name, data in groups.items() if name not in finite},
-    }
-    every = [(dim, parts) for dim, parts in kinds.items() if parts]
-    return [over(list(p.values()), dim, list(p)).reset_coords(drop=True) for dim, p in every]
+    kinds: dict[str, dict[str, xr.Dataset]] = {"simulation": {}, "limit": {}}
+    for name, data in every.items():
+        seeds = "seed" in data.dims
+        kinds["simulation" if seeds else "limit"][name] = (simulated if seeds else limited)(data)
+    return [over(parts, dim) for dim, parts in kinds.items() if parts]
 
 
 def _at_times(
@@ -89,22 +97,21 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     Each part only if a method gives it; ``n`` over ``simulation``.
     """
     variable = settings.variable
-    groups = {name: group(tree, name) for name in (*settings.curves, *names(settings.steady))}
-    steady = [name for name, data in groups.items() if "fixed_point" in data.dims]
+    every = groups(tree, (*settings.curves, *names(settings.steady)))
+    steady = [data for data in every.values() if "fixed_point" in data.dims]
 
     def simulated(data: xr.Dataset) -> xr.Dataset:
         values, n = at_top(finished(data, variable))
-        return moments(values).assign(largest_n=np.nan if n is None else n).reset_coords(drop=True)
+        return moments(values).assign(largest_n=np.nan if n is None else n)
 
     def limited(data: xr.Dataset) -> xr.Dataset:
         return xr.Dataset({"limit_mean": finished(data, variable)})
 
-    moving = {name: data for name, data in groups.items() if name not in steady}
+    moving = {name: data for name, data in every.items() if "fixed_point" not in data.dims}
     parts = _by_method(moving, simulated, limited)
     if steady:
-        data = groups[steady[0]]
-        stable = finished(data, variable).where(data["stable"] == 1)
-        parts.append(xr.Dataset({"steady": stable}).reset_coords(drop=True))
+        stable = finished(steady[0], variable).where(steady[0]["stable"] == 1)
+        parts.append(xr.Dataset({"steady": stable}))
     out = xr.merge(parts, join="outer")
     out.attrs = {"variable": variable, "band": settings.band}
     return described(out, OF_METHODS, variable)
@@ -117,24 +124,19 @@ def compare_suits(tree: xr.DataTree) -> Suiting:
     times = [tree[name].sizes.get("time", 0) for name in curves]
     if not curves or min(times) < 2 or (simulation and numeric(tree, simulation)):
         return None
-    steady = offered(tree, Role.STEADY_STATES, "fixed_point")
-    return {"curves": curves} | ({"steady": steady} if steady else {})
+    return {"curves": curves, "steady": offered(tree, Role.STEADY_STATES, "fixed_point")}
 
 
 def compare_findings(data: xr.Dataset) -> list[Finding]:
-    """Means at the last time of the simulation with the largest n.
-
-    Where words alone are swept the largest comes first, with its lead.
-    """
+    """Means at the last time at the largest n; of words alone the largest first, with its lead."""
     if "mean" not in data:
         return []
     last = data.isel(time=-1)
     sizes = last["largest_n"].max([d for d in last["largest_n"].dims if d != "simulation"])
     last = last.isel(simulation=int(np.argmax(sizes.fillna(0).values)))
-    dims = [str(d) for d in last["mean"].dims]
-    every = [_end(data, last, point) for point in points(last, dims)]
+    every = [_end(data, last, point) for point in cells_of(last["mean"])]
     ends = [one for one in every if np.isfinite(one.value)]
-    swept = [d for d in dims if last.sizes[d] > 1]
+    swept = [d for d in dims_of(last["mean"]) if last.sizes[d] > 1]
     if len(ends) < RANKED or len(swept) != 1 or last[swept[0]].dtype.kind in "fiu":
         return ends
     second, first = sorted(ends, key=lambda one: one.value)[-2:]
@@ -153,14 +155,14 @@ def _end(data: xr.Dataset, last: xr.Dataset, point: Point) -> Finding:
     at = {k: v for k, v in every.items() if data.sizes[k] > 1}
     at |= {"n": int(here["largest_n"])} if np.isfinite(here["largest_n"]) else {}
     at["t"] = float(last["time"])
-    name, theory = "mean " + symbol(str(data.attrs["variable"])), words("the limit")
-    value, error = float(here["mean"]), float(here["se"])
+    name, theory = "mean " + symbol(data.attrs["variable"]), words("the limit")
+    value, error = numbers(here, {}, "mean", "se")
     return Finding(name, at, value, error, predicted=limit, theory=theory)
 
 
 def compare_panels(data: xr.Dataset) -> list[Panel]:
     """One panel: a colour for every grid point, a marker or dash for every method."""
-    grid = [str(d) for d in data.dims if d not in OWN]
+    grid = dims_of(data, *OWN)
     chosen = shown(data, grid)
     items: list[Item] = []
     for i, point in enumerate(chosen):
@@ -176,15 +178,14 @@ def compare_panels(data: xr.Dataset) -> list[Panel]:
         "dot": "Dotted: stable steady states." if "steady" in data else "",
     }
     text = " ".join([*captioned(drawn, marks), *selection_note(data, grid, len(chosen))])
-    x, y = clock(data["time"].attrs), measured(str(data.attrs["variable"]))
-    title = words("Methods side by side")
-    return [Panel("compare", title, x, y, lines_first(drawn), text, wide=True)]
+    labels = words("Methods side by side"), *time_axes(data)
+    return [Panel("compare", *labels, lines_first(drawn), text, wide=True)]
 
 
 def _curves(data: xr.Dataset, point: Point, color: str) -> list[Item]:
     """Limits as lines, simulations as markers with bars, labelled by grid point and method."""
     out: list[Item] = []
-    time = data["time"].values.astype(float)
+    time = positions(data, "time")
     for k, method in enumerate(data["limit"].values if "limit_mean" in data else []):
         y = selected(data["limit_mean"], point).sel(limit=method).values
         label = leading(point) + method_name(str(method))
@@ -204,7 +205,7 @@ def _steady(data: xr.Dataset, point: Point, color: str, first: bool) -> list[Ite
     if "steady" not in data:
         return []
     values = selected(data["steady"], point).values.ravel()
-    time, label = data["time"].values.astype(float), words("stable steady state")
+    time, label = positions(data, "time"), words("stable steady state")
     return [
         level(time, v, label, color or GREY, dash="dot", listed=first and k == 0)
         for k, v in enumerate(np.unique(values[np.isfinite(values) & (values >= 0)]))
@@ -244,11 +245,11 @@ def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
 
     def limited(data: xr.Dataset) -> xr.Dataset:  # with n and without seeds at its largest n
         values = finished(data, variable).isel(n=-1, drop=True, missing_dims="ignore")
-        gap = diagonal(values).reset_coords(drop=True) - target
+        gap = diagonal(values) - target
         return xr.Dataset({"limit_gap": gap, "limit_slope": _slope(gap, xr.zeros_like(gap))})
 
-    groups = {name: group(tree, name) for name in settings.curves}
-    parts = _by_method(groups, lambda d: _distances(finished(d, variable), target), limited)
+    every = groups(tree, settings.curves)
+    parts = _by_method(every, lambda d: _distances(finished(d, variable), target), limited)
     out = xr.merge(parts, join="outer")
     if "count" in out:
         out["count"] = out["count"].fillna(0).astype(int)
@@ -271,7 +272,7 @@ def diagonal(values: xr.DataArray) -> xr.DataArray:
 def _distances(values: xr.DataArray, target: float) -> xr.Dataset:
     """Mean over seeds, at the largest n if there is any, with errors."""
     values, n = at_top(values)
-    gap = diagonal(values).reset_coords(drop=True) - target
+    gap = diagonal(values) - target
     out = moments(gap)[["mean", "se", "count"]].rename(mean="gap", se="gap_se")
     slope, count = _slope(out["gap"], out["gap_se"]), out["count"]
     # One seed fewer at a time: neighbouring times share seeds, which residuals would not show.
@@ -279,12 +280,12 @@ def _distances(values: xr.DataArray, target: float) -> xr.Dataset:
     without = (gap.sum("seed") - gap.fillna(0.0)) / left.where(left > 0)
     slope_se = jackknife_error(_slope(without, xr.zeros_like(without)), count)
     out = out.assign(largest_n=np.nan if n is None else n, slope=slope)
-    return out.assign(slope_se=slope_se.where(slope.notnull())).reset_coords(drop=True)
+    return out.assign(slope_se=slope_se.where(slope.notnull()))
 
 
 def _slope(gap: xr.DataArray, se: xr.DataArray) -> xr.DataArray:
     """Least-squares slope of log abs(gap) on log t over the last decade of time."""
-    time = gap["time"].values.astype(float)
+    time = positions(gap, "time")
     chosen = np.flatnonzero((time > 0) & (time >= time[-1] / DECADE * (1 - 1e-9)))
     if len(chosen) < LEAST_TIMES:
         return gap.isel(time=-1, drop=True) * np.nan
@@ -314,13 +315,11 @@ def _numbers(data: xr.Dataset, name: str) -> Iterator[tuple[Point, float, float]
     simulations = data["simulation"].values.tolist() if name in data else []
     limits = data["limit"].values.tolist() if f"limit_{name}" in data else []
     several = len(simulations) + len(limits) > 1
-    for cell in points(data, [str(d) for d in data.dims if d not in OWN]):
-        at = {k: v for k, v in cell.items() if data.sizes[k] > 1 or k not in terms.entries()}
+    for cell in cells_of(data, *OWN):
+        at = named(data, cell)
         for method in simulations:
             here = {**cell, "simulation": method}
-            value, error, n = (
-                float(selected(data[k], here)) for k in (name, f"{name}_se", "largest_n")
-            )
+            value, error, n = numbers(data, here, name, f"{name}_se", "largest_n")
             method_at = {"simulation": method} if several else {}
             size = {"n": int(n)} if np.isfinite(n) else {}
             yield {**at, **method_at, **size}, value, error
@@ -332,7 +331,7 @@ def _numbers(data: xr.Dataset, name: str) -> Iterator[tuple[Point, float, float]
 def decay_panels(data: xr.Dataset) -> list[Panel]:
     """One panel a grid point: distance to the target against time, a colour an entry."""
     # An entry of the diagonal is no swept parameter.
-    grid = [str(d) for d in data.dims if d not in OWN and d not in terms.entries()]
+    grid = dims_of(data, *OWN, *terms.entries())
     cells, out = shown(data, grid), []
     for k, cell in enumerate(cells):
         if not (items := _items(data, cell)):
@@ -341,7 +340,7 @@ def decay_panels(data: xr.Dataset) -> list[Panel]:
         y = y[np.isfinite(y)]
         key = f"decay_{k + 1}" if len(cells) > 1 else "decay"
         title = place(cell) if cell else words("Learning curves")
-        labels = title, clock(data["time"].attrs), _distance(data)
+        labels = title, time_axes(data)[0], _distance(data)
         text = " ".join([*_caption(data), *selection_note(data, grid, len(cells))])
         ends = float(y.min() / 2), float(y.max() * 1.6)  # lower ends may be cut
         out.append(Panel(key, *labels, tuple(items), text, True, True, y_range=ends))
@@ -350,7 +349,7 @@ def decay_panels(data: xr.Dataset) -> list[Panel]:
 
 def _distance(data: xr.Dataset) -> Text:
     """The distance to the target as it is written."""
-    variable = str(data.attrs["variable"])
+    variable = data.attrs["variable"]
     if data.attrs["target"] != 0:
         return f"|{number(data.attrs['target'])} − mean " + symbol(variable) + "|"
     if all(p.low >= 0 for p in terms.order_parameters(variable)):
@@ -367,7 +366,7 @@ def _items(data: xr.Dataset, cell: Point) -> list[Item]:
         for k, method in enumerate(data["limit"].values if "limit_gap" in data else []):
             color = color_of(i, len(every)) if several else "ink"
             gap = selected(data["limit_gap"], {**cell, **entry, "limit": method})
-            time, y = gap["time"].values.astype(float), np.abs(gap.values)
+            time, y = positions(gap, "time"), np.abs(gap.values)
             at, label = (time > 0) & (y > 0), lead + method_name(method)
             items.append(Line(time[at], y[at], label, color, DASHES[k % 3], bold=True))
         for k, method in enumerate(data["simulation"].values if "gap" in data else []):
@@ -375,7 +374,7 @@ def _items(data: xr.Dataset, cell: Point) -> list[Item]:
             label = lead + named_at(str(method), float(selected(data["largest_n"], point)))
             color = color_of(i if several else k, max(len(every), 6))
             gap, se = (selected(data[name], point) for name in ("gap", "gap_se"))
-            time, y = gap["time"].values.astype(float), np.abs(gap.values)
+            time, y = positions(gap, "time"), np.abs(gap.values)
             items.append(_at_times(time, y, se.values, _thinned(time, y), label, color, k, LOW))
     return known(lines_first(items))
 
@@ -395,7 +394,7 @@ def _caption(data: xr.Dataset) -> list[str]:
         parts.append("Markers: distance of the mean over seeds from the target ± standard error.")
     if "limit_gap" in data:
         parts.append("Lines: limits.")
-    matrices = (p.dims for p in terms.order_parameters(str(data.attrs["variable"])))
+    matrices = (p.dims for p in terms.order_parameters(data.attrs["variable"]))
     pair = next((dims for dims in matrices if dims and dims[-1] in data.dims), None)
     if pair is not None:
         both = ", ".join(f"{dim} <i>i</i>" for dim in pair)

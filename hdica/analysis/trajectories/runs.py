@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from itertools import product
 
@@ -12,10 +13,24 @@ from hdica.analysis.reading import at_top, described, finished, grid_of, group, 
 from hdica.analysis.steady.figure import once
 from hdica.analysis.trajectories import Curves, Paths
 from hdica.errors import HdicaError
-from hdica.show.choose import MOST, Point, points, selected, selection_note, shown, spread
-from hdica.show.finding import Finding, Form
-from hdica.show.marks import DASHES, GREY, color_of, level, tailed, upright
-from hdica.show.panel import Array, Line, Panel, Points
+from hdica.show.choose import (
+    MOST,
+    Point,
+    cells_of,
+    dims_of,
+    has_values,
+    numbers,
+    points,
+    points_in,
+    positions,
+    selected,
+    selection_note,
+    shown,
+    spread,
+)
+from hdica.show.finding import Finding, Form, named
+from hdica.show.marks import DASHES, GREY, color_of, colored, level, tailed, time_axes, upright
+from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import entries
 from hdica.show.wording import listed
 from hdica.show.words import (
@@ -24,7 +39,6 @@ from hdica.show.words import (
     clock,
     count,
     leading,
-    measured,
     method_name,
     number,
     of_n,
@@ -62,40 +76,35 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     ``theory``, NaN where it has no such variable.
     """
     data, variables = group(tree, settings.method), settings.variables
-    every = [at_top(finished(data, name))[0].reset_coords(drop=True) for name in variables]
-    every = [values if "seed" in values.dims else values.expand_dims(seed=[0]) for values in every]
-    means = []
-    for values in every:
-        count = values.notnull().all(settings.over).sum("seed")
-        result = moments(values)
-        one = {"mean": result["mean"], "se": result["sd"] / np.sqrt(count), "count": count}
-        means.append(xr.Dataset(one))
-    out = over(means, "variable", variables, ["count"])
+    every, means = {}, {}
+    for name in variables:
+        values = at_top(finished(data, name))[0]
+        every[name] = values if "seed" in values.dims else values.expand_dims(seed=[0])
+        means[name] = moments(every[name], settings.over)[["mean", "se", "count"]]
+    out = over(means, "variable", "count")
     if settings.rises:
-        out = out.merge(_rises(every, settings))
+        out = out.merge(_rises(every, settings.over))
     if settings.theory is not None:
-        known, nothing = group(tree, settings.theory), xr.full_like(out["mean"][0], np.nan)
-        has = [name in known and settings.over in known[name].dims for name in variables]
+        known, like = group(tree, settings.theory), out["mean"].isel(variable=0, drop=True)
         parts = [
-            finished(known, name) if there else nothing
-            for name, there in zip(variables, has, strict=True)
+            finished(known, name)
+            if name in known and settings.over in known[name].dims
+            else xr.full_like(like, np.nan)
+            for name in variables
         ]
-        alike = xr.broadcast(*(one.reset_coords(drop=True) for one in parts))
-        out["theory"] = xr.concat(alike, dim=out["variable"])
+        out["theory"] = xr.concat(xr.broadcast(*parts), dim=out["variable"])
     meaning = [str(data[name].attrs.get("long_name", name)) for name in variables]
     out["meaning"] = ("variable", meaning)
     # By another name, so that every analysis of a store may call its time as it likes.
     out["at"] = (settings.over, data[settings.over].values.astype(float))
-    about = data[settings.over].attrs
     out.attrs = {
         "method": settings.method,
         "theory": settings.theory or "",
         "over": settings.over,
-        "over_name": str(about.get("long_name", settings.over)),
-        "over_units": str(about.get("units", "")),
+        "over_units": str(data[settings.over].attrs.get("units", "")),
         "log": int(settings.log),
     }
-    return described(out.reset_coords(drop=True), OF_CURVES)
+    return described(out, OF_CURVES)
 
 
 def half_way(at: Array, values: Array) -> float:
@@ -105,18 +114,17 @@ def half_way(at: Array, values: Array) -> float:
     return float(at[int(beyond.argmax())]) if beyond.any() and values[0] != values[-1] else np.nan
 
 
-def _rises(every: list[xr.DataArray], settings: Curves) -> xr.Dataset:
+def _rises(every: Mapping[str, xr.DataArray], dim: str) -> xr.Dataset:
     """Where each variable is half-way, and in how many seeds before all others."""
-    core, parts = [[settings.over]] * 2, []
-    for values in every:
-        at = values[settings.over].astype(float).drop_attrs()
+    core, parts = [[dim]] * 2, {}
+    for name, values in every.items():
+        at = values[dim].astype(float).drop_attrs()
         one = xr.apply_ufunc(half_way, at, values, input_core_dims=core, vectorize=True)
-        parts.append(xr.Dataset({"rise": one}))
-    rises = over(parts, "variable", settings.variables)["rise"]
+        parts[name] = xr.Dataset({"rise": one})
+    rises = over(parts, "variable")["rise"]
     earliest = (rises == rises.min("variable")).where(rises.notnull().all("variable"))
-    result = moments(rises)
-    out = {"rise": result["mean"], "rise_se": result["se"], "first": earliest.mean("seed")}
-    return xr.Dataset(out)
+    out = moments(rises)[["mean", "se"]].rename(mean="rise", se="rise_se")
+    return out.assign(first=earliest.mean("seed"))
 
 
 def curves_findings(data: xr.Dataset) -> list[Finding]:
@@ -143,14 +151,14 @@ def curves_findings(data: xr.Dataset) -> list[Finding]:
         where = f"{what} at which " + symbol(name) + " is half-way to its last value"
         for cell in known:
             at = {**cell, "variable": name}
-            value, error = (float(selected(data[k], at)) for k in ("rise", "rise_se"))
+            value, error = numbers(data, at, "rise", "rise_se")
             out.append(Finding(where, cell, value, error, unit=unit))
     return out
 
 
 def _largest(data: xr.Dataset, cells: list[Point]) -> list[Finding]:
     """Maxima of variables that are above both ends of the range by more than rounding."""
-    axis, out = "t" if data.attrs["over"] == "time" else str(data.attrs["over"]), []
+    axis, out = "t" if data.attrs["over"] == "time" else data.attrs["over"], []
     for name, cell in product(data["variable"].values.tolist(), cells):
         mean, se = (selected(data[k], {**cell, "variable": name}).values for k in ("mean", "se"))
         top = int(np.argmax(mean)) if np.isfinite(mean).all() else 0
@@ -176,25 +184,22 @@ def curves_panels(data: xr.Dataset) -> list[Panel]:
 
 
 def _grid_of_curves(data: xr.Dataset) -> list[str]:
-    """Swept parameters."""
-    return [str(d) for d in data["count"].dims if d != "variable"]
+    return dims_of(data["count"], "variable")
 
 
 def _axis(data: xr.Dataset) -> Text:
-    """The dimension as the label of an axis."""
     if data.attrs["over"] == "time":
         return clock({"units": data.attrs["over_units"]})
-    return symbol(str(data.attrs["over"]))
+    return symbol(data.attrs["over"])
 
 
 def _curve(here: xr.Dataset, name: str, cells: list[Point]) -> Panel:
     at, method = here["at"].values, method_name(here.attrs["method"])
-    items: list[Line | Points] = []
-    for k, cell in enumerate(cells):
+    items: list[Item] = []
+    for color, cell in colored(cells):
         mean, se = (selected(here[key], cell).values for key in ("mean", "se"))
         if np.isfinite(mean).any():
-            bar, color = np.nan_to_num(se), color_of(k, len(cells))
-            label = place(cell) if cell else method
+            bar, label = np.nan_to_num(se), place(cell) if cell else method
             items.append(Points(at, mean, label, color, mean - bar, mean + bar, joined=True))
     theory = _theory_lines(here, cells)
     text = [
@@ -214,7 +219,7 @@ def _theory_lines(here: xr.Dataset, cells: list[Point]) -> list[Line]:
     theory = [selected(here["theory"], cell).values for cell in cells]
     alike = all(np.array_equal(y, theory[0], equal_nan=True) for y in theory)
     label = "theory: " + method_name(here.attrs["theory"])
-    looks = [(leading(cell) + label, color_of(k, len(cells))) for k, cell in enumerate(cells)]
+    looks = [(leading(cell) + label, color) for color, cell in colored(cells)]
     return [
         Line(here["at"].values, y, *look, "dash")
         for y, look in zip(theory, [(label, "ink")] if alike else looks, strict=False)
@@ -226,7 +231,7 @@ def _rescaled(data: xr.Dataset, cell: Point, tail: str) -> Panel:
     """All variables at a grid point, each from 0 at its first value to 1 at its last."""
     at, names = data["at"].values, data["variable"].values.tolist()
     half_way = level(at, 0.5, words("half-way"), GREY, dash="dot", listed=False)
-    items: list[Line | Points] = [half_way]
+    items: list[Item] = [half_way]
     for k, name in enumerate(names):
         here = {**cell, "variable": name}
         scaled, rise = (selected(data[key], here).values for key in ("scaled", "rise"))
@@ -240,7 +245,6 @@ def _rescaled(data: xr.Dataset, cell: Point, tail: str) -> Panel:
     return Panel(f"curves_together{tail}", *labels, tuple(items), text, log_x=log)
 
 
-OWN = {"seed", "time"}
 WITHIN = (-1.05, 1.05)
 """The whole range of overlaps; a variable that leaves it has an axis of its own."""
 OF_PATHS = {
@@ -255,17 +259,16 @@ MOST_TIMES = 1000
 def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     """The first runs of some grid points, as in Figure 3 of Rattray (2002).
 
-    They are at the largest n, if there is any: ``path`` over at most six grid points, ``seed``, at
-    most 1000 times, and the dimensions of the variable; NaN where a run is not done. With a
-    ``threshold``: ``reached``, without ``time``, NaN where a run does not reach it. With a
-    ``barrier``: ``level``, its ``summit`` over sqrt(n), over the grid points and entries that it
-    has. The attribute ``cells`` tells how many grid points there are.
+    At the largest n, if there is any: ``path`` over at most six grid points, ``seed``, at most 1000
+    times, and the dimensions of the variable; with a ``threshold``: ``reached``, when a run reaches
+    it; with a ``barrier``: ``level``, its ``summit`` over sqrt(n). The attribute ``cells`` tells
+    how many grid points there are.
     """
     variable, name = settings.variable, settings.simulation
     data = group(tree, name)
     values, n = at_top(finished(data, variable))
     grid = grid_of(data)
-    cells = int(np.prod([values.sizes[d] for d in grid], dtype=int))
+    cells = points_in(values, grid)
     if settings.until is not None:
         if (values["time"] <= settings.until).sum() < 2:
             raise HdicaError(
@@ -276,14 +279,14 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     kept = {d: spread(values.sizes[d], most) for d, most in _most(values, grid).items()}
     values = values.isel(kept).isel(seed=slice(settings.runs))
     thin = values.isel(time=spread(values.sizes["time"], MOST_TIMES))
-    out = xr.Dataset({"path": thin}).reset_coords(drop=True)
+    out = xr.Dataset({"path": thin})
     out.attrs = {"variable": variable, "simulation": name, "cells": cells}
     if n is not None:
         out.attrs["n"] = n
     if settings.threshold is not None:
         out.attrs["threshold"] = settings.threshold
         there = np.abs(values) >= settings.threshold
-        out["reached"] = values["time"].where(there).min("time").reset_coords(drop=True)
+        out["reached"] = values["time"].where(there).min("time")
     if settings.barrier:
         if n is None:
             raise HdicaError("analysis.paths.barrier is not allowed (runs without n have no √n R)")
@@ -314,7 +317,7 @@ def paths_findings(data: xr.Dataset) -> list[Finding]:
     name = size(data.attrs["variable"]) + f" at the top of the barrier{limit}"
     tops = [
         Finding(name, _place(data, cell), level, digits=3)
-        for cell in points(data, _grid(data))
+        for cell in _cells(data)
         for level in _levels(data, cell)
     ]
     return [*_first_times(data), *tops]
@@ -330,7 +333,7 @@ def _first_times(data: xr.Dataset) -> list[Finding]:
     several = " in the first run that does so" if data.sizes["seed"] > 1 else ""
     name, out = name + f" reaches {number(data.attrs['threshold'])}{several}", []
     unit = words("steps" if "n" in data.attrs else "")
-    for cell in points(data, [str(d) for d in first.dims]):
+    for cell in cells_of(first):
         value, many = steps * float(first.sel(cell)), plural(_done(data, cell), "run")
         evidence = f"{int(reached.sel(cell))} of {many}"
         out.append(Finding(name, _place(data, cell), value, unit=unit, evidence=evidence))
@@ -339,12 +342,10 @@ def _first_times(data: xr.Dataset) -> list[Finding]:
 
 def _place(data: xr.Dataset, cell: Point) -> Point:
     """Grid point, entry of a matrix if it has several, and n."""
-    at = {k: v for k, v in cell.items() if data.sizes[k] > 1 or k not in entries()}
-    return at | ({"n": int(data.attrs["n"])} if "n" in data.attrs else {})
+    return named(data, cell) | ({"n": int(data.attrs["n"])} if "n" in data.attrs else {})
 
 
 def _done(data: xr.Dataset, cell: Point) -> int:
-    """How many runs of a cell are done."""
     known = data["path"].sel(cell).notnull()
     return int(known.any([d for d in known.dims if d != "seed"]).sum())
 
@@ -353,8 +354,8 @@ def paths_notes(data: xr.Dataset) -> list[str]:
     """Where no run reaches the threshold."""
     if "reached" not in data:
         return []
-    cells = [cell for cell in points(data, _grid(data)) if _done(data, cell)]
-    never = [cell for cell in cells if not bool(data["reached"].sel(cell).notnull().any())]
+    cells = [cell for cell in _cells(data) if _done(data, cell)]
+    never = [cell for cell in cells if not has_values(data["reached"].sel(cell))]
     if not never:
         return []
     last = float(data["time"][-1]) * float(data.attrs.get("n", 1))
@@ -366,7 +367,7 @@ def paths_notes(data: xr.Dataset) -> list[str]:
 
 def paths_panels(data: xr.Dataset) -> list[Panel]:
     """One panel a grid point, one line a run and entry: colour by column, dash by row."""
-    cells = points(data, _grid(data))
+    cells = _cells(data)
     out = []
     for k, cell in enumerate(cells):
         lines = _lines(data["path"].sel(cell))
@@ -374,7 +375,7 @@ def paths_panels(data: xr.Dataset) -> list[Panel]:
             continue
         single = place(cell) or words("Single runs")
         title = titled(of_n(data.attrs["n"]), cell) if "n" in data.attrs else single
-        labels = title, clock(data["time"].attrs), measured(str(data.attrs["variable"]))
+        labels = title, *time_axes(data)
         drawn, text = (*_marked(data, cell), *once(lines)), _caption(data, cell, len(cells))
         largest = max(float(np.nanmax(np.abs(line.y))) for line in lines)
         ends = WITHIN if largest <= WITHIN[1] else None
@@ -382,14 +383,13 @@ def paths_panels(data: xr.Dataset) -> list[Panel]:
     return out
 
 
-def _grid(data: xr.Dataset) -> list[str]:
-    """Swept parameters of the runs."""
-    return [str(d) for d in data["path"].dims if d not in OWN | entries()]
+def _cells(data: xr.Dataset) -> list[Point]:
+    return cells_of(data["path"], "seed", "time", *entries())
 
 
 def _lines(here: xr.DataArray) -> list[Line]:
     """Every entry of every run that is done; each entry once in the legend."""
-    time, out = here["time"].values.astype(float), list[Line]()
+    time, out = positions(here, "time"), list[Line]()
     row, column = _pair(here)
     rows, columns = (points(here.to_dataset(name="path"), axis) for axis in (row, column))
     swept = [d for d in (*row, *column) if here.sizes[d] > 1]
@@ -417,7 +417,7 @@ def _marked(data: xr.Dataset, cell: Point) -> list[Line]:
         marks.append((float(data.attrs["threshold"]), words("threshold"), GREY, dash))
     for top in _levels(data, cell):
         marks.append((top, words(f"top of the barrier, ±{number(top)}"), "ink", "dash"))
-    time = data["time"].values.astype(float)
+    time = positions(data, "time")
     return [
         level(time, sign * value, label, color, dash=dash, listed=sign > 0)
         for value, label, color, dash in marks
