@@ -413,7 +413,7 @@ def mending(
         try:
             return attempt()
         except files.TornError:
-            from hdica.store.repair import mend
+            from hdica.store.verify import mend
 
             if not (done := mend(out)):
                 raise

@@ -13,10 +13,8 @@ from hdica.status import DONE, PENDING
 from hdica.store.blocks import read_block
 from hdica.store.paths import STUDY, manifest_path, work_path
 from hdica.store.publish import is_current, publish
-from hdica.store.repair import repair
-from hdica.store.results import open_results
-from hdica.store.standing import status
-from hdica.store.verify import verify
+from hdica.store.results import open_results, status
+from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.study import Study, study_from
 from tests.sweep import toy

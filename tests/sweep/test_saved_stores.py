@@ -25,10 +25,8 @@ from hdica.store import dense, working
 from hdica.store.blocks import read_block
 from hdica.store.paths import work_path
 from hdica.store.publish import publish
-from hdica.store.repair import repair
-from hdica.store.results import open_results
-from hdica.store.standing import status
-from hdica.store.verify import verify
+from hdica.store.results import open_results, status
+from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.segment import segments_of
 from tests.sweep import toy
