@@ -19,9 +19,8 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numcodecs.zstd import Zstd
@@ -40,8 +39,7 @@ _DTYPES = ("|u1", "<i4", "<i8", "<f8")
 Arrays = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Content of a block file: what it is about, and some of its arrays, by name."""
 
     about: dict[str, Any]
@@ -50,12 +48,7 @@ class Block:
 
 def name_of(keys: NDArray[np.bytes_]) -> str:
     """Name of the file of a block, from the keys of its points in their order."""
-    return hashlib.sha256(_raw_keys(keys).tobytes()).hexdigest()[:32] + ".block"
-
-
-def _raw_keys(keys: NDArray[np.bytes_]) -> NDArray[np.uint8]:
-    """Keys as 32 bytes each, shape (points, 32)."""
-    return np.ascontiguousarray(keys, dtype="S32").view(np.uint8).reshape(-1, 32)
+    return hashlib.sha256(np.ascontiguousarray(keys, "S32").tobytes()).hexdigest()[:32] + ".block"
 
 
 def keys_in(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.bytes_]:
@@ -66,11 +59,11 @@ def keys_in(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.bytes_]:
 def encoded(about: Mapping[str, Any], keys: NDArray[np.bytes_], arrays: Arrays) -> bytes:
     """Content of the file of a block.
 
-    ``about`` is what the block is about, as JSON: segment, system, method, versions; ``keys`` those
-    of its points, dtype ``S32``; ``arrays`` are status, times, seeds and results by name, point by
-    point.
+    ``about`` are segment, system, method and versions, as JSON; ``keys`` those of its points, dtype
+    ``S32``; ``arrays`` are status, times, seeds and results by name, point by point.
     """
-    whole: Arrays = {"key": _raw_keys(keys), **arrays}
+    raw = np.ascontiguousarray(keys, dtype="S32").view(np.uint8).reshape(-1, 32)
+    whole: Arrays = {"key": raw, **arrays}
     parts, listed = [], []
     for name in (*FIRST, *(name for name in whole if name not in FIRST)):
         values = np.ascontiguousarray(whole[name])
@@ -95,14 +88,8 @@ def write_block(
 def read_block(path: Path, names: Iterable[str] | None = None) -> Block:
     """Read a block, or some of its arrays, each compared with its digest.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    TornError
-        If the file is cut short.
-    DamageError
-        If it was changed, or holds other points than its name says.
+    ``FileNotFoundError`` if there is no such file, ``TornError`` if it is cut short, and
+    ``DamageError`` if it was changed or holds other points than its name says.
     """
     with regular(path) as descriptor:
         size, begin = os.fstat(descriptor).st_size, os.pread(descriptor, HEAD_BYTES, 0)
@@ -131,8 +118,7 @@ def read_block(path: Path, names: Iterable[str] | None = None) -> Block:
     return Block(about, arrays)
 
 
-@dataclass(frozen=True)
-class _Listed:
+class _Listed(NamedTuple):
     """An array as the header lists it."""
 
     name: str
