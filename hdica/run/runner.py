@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,13 +28,12 @@ from hdica.run.settings import ClusterSettings, cluster_settings
 from hdica.run.worker import Care, run_block, worker_here
 from hdica.status import FAILED, PENDING, STATUS_NAMES
 from hdica.store import files
-from hdica.store.paths import STUDY, locked, names_in, remove_partials, running, work_path
+from hdica.store.paths import STUDY, locked, names_in, running, work_path
 from hdica.store.publish import check_target, is_current, publish_new
 from hdica.store.results import stable
 from hdica.store.sealed import sealed_text, status_counts
 from hdica.store.working import Placed, place, refuse_another
 from hdica.study.study import Study
-from hdica.systems.method import Method
 from hdica.systems.system import check_installed
 
 if TYPE_CHECKING:
@@ -81,10 +80,8 @@ def run(
 
     Parameters
     ----------
-    study
-        A validated study.
-    out
-        Path of the published store; the working store lies beside it.
+    study, out
+        A validated study, and the path of its published store, beside which the working store lies.
     workers
         Processes, where ``cluster`` does not say it.
     shard
@@ -95,19 +92,17 @@ def run(
     progress
         False for silence; otherwise a bar on a terminal and sparse lines elsewhere. A stream gets
         lines with bars beside them.
-    retry_failed
-        Compute failed points again.
+    retry_failed, replace
+        Whether failed points are computed again; whether the results of another study may be there.
     block
         Points a block; chosen from the cost model if None. Shards of one study have to agree.
-    replace
-        Whether the results of another study may be there: what is published is replaced then.
     """
     index, count = shard
     if count < 1 or not 0 <= index < count:
         raise HdicaError(f"shard = {index}/{count} is not allowed (i/m with 0 <= i < m)")
     if not replace:
         refuse_another(study, out)
-    if _simulates(study.methods_used().values()):
+    if _simulates(study):
         refuse_interpreter()
     settings = cluster_settings(cluster, workers)
     if settings.kind != "serial":
@@ -137,9 +132,10 @@ def run(
         return _Run(study, placed, todo, settings, care).run(progress)
 
 
-def _simulates(methods: Iterable[Method]) -> bool:
-    """Whether some of these methods are simulations, which are compiled."""
-    return any(e.startswith("hdica.finite") for method in methods for e in method.about.engines)
+def _simulates(study: Study) -> bool:
+    """Whether some methods of a study are simulations, which are compiled."""
+    engines = (one for method in study.methods_used().values() for one in method.about.engines)
+    return any(one.startswith("hdica.finite") for one in engines)
 
 
 def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -> None:
@@ -152,11 +148,11 @@ def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -
         file = files.no_link(work / STUDY)
         if not file.is_file() or file.read_bytes() != text.encode():
             files.write_whole(file, text.encode())
-    remove_partials(work.parent)
+    files.remove_partials(work.parent)
     for each in placed:
         if (each.statuses == PENDING).any():
             files.make_folder(files.no_link(each.path))
-        remove_partials(each.path)
+        files.remove_partials(each.path)
 
 
 @dataclass
@@ -175,7 +171,7 @@ class _Run:
     def run(self, progress: Wanted) -> RunSummary:
         points = sum(task.points.size for task in self.todo)
         seconds = sum(task.seconds for task in self.todo)
-        compiles = _simulates(p.segment.method for p in self.placed) and nothing_compiled()
+        compiles = _simulates(self.study) and nothing_compiled()
         about = (progress, self.settings.workers, "compiling, once" if compiles else "")
         try:
             with report(self.study.study, points, seconds, *about) as shown:
@@ -243,7 +239,7 @@ class _Run:
     def _here(self, shown: Progress) -> list[Task]:
         """Compute blocks in a process of this machine as long as no cluster pays; the tasks left.
 
-        The cost model judges them, corrected by the time that the blocks so far have taken. Where a
+        The cost model judges, corrected by the time that the blocks so far have taken. Where a
         cluster would pay if its workers' libraries were loaded, they are loaded meanwhile.
         """
         settings, todo = self.settings, self.todo
@@ -405,7 +401,6 @@ def mending(
 ) -> Result:
     """Result of some work on a store, which is begun anew after torn files are removed.
 
-    Nobody has changed what is empty or without its end, and its points can be computed again.
     Anything else that is wrong is left to ``hdica repair``. ``tell`` gets a sentence for each file
     that was removed; ``again()`` comes before the work is begun anew.
     """
@@ -437,8 +432,8 @@ def compute(
 ) -> Computed:
     """Compute what is pending and publish it; it may be killed at any moment.
 
-    ``tell`` gets a sentence for each file that was cut short and is mended, ``done`` what is
-    published; the others are as for :func:`run`.
+    ``tell`` gets a sentence for each file that is mended, ``done`` what is published; the others
+    are as for :func:`run`.
     """
     # Before anything is computed that could not be published; another run may be publishing.
     stable(out, lambda: check_target(out), whole=True)

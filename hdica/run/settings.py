@@ -42,11 +42,7 @@ WALLTIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,2}):([0-5]\d):([0-5]\d)")
 OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
 """Directives that a run needs for itself."""
 
-BUDGET = 300.0
-"""Seconds of processor time that any point may take. A density that is refined as far as it may be
-takes a minute or two; none that the plan calls short needs as many, compiling included."""
-
-
+BUDGET = 300.0  # seconds of processor time that any point may take
 Word = Annotated[
     str,
     BeforeValidator(lambda value: str(value) if type(value) is int else value),
@@ -261,8 +257,8 @@ class ClusterSettings(Section):
 def cluster_settings(content: object = None, workers: int | None = None) -> ClusterSettings:
     """Settings, and from the environment what they leave out.
 
-    They are a mapping, None for the defaults, or one word, see :func:`in_full`. ``workers`` are
-    processes, where ``content`` does not say it.
+    They are a mapping, None for the defaults, or one word, see :func:`in_full`; ``workers`` holds
+    where ``content`` has none.
     """
     if isinstance(content, ClusterSettings):
         return content

@@ -98,8 +98,7 @@ def _check_path(path: str, field: str) -> None:
 def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Security | None]:
     """Certificates in files that the nodes see, at paths that a job's script can name.
 
-    Those of this process lie below ``folder``, in one for this user alone that is gone with the
-    body, or at the start of the next run.
+    Those of this process lie in a private folder below ``folder``.
     """
     if (security := certificates(settings)) is None:
         yield None
@@ -172,8 +171,8 @@ def job_script(
 class Jobs:
     """The jobs of a run: as many as are wanted, as long as there is work for them.
 
-    Dask's own adaptive scaling counts workers, not jobs: it stops busy workers along with an idle
-    one of their job, and never replaces a job of several workers that has ended.
+    Dask's adaptive scaling stops busy workers along with an idle one of their job, and never
+    replaces a job of several workers that has ended.
     """
 
     scheduler: Scheduler  # in this process

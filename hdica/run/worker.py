@@ -35,9 +35,8 @@ from hdica.store.files import in_words
 Result = TypeVar("Result")
 Pipe: TypeAlias = "Connection[Any, Any]"  # an end of one
 FACTOR, BLOCK_FACTOR = 100.0, 10.0
-"""How many times longer than the plan says a point, and a block, may take where that is more. The
-cost models do not know the cost of a user's formulas, which may be a hundred times that of a
-polynomial. A block that exceeds its limit fails nothing: its points are computed one by one."""
+"""How many times longer than the plan says a point, and a block, may take where that is more: the
+cost models do not know that a user's formulas may cost a hundred times a polynomial."""
 LOADING, COMPILING = 5.0, 60.0
 """More seconds for a process that has just been started, and for one that compiles functions."""
 POLL_SECONDS, LOOKS = 1.0, 10
@@ -48,11 +47,8 @@ FAULTS = frozenset(
     for name in ("SIGSEGV", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
-"""Signals that end a process for what it does itself; others come from outside.
-
-SIGBUS means that a disk or a memory failed below a file, SIGILL that a processor lacks what some
-library or cache was compiled for: elsewhere the point has its result.
-"""
+"""Signals that end a process for what it does itself. SIGBUS (a disk failed below a file) and
+SIGILL (a processor lacks an instruction) come from outside: elsewhere the point has its result."""
 _PR_SET_PDEATHSIG = 1
 HELPLESS = 97  # exit status of a process that could not serve its parent
 UNKNOWN = 2**31  # status of a process for which somebody else has waited
@@ -69,8 +65,7 @@ class Care:
 class Ended(Exception):
     """A process has ended, or was ended, before it had a result; the message says how.
 
-    ``own`` says whether the point is to blame, and not its machine, ``late`` whether it has
-    exceeded its limit.
+    It is the point's ``own`` fault or that of its machine; ``late`` is one beyond its limit.
     """
 
     def __init__(self, message: str, own: bool, late: bool = False) -> None:

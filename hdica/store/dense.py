@@ -16,19 +16,18 @@ from numpy.typing import DTypeLike, NDArray
 from hdica.store.published import codec
 from hdica.store.sealed import Document
 from hdica.store.working import Placed
-from hdica.systems.method import Method, Output
+from hdica.systems.method import Method
 
 CHUNK_ELEMENTS = 2**18  # numbers a published chunk: 2 MB, read in milliseconds
 SPAN = 32 * 2**20  # bytes of one array that are gathered at a time
-BAND = 64 * 2**20
-"""Bytes of neighbouring points that are put into chunks at a time, if more than one chunk."""
+BAND = 64 * 2**20  # bytes of neighbouring points that are put into chunks at a time
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the points of one published group come from: the segments of one method, one an n.
+    """The segments of one method, one an n, with points in the order of the dense arrays.
 
-    Points are numbered as in the dense arrays: cell, then n, then seed, the last fastest.
+    They are numbered by cell, then n, then seed, the last fastest.
     """
 
     placed: tuple[Placed, ...]
@@ -84,9 +83,8 @@ class Source:
 def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
     """Chunks of a published array, from the sizes that are ``swept`` and those that are ``whole``.
 
-    Seeds and an output's own dimensions are mostly wanted whole, and are whole in a chunk if they
-    fit. The swept parameters and n share the room that is left as evenly as they can, so that a
-    slice along any of them reads little more than itself.
+    Seeds and an output's own dimensions are whole in a chunk if they fit. The swept parameters and
+    n share the room that is left evenly, so that a slice along any reads little more than itself.
     """
     size = math.prod(whole)
     if size > CHUNK_ELEMENTS:
@@ -141,39 +139,51 @@ def _together(every: Iterator[Band], most: int) -> Iterator[list[Band]]:
     yield some
 
 
-def write_variable(
+def create(
     group: zarr.Group,
     name: str,
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    dims: tuple[str, ...],
+    dtype: DTypeLike,
+    fill: float | str | None,
+    about: Document,
+) -> zarr.Array:
+    """Create an array of a published group, none of whose chunks is left out."""
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=chunks,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=codec(),
+        dimension_names=dims,
+        config={"write_empty_chunks": True},
+        attributes=about,
+    )
+
+
+def write_variable(
+    group: zarr.Group,
     source: Source,
-    output: Output | None,
+    name: str,
     dtype: DTypeLike,
     fill: float | str,
-    attrs: Document,
+    about: Document,
+    own_dims: tuple[str, ...] = (),
 ) -> None:
-    """Write one variable of a published group, chunk after chunk.
+    """Write one variable of a published group, ``fill`` where a point is pending.
 
-    ``output`` is None for ``status``, ``cpu_seconds`` and ``reason``; ``fill`` is the value where a
-    point is pending.
+    ``own_dims`` are its dimensions beside those of the points.
     """
-    own_dims = output.dims if output else ()
     own = source.placed[0].segment.shape(own_dims)
     dims = source.point_dims
     points = tuple(dims.values())
     swept = len(points) - ("seed" in dims)
     chunks = chunk_shape(points[:swept], (*points[swept:], *own))
-    array = group.create_array(
-        name,
-        shape=(*points, *own),
-        chunks=chunks,
-        dtype=dtype,
-        fill_value=fill,
-        compressors=codec(),
-        dimension_names=(*dims, *own_dims),
-        config={"write_empty_chunks": True},
-        attributes=attrs,
-    )
-    listed: dict[str, NDArray[Any]]
-    listed = {"status": source.status, "cpu_seconds": source.cpu_seconds}
+    shape = (*points, *own)
+    array = create(group, name, shape, chunks, (*dims, *own_dims), dtype, fill, about)
+    listed: dict[str, NDArray[Any]] = {"status": source.status, "cpu_seconds": source.cpu_seconds}
     # A block may span several bands: they are gathered together, so that it is read once.
     most = SPAN // (8 * max(1, math.prod(own)))
     for some in _together(bands(points, chunks[: len(points)]), most):

@@ -1,9 +1,8 @@
 """Files written whole or not at all, and read only where they are regular files.
 
 A new file is written beside its place and takes its name once its content is on the disk; when a
-function returns, the name is on the disk, too. Folders stay open by their descriptors, so that no
-link is followed, not even one that is put there meanwhile. Any number of processes may write into
-one folder.
+function returns, the name is on the disk, too. Folders stay open, so that no link is followed, not
+even one that is put there meanwhile. Any number of processes may write into one folder.
 """
 
 from __future__ import annotations
@@ -45,10 +44,7 @@ class DamageError(HdicaError):
 
 
 class TornError(DamageError):
-    """Stored data that a power loss or a full disk cut short: empty, or without its end.
-
-    Nobody has changed it, so that the next run computes its points again unasked.
-    """
+    """Stored data that a power loss or a full disk cut short: the next run computes it again."""
 
 
 def syncing() -> bool:
@@ -112,10 +108,7 @@ def lockable(path: Path) -> BinaryIO:
 
 
 def try_lock(file: int | BinaryIO, shared: bool = False) -> bool:
-    """Lock a file without waiting, alone or ``shared`` with others; whether that was possible.
-
-    Where a file system has no locks, nobody has one.
-    """
+    """Lock a file without waiting; whether that was possible, or no file has locks there."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as exc:
@@ -213,15 +206,12 @@ class Folder:
                 return partial, descriptor
             os.close(descriptor)
 
-    def remove_partials(self) -> int:
-        """Remove the partial files of killed writers, which nobody has locked; how many."""
-        count = 0
+    def remove_partials(self) -> None:
+        """Remove the partial files of killed writers, which nobody has locked."""
         for name in filter(PARTIAL.fullmatch, self.names()):
             with suppress(OSError), _open(name, _READ, self.descriptor) as descriptor:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self.remove(name)
-                count += 1
-        return count
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -264,6 +254,12 @@ def opened(
         yield Folder(path, descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_partials(folder: Path) -> None:
+    """Remove what killed writers have left in a folder of a store, if it is there."""
+    with suppress(OSError, HdicaError), opened(folder, flags=os.O_NOFOLLOW) as content:
+        content.remove_partials()
 
 
 def _no_folder(path: Path) -> HdicaError:
@@ -344,12 +340,12 @@ def inside(root: Path, name: str) -> Path:
     """Path of a file of a store; links on the way are refused."""
     if not (parts := parts_of(name)):
         raise DamageError(f"{root} names the file {name!r}, which cannot be one of its own")
-    path = str(root)
+    path = root
     for part in parts:
-        path = f"{path}/{part}"
-        if os.path.islink(path):
+        path = path / part
+        if path.is_symlink():
             raise DamageError(f"{path} is a link, which is not followed")
-    return Path(path)
+    return path
 
 
 def stamp(path: Path) -> tuple[int, ...] | None:
@@ -384,8 +380,7 @@ def walk(root: Path) -> tuple[list[str], list[str]]:
     files: list[str] = []
     strange: list[str] = []
     folders = [""]
-    while folders:
-        folder = folders.pop()
+    for folder in folders:
         with os.scandir(root / folder) as entries:
             for entry in entries:
                 name = f"{folder}{entry.name}"
@@ -406,7 +401,7 @@ def in_words(exc: OSError) -> str:
 
 @contextmanager
 def written(path: str | Path, then: str = "", own: bool = False) -> Iterator[None]:
-    """State in one sentence why the body cannot write its files; ``then`` ends the sentence.
+    """State in one sentence, which ``then`` ends, why the body cannot write its files.
 
     A folder of the run's ``own`` was removed meanwhile if anything in it is missing.
     """

@@ -38,20 +38,19 @@ _OWN = re.compile(
 def results_path(out: str | Path) -> Path:
     """Path of the published store."""
     path = path_of(out, "results", "results/first.zarr")
-    wrong = f"results {str(out)!r} is not allowed"
+    name, needed = str(out), ""
     if path.suffix != ".zarr":
-        raise HdicaError(f"{wrong} (the name must end in .zarr)")
-    if len(os.fsencode(path.name)) > LONGEST_NAME:
-        shown = f"{path.name[:50]}...zarr"
-        raise HdicaError(
-            f"results {shown!r} is not allowed (a name of at most {LONGEST_NAME} bytes, for its "
-            "manifest has a longer one)"
-        )
+        needed = "the name must end in .zarr"
+    elif len(os.fsencode(path.name)) > LONGEST_NAME:
+        name = f"{path.name[:50]}...zarr"
+        needed = f"a name of at most {LONGEST_NAME} bytes, for its manifest has a longer one"
     # Both would be folders of that name in the working directory, which nobody means.
-    if _ADDRESS.match(str(out)):
-        raise HdicaError(f"{wrong} (a path of this machine is needed, and no address)")
-    if path.parts[0].startswith("~"):
-        raise HdicaError(f"{wrong} (write out which folder {path.parts[0]} is)")
+    elif _ADDRESS.match(name):
+        needed = "a path of this machine is needed, and no address"
+    elif path.parts[0].startswith("~"):
+        needed = f"write out which folder {path.parts[0]} is"
+    if needed:
+        raise HdicaError(f"results {name!r} is not allowed ({needed})")
     return no_link(path)
 
 
@@ -81,10 +80,10 @@ def previous_path(out: str | Path) -> Path:
 
 
 def refuse_own(path: str | Path, what: str = "") -> None:
-    """Refuse to write something else to a place that belongs to a store, under whatever name.
+    """Refuse to write something else to a place of a store that exists or may come to exist.
 
-    Such places are the published and the working store, the manifest and records of shards, and
-    all inside them, of a store that exists or may come to exist. ``what`` names the setting.
+    Such places are both stores with all inside them, the manifest and records of shards. ``what``
+    names the setting.
     """
     # Links and .. lead elsewhere, and a name may be that of a store before or after they do.
     ways = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
@@ -232,7 +231,7 @@ def _locked_file(work: Path) -> BinaryIO:
 def _holder(work: Path) -> str:
     """The process that has the lock of a working store, as its file says."""
     text = ""
-    with suppress(OSError, ValueError, HdicaError), opened(work, flags=os.O_NOFOLLOW) as folder:
+    with suppress(OSError, ValueError), opened(work, flags=os.O_NOFOLLOW) as folder:
         text = folder.read(LOCK, MAX_LETTERS).decode()
     return printable(" ".join(text.split())) or SOMEBODY
 
@@ -273,9 +272,3 @@ def running(out: str | Path) -> Iterator[bool]:
             alone = True
         wait_for(lambda: try_lock(mark, shared=True), work, LOCK_SECONDS)
         yield alone
-
-
-def remove_partials(folder: Path) -> None:
-    """Remove what killed writers have left in a folder of a store, if it is there."""
-    with suppress(OSError, HdicaError), opened(folder, flags=os.O_NOFOLLOW) as content:
-        content.remove_partials()

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED, FAILED, PENDING, STATUS_NAMES
 from hdica.store import files, paths, provenance, sealed
-from hdica.store.dense import Source, write_variable
-from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
+from hdica.store.dense import Source, create, write_variable
+from hdica.store.published import DIGESTS, bind, bound_digests, version_of
 from hdica.store.working import place, refuse_another
 from hdica.study.study import Study
 from hdica.systems import system as registry
@@ -81,18 +81,9 @@ def _coordinate(
     about: sealed.Document,
     dims: tuple[str, ...] = (),
 ) -> None:
-    text = array.dtype.kind in "UO"
-    made = group.create_array(
-        name,
-        shape=array.shape,
-        chunks=array.shape,
-        dtype=str if text else array.dtype,
-        fill_value="" if text else None,
-        compressors=codec(),
-        dimension_names=dims or (name,),
-        config={"write_empty_chunks": True},
-        attributes=about,
-    )
+    text, shape = array.dtype.kind in "UO", array.shape
+    kind, fill = (str, "") if text else (array.dtype, None)
+    made = create(group, name, shape, shape, dims or (name,), kind, fill, about)
     made[:] = array.astype(object) if text else array
 
 
@@ -129,24 +120,25 @@ def _steps(group: zarr.Group, source: Source) -> None:
 
 
 def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
-    method, outputs = source.method, source.placed[0].segment.outputs
-    segment, group = source.placed[0].segment, root.create_group(method.name)
-    for name, (values, attrs) in coordinates(source).items():
-        _coordinate(group, name, values, attrs)
+    segment = source.placed[0].segment
+    method, outputs = segment.method, segment.outputs
+    group = root.create_group(method.name)
+    for dim, (values, attrs) in coordinates(source).items():
+        _coordinate(group, dim, values, attrs)
     counts = registry.system_named(segment.system).clock.counts and not method.scope.beyond
     if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
         _steps(group, source)
     for output in outputs:
         about: sealed.Document = {"long_name": output.long_name, "units": output.units}
-        write_variable(group, output.name, source, output, "f8", np.nan, about)
+        write_variable(group, source, output.name, "f8", np.nan, about, output.dims)
     about = {"long_name": "status of the point", "units": "1"}
     about |= {"flag_values": [*range(len(STATUS_NAMES))], "flag_meanings": " ".join(STATUS_NAMES)}
-    write_variable(group, "status", source, None, "u1", PENDING, about)
+    write_variable(group, source, "status", "u1", PENDING, about)
     about = {"long_name": "processor time of the point", "units": "s"}
-    write_variable(group, "cpu_seconds", source, None, "f8", np.nan, about)
+    write_variable(group, source, "cpu_seconds", "f8", np.nan, about)
     if (source.status >= DIVERGED).any():
         about = {"long_name": "why the point diverged or failed"}
-        write_variable(group, "reason", source, None, str, "", about)
+        write_variable(group, source, "reason", str, "", about)
     about = {
         "method": method.name,
         "accuracy": method.about.accuracy,
@@ -186,21 +178,20 @@ def _consolidate(path: Path) -> dict[str, str]:
 
 def is_current(study: Study, out: str | Path) -> bool:
     """Whether the published store is whole and is this very study's: nothing to publish."""
+    root = paths.results_path(out)
     try:
         manifest = sealed.read_manifest(out)
         if not manifest or manifest["full_hash"] != study.full_hash():
             return False
-        root = paths.results_path(out)
         digests = bound_digests(root)
-        if not (
-            not sealed.count_in(manifest, "pending")
-            and version_of(digests) == manifest["version"]
-            and files.walk(root)[0] == sorted(digests)
-            # A power loss may have left files empty.
-            and all((root / name).stat().st_size for name in digests)
-        ):
-            return False
+        whole = files.walk(root)[0] == sorted(digests)
+        # A power loss may have left files empty.
+        whole = whole and all((root / name).stat().st_size for name in digests)
     except (files.DamageError, OSError):
+        return False
+    if not whole or version_of(digests) != manifest["version"]:
+        return False
+    if sealed.count_in(manifest, "pending"):
         return False
     failed = sealed.count_in(manifest, "failed")
     if not failed or not paths.work_path(out).is_dir():
@@ -254,10 +245,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> sealed.Docu
 
 
 def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]) -> None:
-    """Refuse to replace published results by pending points: the working store was removed.
-
-    So it is where every point is pending, or fewer points of the very same study are done.
-    """
+    """Refuse to replace results by a store of pending points alone, or of fewer of this study."""
     from hdica.store.results import open_results
 
     try:
@@ -266,7 +254,7 @@ def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]
         return
     done = sum(each["done"] + each["diverged"] for each in counts.values())
     failed = sum(each["failed"] for each in counts.values())
-    nodes = [node["status"].to_numpy() for node in tree.children.values() if "status" in node]
+    nodes = (node["status"].to_numpy() for node in tree.children.values() if "status" in node)
     before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in nodes)
     same = tree.attrs.get("study_hash") == study.content_hash()
     if before and (not (done + failed) or (same and done < before)):
@@ -291,9 +279,9 @@ def new_store(out: str | Path) -> Iterator[Path]:
 def exchange(
     partial: Path, out: str | Path, about: sealed.Document, digests: dict[str, str]
 ) -> sealed.Document:
-    """Make a finished store the published one; its manifest. The caller has the lock.
+    """Make a finished store the published one; its manifest, ``about`` with the version.
 
-    ``about`` is what the manifest says beside the version of the files with these ``digests``.
+    The caller has the lock.
     """
     target, previous = paths.results_path(out), paths.previous_path(out)
     files.sync_tree(partial)
@@ -322,11 +310,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def withdraw(out: str | Path, aside: bool) -> None:
-    """Take a publication back, so that the next run publishes. The caller has the lock.
-
-    With ``aside`` the store goes, too, to where the one before the current one lies: nobody reads
-    what is damaged in it.
-    """
+    """Take a publication back, and with ``aside`` its store; the caller has the lock."""
     files.discard(paths.manifest_path(out))
     target = paths.results_path(out)
     if aside and target.is_dir():
@@ -335,9 +319,9 @@ def withdraw(out: str | Path, aside: bool) -> None:
 
 
 def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, int]]:
-    """Write what the working store has of a study to a folder, as one store.
+    """Write what is computed of a study to a folder, as one store; every method's points by status.
 
-    Points that are not computed stay NaN with status 0. Returns points by status of every method.
+    Points that are not computed stay NaN with status 0.
     """
     root = zarr.open_group(folder, mode="w", zarr_format=3)
     groups = sources(study, out)

@@ -2,8 +2,7 @@
 
 A checksum says that a chunk is whole, not that it belongs there. The digest of every file is in
 ``digests.json``, whose own digest is in the root's metadata, which hold a digest of themselves: so
-those of the root name everything that is in a store, and their digest is its version. Other readers
-of Zarr pass all of that by.
+these name everything in a store, and their digest is its version.
 
 A store that is open stays what it was opened as. When its study is published anew, files are read
 from the store before the current one, which stays, hidden, until the next publication.
@@ -70,7 +69,7 @@ def file_digest(path: Path) -> str:
 
 def bind(root: Path) -> dict[str, str]:
     """Write the digests of a finished store into it; the digest of every file, these included."""
-    names = [name for name in walk(root)[0] if name not in (METADATA, DIGESTS)]
+    names = (name for name in walk(root)[0] if name not in (METADATA, DIGESTS))
     inner = {name: file_digest(root / name) for name in names}
     write_sealed(root / DIGESTS, {"files": inner})
     document = json.loads(read_regular(root / METADATA) or b"{}")
@@ -169,9 +168,9 @@ def chunks_of(metadata: Document, path: Path) -> Chunks:
         raise DamageError(f"{path} is damaged (its metadata cannot be read)") from exc
     if not ours:
         raise DamageError(f"{path} describes an array such as hdica never writes")
-    if math.prod(chunk) * (SIZES[kind] or 1) > MAX_CHUNK:
-        raise DamageError(f"{path} asks for chunks of more than {MAX_CHUNK} bytes")
     size = SIZES[kind]
+    if math.prod(chunk) * (size or 1) > MAX_CHUNK:
+        raise DamageError(f"{path} asks for chunks of more than {MAX_CHUNK} bytes")
     return Chunks(shape, chunk, dims, None if size is None else size * math.prod(chunk))
 
 
@@ -196,8 +195,8 @@ class Republished(DamageError):
 class PublishedStore(LocalStore):
     """A published store as it was when it was opened, with the digest of every file.
 
-    Every method raises :class:`~hdica.store.files.DamageError`, naming the file and the points, for
-    links, for files that differ from their digests, and for metadata such as hdica never writes.
+    Links, files that differ from their digests and metadata such as hdica never writes are a
+    :class:`~hdica.store.files.DamageError` that names the file and the points.
     """
 
     def __init__(

@@ -1,9 +1,8 @@
 """JSON documents that carry a digest of themselves, so that a change of any byte shows.
 
 Zarr's metadata keep the digest among their attributes. The manifest of a published store is such a
-document beside it, written last: of which study and which numerical code the store is, how many
-points have each status, and its version, the digest of the root's metadata, which name everything
-in the store. The workflow follows the manifest, because Snakemake deletes outputs of failed jobs.
+document beside it, written last. The workflow follows it, because Snakemake deletes outputs of
+failed jobs.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ WITHDRAWN = "hdica repair withdraws it, and hdica run publishes again"
 
 
 class Manifest(BaseModel):
-    """What a manifest must say."""
+    """What a manifest must say: study, numerical code, points by status, version."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -1,13 +1,13 @@
 """The working store: a folder of blocks for every segment of a study.
 
 A segment is a method at one n. Its points lie in any number of blocks, in any order, and are looked
-up by their keys. So a grid may be extended, shrunk and extended again, and any number of runs may
-commit blocks at the same time, without a plan on the disk. A point that two blocks hold has the
-same numbers in both, unless it failed in one of them: then the other counts.
+up by their keys. So a grid may grow and shrink, and any number of runs may commit blocks at the
+same time, without a plan on the disk. A point that two blocks hold has the same numbers in both,
+unless it failed in one of them: then the other counts.
 
 Results of another study are not replaced by accident. A study goes on as long as its name and its
-system stay and its old and its new points could be the same: grids grow, shrink and move on, fixed
-parameters become swept ones, methods and times change.
+system stay and its old and its new points could be the same: grids move on, fixed parameters become
+swept ones, methods and times change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 from hdica.errors import HdicaError
 from hdica.status import FAILED, PENDING
 from hdica.store.blocks import NAME, Block, keys_in, read_block, texts_in
-from hdica.store.files import DamageError, read_regular
+from hdica.store.files import DamageError, read_regular, stamp
 from hdica.store.paths import METADATA, STUDY, results_path, work_path
 from hdica.store.sealed import Document, SchemaError, read_sealed, unsealed
 from hdica.study.schema import canonical_json
@@ -44,11 +44,10 @@ class UnreadableStudy(HdicaError):
     """A whole record of a study that this installation cannot read: it may lack the system."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Head:
+class _Head(NamedTuple):
     """What a listing needs of a block."""
 
-    stamp: tuple[int, int, int]
+    stamp: tuple[int, ...] | None
     keys: Keys
     status: NDArray[np.uint8]
     cpu_seconds: NDArray[np.float64]
@@ -109,22 +108,20 @@ def _block(path: Path, names: Sequence[str]) -> Block:
 
 
 def list_blocks(folder: Path) -> Listing:
-    """List the blocks of a segment; no blocks where there is no folder.
+    """List the blocks of a segment, of which only those new since the last listing are opened.
 
-    Only blocks that are new since the last listing of this process are opened. A damaged block is a
-    ``DamageError``, a folder of an earlier version of hdica a ``SchemaError``.
+    A damaged block is a ``DamageError``, a folder of an earlier version a ``SchemaError``.
     """
     before, heads = _HEADS.get(folder, {}), {}
-    for name, stamp in sorted(_names(folder)):
-        head = before.get(name)
-        if head is None or head.stamp != stamp:
+    for name in sorted(_names(folder)):
+        head, seen = before.get(name), stamp(folder / name)
+        if head is None or head.stamp != seen:
             try:
-                block = _block(folder / name, ("status", "cpu_seconds"))
+                about, arrays = _block(folder / name, ("status", "cpu_seconds"))
             except FileNotFoundError:
                 continue  # removed by hdica repair since the folder was read
-            arrays = block.arrays
-            processor = str(block.about.get("processor", ""))
-            head = _Head(stamp, keys_in(arrays), arrays["status"], arrays["cpu_seconds"], processor)
+            listed = keys_in(arrays), arrays["status"], arrays["cpu_seconds"]
+            head = _Head(seen, *listed, str(about.get("processor", "")))
         heads[name] = head
     _HEADS[folder] = heads
     every = list(heads.values())
@@ -139,27 +136,23 @@ def list_blocks(folder: Path) -> Listing:
     )
 
 
-def _names(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Names of the blocks in a folder, each with what changes when the file does."""
+def _names(folder: Path) -> list[str]:
+    """Names of the blocks in a folder; none where there is no folder."""
     if folder.is_symlink():
-        raise DamageError(
-            f"{folder} is a link, which is not followed (all points of {folder.name})"
-        )
+        text = f"{folder} is a link, which is not followed (all points of {folder.name})"
+        raise DamageError(text)
     try:
-        entries = list(os.scandir(folder))
+        names = os.listdir(folder)
     except FileNotFoundError:
-        return
+        return []
     except NotADirectoryError as exc:
         raise DamageError(f"{folder} is no folder (all its points)") from exc
-    for entry in entries:
-        if NAME.fullmatch(entry.name):
-            about = entry.stat(follow_symlinks=False)
-            yield entry.name, (about.st_ino, about.st_mtime_ns, about.st_size)
-        elif entry.name == METADATA:
-            raise SchemaError(
-                f"{folder.parent} is of an earlier version of hdica (remove it, and the next run "
-                "computes its points anew; what is published stays readable)"
-            )
+    if METADATA in names:
+        raise SchemaError(
+            f"{folder.parent} is of an earlier version of hdica (remove it, and the next run "
+            "computes its points anew; what is published stays readable)"
+        )
+    return [name for name in names if NAME.fullmatch(name)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +160,7 @@ class Placed:
     """A segment and which points of it are computed."""
 
     segment: Segment
-    keys: Keys  # of every point of the segment, in order
+    keys: Keys  # of every point, in order
     listing: Listing
 
     @property
