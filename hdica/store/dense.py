@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from hdica.store.published import codec
 from hdica.store.sealed import Document
 from hdica.store.working import Placed
+from hdica.study.segment import Segment
 from hdica.systems.method import Method
 
 CHUNK_ELEMENTS = 2**18  # numbers a published chunk: 2 MB, read in milliseconds
@@ -33,14 +34,19 @@ class Source:
     placed: tuple[Placed, ...]
 
     @property
+    def segment(self) -> Segment:
+        """The first segment; the others have another n."""
+        return self.placed[0].segment
+
+    @property
     def method(self) -> Method:
         """The method of the group."""
-        return self.placed[0].segment.method
+        return self.segment.method
 
     @property
     def point_dims(self) -> dict[str, int]:
         """Dimensions that number points, with their sizes."""
-        segment = self.placed[0].segment
+        segment = self.segment
         dims = {axis.dim: axis.size for axis in segment.cells.axes}
         if segment.n is not None:
             dims["n"] = len(self.placed)
@@ -59,7 +65,7 @@ class Source:
         return self._interleave([each.cpu_seconds for each in self.placed])
 
     def _interleave(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
-        seeds = self.placed[0].segment.per_cell
+        seeds = self.segment.per_cell
         return np.stack([part.reshape(-1, seeds) for part in parts], axis=1).reshape(-1)
 
     def again(self) -> Source:
@@ -70,10 +76,9 @@ class Source:
         self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
     ) -> NDArray[Any]:
         """Values of one array at some points, by their numbers; ``fill`` where pending."""
-        segment, count = self.placed[0].segment, len(self.placed)
-        seeds = segment.per_cell
+        seeds, count = self.segment.per_cell, len(self.placed)
         part, own = (points // seeds) % count, points // (seeds * count) * seeds + points % seeds
-        values = np.full((points.size, *segment.shape_of(name)), fill, dtype=dtype)
+        values = np.full((points.size, *self.segment.shape_of(name)), fill, dtype=dtype)
         for index, placed in enumerate(self.placed):
             chosen = np.flatnonzero(part == index)
             values[chosen] = placed.read(name, own[chosen], fill, dtype)
@@ -176,7 +181,7 @@ def write_variable(
 
     ``own_dims`` are its dimensions beside those of the points.
     """
-    own = source.placed[0].segment.shape(own_dims)
+    own = source.segment.shape(own_dims)
     dims = source.point_dims
     points = tuple(dims.values())
     swept = len(points) - ("seed" in dims)

@@ -89,7 +89,7 @@ def _coordinate(
 
 def coordinates(source: Source) -> dict[str, tuple[NDArray[Any], dict[str, str]]]:
     """Values and CF attributes of the dimensions of a group, by name."""
-    segment, coords = source.placed[0].segment, {}
+    segment, coords = source.segment, {}
     for axis in segment.cells.axes:
         text = f"parameter {'.'.join(axis.path)}"
         coords[axis.dim] = np.asarray(axis.values), {"long_name": text, "units": "1"}
@@ -109,7 +109,7 @@ def _steps(group: zarr.Group, source: Source) -> None:
     # Loads SymPy, which a command that refuses a store does without.
     from hdica.finite.record import steps_of
 
-    times = source.placed[0].segment.coords["time"].astype(np.float64)
+    times = source.segment.coords["time"].astype(np.float64)
     sizes = [p.segment.n for p in source.placed]
     steps = np.stack([steps_of(times, n or 1) for n in sizes]).astype(np.int64)
     has_n = sizes != [None]
@@ -120,8 +120,7 @@ def _steps(group: zarr.Group, source: Source) -> None:
 
 
 def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
-    segment = source.placed[0].segment
-    method, outputs = segment.method, segment.outputs
+    segment, method, outputs = source.segment, source.method, source.segment.outputs
     group = root.create_group(method.name)
     for dim, (values, attrs) in coordinates(source).items():
         _coordinate(group, dim, values, attrs)

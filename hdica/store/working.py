@@ -60,43 +60,11 @@ class Listing:
 
     folder: Path
     files: tuple[str, ...]
-    sizes: NDArray[np.int64]  # points of each file
+    starts: NDArray[np.int64]  # number of the first point of each file, and of all points
     keys: Keys
     status: NDArray[np.uint8]
     cpu_seconds: NDArray[np.float64]
     processors: frozenset[str]  # kinds of processors that computed them
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """Number of the first point of each file."""
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-
-    def rows_of(self, wanted: Keys) -> NDArray[np.int64]:
-        """Number of the point of each key, -1 where there is none."""
-        if not (self.status == FAILED).any():
-            return find_rows(self.keys, wanted)
-        order = np.argsort(self.status == FAILED, kind="stable")
-        rows = find_rows(self.keys[order], wanted)
-        return np.where(rows < 0, -1, order[rows])
-
-    def read(
-        self, name: str, rows: NDArray[np.int64]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Values of an array at some points: places in ``rows``, and the values there."""
-        file = np.searchsorted(self.starts, rows, side="right") - 1
-        order = np.argsort(file, kind="stable")
-        for places in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
-            if not places.size:
-                continue
-            number = int(file[places[0]])
-            path = self.folder / self.files[number]
-            try:
-                values = _block(path, [name]).arrays.get(name)
-            except FileNotFoundError as exc:
-                raise DamageError(f"{path} is missing: it was removed meanwhile") from exc
-            if values is not None:
-                every = np.array(texts_in(values), object) if name == "reason" else values
-                yield places, every[rows[places] - self.starts[number]]
 
 
 def _block(path: Path, names: Sequence[str]) -> Block:
@@ -128,7 +96,7 @@ def list_blocks(folder: Path) -> Listing:
     return Listing(
         folder,
         tuple(heads),
-        np.array([head.keys.size for head in every], dtype=np.int64),
+        np.cumsum([0, *(head.keys.size for head in every)], dtype=np.int64),
         np.concatenate([np.zeros(0, "S32"), *(head.keys for head in every)]),
         np.concatenate([np.zeros(0, np.uint8), *(head.status for head in every)]),
         np.concatenate([np.zeros(0), *(head.cpu_seconds for head in every)]),
@@ -171,7 +139,12 @@ class Placed:
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Number of every point in the listing, -1 for one that no block holds."""
-        return self.listing.rows_of(self.keys)
+        failed = self.listing.status == FAILED
+        if not failed.any():
+            return find_rows(self.listing.keys, self.keys)
+        order = np.argsort(failed, kind="stable")
+        rows = find_rows(self.listing.keys[order], self.keys)
+        return np.where(rows < 0, -1, order[rows])
 
     @cached_property
     def statuses(self) -> NDArray[np.uint8]:
@@ -190,14 +163,26 @@ class Placed:
         self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
     ) -> NDArray[Any]:
         """Values of an array at some points of the segment, ``fill`` where they are pending."""
-        shape = self.segment.shape_of(name)
+        shape, starts, rows = self.segment.shape_of(name), self.listing.starts, self.rows[points]
         values = np.full((points.size, *shape), fill, dtype=dtype)
-        computed = np.flatnonzero(self.rows[points] >= 0)
-        for places, part in self.listing.read(name, self.rows[points[computed]]):
+        files = np.searchsorted(starts, rows, side="right") - 1  # -1 where pending
+        order = np.argsort(files, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
+            if not places.size or (number := int(files[places[0]])) < 0:
+                continue
+            path = self.path / self.listing.files[number]
+            try:
+                part = _block(path, [name]).arrays.get(name)
+            except FileNotFoundError as exc:
+                raise DamageError(f"{path} is missing: it was removed meanwhile") from exc
+            if part is None:
+                continue
+            if name == "reason":
+                part = np.array(texts_in(part), object)
             if part.shape[1:] != shape:
                 text = f"{self.path} has {name} of shape {part.shape[1:]} and not {shape}"
                 raise DamageError(f"{text} (points of {self.segment.label})")
-            values[computed[places]] = part
+            values[places] = part[rows[places] - starts[number]]
         return values
 
     def again(self) -> Placed:

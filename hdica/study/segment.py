@@ -33,17 +33,6 @@ Keys = NDArray[np.bytes_]
 """One 32-byte digest a point, dtype ``S32``; an unused place of a store is empty."""
 
 
-def times_digest(times: Sequence[float]) -> str:
-    """Digest of the output times, so that a key need not hash all of them."""
-    return json_digest([float(t) for t in times])
-
-
-def save_digest(save: Save) -> str:
-    """Digest of what is kept, so that a key need not hash all of it; empty for nothing."""
-    content = saved.plain(save)
-    return json_digest(content) if content else ""
-
-
 def segment_keys(
     contents: Iterable[str],
     seeds: Sequence[int | None],
@@ -53,19 +42,21 @@ def segment_keys(
     kernel: str,
     times: Sequence[float],
     n: int | None,
-    save: str = "",
+    save: Save = NOTHING,
 ) -> Keys:
     """Key of every (content, seed), seed fastest: sha256 of canonical JSON of all it depends on.
 
     ``contents`` is the canonical JSON of each cell's content. The digest of what the seeds of a
-    cell (``[None]`` for none) share is computed once and copied.
+    cell (``[None]`` for none) share is computed once and copied; of times and of what is kept the
+    digests count.
     """
-    digest = f',"save":{canonical_json(save)}' if save else ""
+    kept, at_times = saved.plain(save), json_digest([float(t) for t in times])
+    digest = f',"save":"{json_digest(kept)}"' if kept else ""
     middle = (
         f',"kernel":{canonical_json(kernel)},"method":{canonical_json(method)}'
         f',"n":{canonical_json(n)}{digest},"seed":'
     ).encode()
-    end = f',"system":{canonical_json(system)},"times":"{times_digest(times)}"}}'
+    end = f',"system":{canonical_json(system)},"times":"{at_times}"}}'
     tails = [(canonical_json(seed) + end).encode() for seed in seeds]
     digests = bytearray()
     for content in contents:
@@ -315,7 +306,7 @@ class Segment:
             kernel=self.method.about.kernel,
             times=self.times,
             n=self.n,
-            save=save_digest(self.save),
+            save=self.save,
         )
 
     def sample_systems(self) -> list[Parameters]:

@@ -11,7 +11,8 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.study import saved as saving
-from hdica.study.segment import save_digest, segments_of
+from hdica.study.schema import json_digest
+from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import arguments as points
 from tests.sweep import toy
@@ -153,6 +154,6 @@ def test_fast_keys_are_the_keys_of_single_points() -> None:
     content = json.loads(next(segment.cells.contents()))
     key = point_key(
         content, system="Toy", method="walk", kernel="7", times=(0, 0.5, 2), n=10, seed=0,
-        save=save_digest(segment.save),
+        save=json_digest(saving.plain(segment.save)),
     )  # fmt: skip
     assert segment.keys()[0] == key.rstrip(b"\0")
