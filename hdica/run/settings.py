@@ -23,7 +23,7 @@ from pydantic import (
 from hdica.errors import HdicaError, from_validation, suggestion
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process.machine import check_size, in_bytes
-from hdica.study.saved import Section
+from hdica.study.schema import Section
 
 Kind = Literal["serial", "local", "scheduler", "slurm"]
 Mode = Literal["auto", "serial", "local", "scheduler", "slurm"]

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import without_place
-from hdica.ingredients.save import NOTHING, Save
-from hdica.study import saved
-from hdica.study.schema import StudySchema, canonical_json, json_digest
+from hdica.ingredients.save import ALL, NOTHING, Save
+from hdica.study.schema import StudySchema, canonical_json, json_digest, plain_save
 from hdica.systems import system as registry
 from hdica.systems.method import Method, Output, no_memory
 from hdica.systems.parameters import Parameters
@@ -50,7 +49,7 @@ def segment_keys(
     cell (``[None]`` for none) share is computed once and copied; of times and of what is kept the
     digests count.
     """
-    kept, at_times = saved.plain(save), json_digest([float(t) for t in times])
+    kept, at_times = plain_save(save), json_digest([float(t) for t in times])
     digest = f',"save":"{json_digest(kept)}"' if kept else ""
     middle = (
         f',"kernel":{canonical_json(kernel)},"method":{canonical_json(method)}'
@@ -232,6 +231,59 @@ def _leaf(content: object, path: Path) -> object:
     return content
 
 
+PARTS = {
+    "x": "densities",
+    "thresholds": "support recovery",
+    "estimate": "estimates",
+    "functionals": "functionals",
+    "extra": "",
+    "bands": "bands",
+    "bias": "biases",
+}
+"""What each key of ``save`` brings; ``extra`` brings the variables that it names."""
+AT_SNAPSHOTS = ("x", "thresholds", "estimate")
+"""Keys whose values are kept at the snapshots, the others at all times."""
+
+
+def parts(save: Save) -> Iterator[tuple[str, str, Save]]:
+    """The parts of what is kept: the key of ``save``, what it brings, and that part alone."""
+    for key, what in PARTS.items():
+        value = getattr(save, key)
+        if key == "extra":
+            yield from ((key, name, Save(extra=(name,))) for name in value)
+        elif value:
+            times = save.snapshots if key in AT_SNAPSHOTS else ()
+            yield key, what, Save(**{"snapshots": times, key: value})
+
+
+def can_keep(method: Method, part: Save) -> bool:
+    """Whether a method keeps anything of a part."""
+    return len(method.outputs_of(part)) > len(method.outputs.always)
+
+
+def saved_by(method: Method, save: Save) -> Save:
+    """What a method can keep of what a study asks for: nothing else is in its keys."""
+    content: dict[str, Any] = {}
+    for key, name, part in parts(save):
+        if can_keep(method, part):
+            value = (*content.get(key, ()), name) if key == "extra" else getattr(part, key)
+            content |= {key: value} | ({"snapshots": part.snapshots} if part.snapshots else {})
+    return Save(**content)
+
+
+def sized(save: Save, sizes: Iterable[int | None]) -> Save:
+    """The same where as many entries of the estimate are kept as the largest n has.
+
+    Points of all n keep as many, because they stand in one array: NaN where there are no more.
+    """
+    most = max((n for n in sizes if n is not None), default=0)
+    if save.estimate > most:
+        raise HdicaError(
+            f"save.estimate = {save.estimate} is not allowed (at most n = {most} entries)"
+        )
+    return replace(save, estimate=most) if save.estimate == ALL else save
+
+
 NAME = re.compile(r".+-[0-9a-f]{8}")  # what the name of a segment's directory looks like
 MOST_WORDS = 100  # words of an axis that are tried for the largest point
 Own = tuple[tuple[str, tuple[float, ...]], ...]
@@ -292,7 +344,7 @@ class Segment:
         outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.outputs}
         identity = [self.system, list(self.times), outputs, self.method.about.kernel]
         if self.save.anything:
-            identity.append(saved.plain(self.save))
+            identity.append(plain_save(self.save))
         middle = "" if self.n is None else f"-n{self.n}"
         return f"{self.method.name}{middle}-{json_digest(identity)[:8]}"
 
@@ -387,8 +439,8 @@ def segments_of(study: StudySchema) -> list[Segment]:
     coords: dict[str, tuple[float, ...]] = {}
     segments = []
     for name, settings in study.methods.items():
-        save, seeds = saved.saved_by(methods[name], asked), settings.seed_values()
-        save = saved.sized(save, settings.n_values)
+        save, seeds = saved_by(methods[name], asked), settings.seed_values()
+        save = sized(save, settings.n_values)
         used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
         coords |= {dim: own_dimension(study, dim) for dim in used if dim not in coords}
         cells = cells_of(methods[name], space.axes, texts)
