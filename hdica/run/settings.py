@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -52,8 +52,7 @@ Word = Annotated[
 Memory = Annotated[str, AfterValidator(lambda text: check_size(text, "memory") if text else text)]
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """Where a scheduler listens."""
 
     protocol: str  # tcp or tls
@@ -68,10 +67,9 @@ class Address:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it; a name is looked up nowhere."""
-        try:
+        with suppress(ValueError):
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return False
 
     @property
     def encrypted(self) -> bool:

@@ -20,8 +20,9 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import Pipe as pipe_ends
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import psutil
 
 from hdica.errors import HdicaError, Incomplete
 from hdica.process.progress import compilations
@@ -42,6 +43,8 @@ LOADING, COMPILING = 5.0, 60.0
 POLL_SECONDS, LOOKS = 1.0, 10
 """Longest time between two looks at a process that computes, and looks at least before a limit."""
 IDLE_SHARE = 0.01  # share of a processor below which a process does nothing
+STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+ENDED = ("", psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 FAULTS = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
@@ -136,9 +139,9 @@ class Worker:
                 if kind != "compiling":
                     return kind, value
                 limit, more = limit + more, 0.0
-            now, stopped = _used(pid)
+            now, state = _used(pid)
             # By looks, not by the clock: a job that was suspended for an hour has not been idle.
-            quiet = now - before < IDLE_SHARE * every and not stopped
+            quiet = now - before < IDLE_SHARE * every and state not in STOPPED
             idle, before = idle + every if quiet else 0.0, now
             if max(now - begun, idle) > limit:
                 raise Ended(f"{limit:.6g} s were not enough", own=True, late=True)
@@ -157,7 +160,7 @@ class Worker:
         """How the process ended that has closed its pipe; one that goes on without it is killed."""
         assert self._child is not None
         until = time.monotonic() + LOADING
-        while _stat(self._child[0])[0] not in "ZX":
+        while _used(self._child[0])[1] not in ENDED:
             if time.monotonic() > until:
                 self.close()
                 return Ended("it let go of the process that waits for it", own=True)
@@ -193,31 +196,20 @@ class InPlace(Worker):
         return function(block)
 
 
-def _stat(pid: int) -> list[str]:
-    """What the system counts of a process, from its state on; X alone if nothing is left of it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ["X"]
-
-
-def _used(pid: int) -> tuple[float, bool]:
-    """Seconds of a processor that a process has used, and whether it is stopped."""
-    fields = _stat(pid)
-    if len(fields) == 1:  # it has just ended
-        return 0.0, False
-    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return seconds, fields[0] in "tT"
+def _used(pid: int) -> tuple[float, str]:
+    """Seconds of a processor that a process has used, and its state; none if nothing is left."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return times.user + times.system, str(process.status())
+    return 0.0, ""
 
 
 def _own_memory(pid: int) -> int:
     """Bytes that a process shares with no other: what it has of its parent does not count."""
-    import psutil
-
-    try:
+    with suppress(psutil.NoSuchProcess):
         return int(psutil.Process(pid).memory_full_info().uss)
-    except psutil.NoSuchProcess:  # it has just ended
-        return 0
+    return 0
 
 
 def _serve(parent: int, pipe: Pipe) -> NoReturn:

@@ -245,10 +245,10 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> sealed.Docu
 
 def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]) -> None:
     """Refuse to replace results by a store of pending points alone, or of fewer of this study."""
-    from hdica.store.results import open_results
+    from hdica.store.results import opened, readable
 
     try:
-        tree = open_results(out)
+        tree = opened(readable(out))  # nobody else publishes as long as this process has the lock
     except (HdicaError, OSError):  # nothing that anybody could read
         return
     done = sum(each["done"] + each["diverged"] for each in counts.values())

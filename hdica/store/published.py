@@ -17,7 +17,6 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numcodecs.checksum32 import CRC32C
@@ -199,16 +198,10 @@ class PublishedStore(LocalStore):
     :class:`~hdica.store.files.DamageError` that names the file and the points.
     """
 
-    def __init__(
-        self, root: Path | str, digests: dict[str, str], *, read_only: bool = True
-    ) -> None:
-        super().__init__(root, read_only=read_only)
+    def __init__(self, root: Path, digests: dict[str, str]) -> None:
+        super().__init__(root, read_only=True)
         self.digests = digests
         self.arrays: dict[str, Chunks] = {}
-
-    def with_read_only(self, read_only: bool = False) -> Self:
-        """The same store."""
-        return type(self)(self.root, self.digests, read_only=read_only)
 
     def __getstate__(self) -> Document:
         # A worker may have been started in another folder.

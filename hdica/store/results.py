@@ -70,8 +70,9 @@ def stable(path: str | Path, look: Callable[[], Result], whole: bool = False) ->
     return look()
 
 
-def _read(root: Path) -> published.PublishedStore:
-    """A published store to read from."""
+def readable(path: str | Path) -> published.PublishedStore:
+    """A published store to read from, as it lies there now."""
+    root = existing(path)
     files = published.bound_digests(root)
     manifest = read_manifest(root) if root.suffix == ".zarr" else None
     if manifest is not None and manifest["version"] != published.version_of(files):
@@ -126,7 +127,11 @@ def open_results(path: str | Path) -> xr.DataTree:
         If metadata were changed or a chunk is missing, naming file and points; so does the first
         use of data that were changed.
     """
-    store = stable(path, lambda: _read(existing(path)), whole=True)
+    return opened(stable(path, lambda: readable(path), whole=True))
+
+
+def opened(store: published.PublishedStore) -> xr.DataTree:
+    """The tree of a published store."""
     import xarray as xr  # only now: it takes a second to load, and a store may be refused
 
     root = Path(store.root)
@@ -139,9 +144,9 @@ def open_results(path: str | Path) -> xr.DataTree:
             consolidated=True,
             zarr_format=3,
         )
+    except HdicaError:
+        raise
     except (*published.UNREADABLE, AttributeError, AssertionError, OverflowError) as exc:
-        if isinstance(exc, HdicaError):
-            raise
         raise DamageError(f"{root} is damaged (its metadata cannot be read)") from exc
     for name in (DIGEST, published.BOUND):
         tree.attrs.pop(name, None)
@@ -204,11 +209,6 @@ class Status:
     def total(self, what: str) -> int:
         """Sum over all rows of ``points``, ``pending``, ``done``, ``diverged`` or ``failed``."""
         return int(sum(getattr(row, what) for row in self.rows))
-
-    @property
-    def whole(self) -> bool:
-        """Whether every point has its numbers, or the record that it diverged."""
-        return not self.total("pending") and not self.total("failed")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
