@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zarr
@@ -111,8 +112,7 @@ def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ..
     return (*shape, *whole)
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Neighbouring points, ``start`` to ``stop``, that are whole chunks."""
 
     start: int
@@ -131,17 +131,6 @@ def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
         place = tuple(slice(low, min(low + chunk, size)) for low, size, chunk in sides)
         start, end = end, end + later * math.prod(each.stop - each.start for each in place)
         yield Band(start, end, place)
-
-
-def _together(every: Iterator[Band], most: int) -> Iterator[list[Band]]:
-    """Neighbouring bands of at most ``most`` points in all, and always at least one band."""
-    some: list[Band] = []
-    for band in every:
-        if some and band.stop - some[0].start > most:
-            yield some
-            some = []
-        some.append(band)
-    yield some
 
 
 def create(
@@ -190,15 +179,15 @@ def write_variable(
     array = create(group, name, shape, chunks, (*dims, *own_dims), dtype, fill, about)
     listed: dict[str, NDArray[Any]] = {"status": source.status, "cpu_seconds": source.cpu_seconds}
     # A block may span several bands: they are gathered together, so that it is read once.
-    most = SPAN // (8 * max(1, math.prod(own)))
-    for some in _together(bands(points, chunks[: len(points)]), most):
-        first, last = some[0].start, some[-1].stop
-        if name in listed:
-            values = listed[name][first:last]
-        else:
-            place, kind = np.arange(first, last), object if dtype is str else dtype
-            values = source.at(name, place, fill, kind)
-        for band in some:
-            extent = (side.stop - side.start for side in band.place)
-            part = values[band.start - first : band.stop - first]
-            array[band.place or ...] = part.reshape((*extent, *array.shape[len(band.place) :]))
+    most, kind = SPAN // (8 * max(1, math.prod(own))), object if dtype is str else dtype
+    every = list(bands(points, chunks[: len(points)]))
+    stops = [band.stop for band in every]
+    first = last = 0
+    for number, (start, stop, place) in enumerate(every):
+        if stop > last:
+            first, last = start, stops[max(number, bisect_right(stops, start + most) - 1)]
+            among = np.arange(first, last)
+            values = listed[name][among] if name in listed else source.at(name, among, fill, kind)
+        extent = (side.stop - side.start for side in place)
+        part = values[start - first : stop - first]
+        array[place or ...] = part.reshape((*extent, *array.shape[len(place) :]))

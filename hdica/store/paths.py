@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
@@ -216,16 +216,13 @@ def _locked_file(work: Path) -> BinaryIO:
     while True:
         make_folder(work)
         path = no_link(work / LOCK)
-        file = lockable(path)
-        try:
+        with ExitStack() as opened_files:
+            file = opened_files.enter_context(lockable(path))
             wait_for(lambda: try_lock(file), work, LOCK_SECONDS)  # noqa: B023
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file.fileno()), os.lstat(path)):
+                    opened_files.pop_all()
                     return file
-        except BaseException:
-            file.close()
-            raise
-        file.close()
 
 
 def _holder(work: Path) -> str:

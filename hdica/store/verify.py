@@ -291,18 +291,14 @@ def _repaired(path: str | Path, work: Path) -> list[str]:
     rest = [damage for damage in every if not damage.stray]
     public = [damage for damage in rest if damage.path.is_relative_to(paths.results_path(path))]
     for damage in rest:
-        if damage.path == paths.manifest_path(path):
-            # It was changed: the next run publishes again.
-            files.discard(damage.path)
-            done.append(damage.sentence)
-        elif damage.path == work / paths.STUDY:
+        if damage.path == work / paths.STUDY:
             done.append(_repair_study(path, damage))
-        elif damage.path.is_relative_to(work):
-            files.discard(damage.path)
-            done.append(f"{damage.sentence}: its points are pending")
         elif damage not in public:
             files.discard(damage.path)
-            done.append(f"{damage.sentence}: it is withdrawn")
+            what = ": its points are pending" if damage.path.is_relative_to(work) else ""
+            if not what and damage.path != paths.manifest_path(path):
+                what = ": it is withdrawn"  # a record of a shard
+            done.append(f"{damage.sentence}{what}")
     if public:
         what = _repair_published(path, public, manifest)
         done += [f"{damage.sentence}: {what}" for damage in public]
@@ -352,42 +348,40 @@ def _repair_published(
     for name in names:
         if (root / name).is_symlink():
             files.discard_inside(root, name)
-    # Group, array, chunks and index of every file with values of points.
-    places: list[tuple[str, str, published.Chunks, tuple[int, ...]]] = []
+    # Files with values of points, and where these lie in their arrays.
+    places: dict[str, tuple[slice, ...]] = {}
     for name in names:
         if (place := published.chunk_index(name)) is not None:
             group, array, index = place
             chunks = published.chunks_in(root, f"{group}/{array}")
             of_points = array in published.point_arrays(root, group)
             if chunks is not None and len(chunks.shape) == len(index) and of_points:
-                places.append((group, array, chunks, index))
+                places[name] = chunks.slices(index)
     if manifest is None or len(places) < len(names) or files.walk(root)[1]:
         withdraw(out, aside=bool(segments_in(out)))
         return "the next run publishes again"
     with new_store(out) as partial:
         shutil.copytree(root, partial)
-        for group, array, chunks, index in places:
-            _make_pending(partial, group, array, chunks, index)
+        for name, slices in places.items():
+            _make_pending(partial, name, slices)
         about = {**manifest, "counts": counts_in(partial)}
         exchange(partial, out, about, published.bind(partial))
     return "its points are pending"
 
 
-def _make_pending(
-    root: Path, group: str, array: str, chunks: published.Chunks, index: tuple[int, ...]
-) -> None:
+def _make_pending(root: Path, chunk: str, place: tuple[slice, ...]) -> None:
     """Make every point of a damaged chunk pending: status 0, all its values NaN."""
     import zarr
 
-    opened = zarr.open_group(root, mode="r+", zarr_format=3, use_consolidated=False)
+    group, array, *_ = chunk.split("/")
+    opened = zarr.open_group(root / group, mode="r+", zarr_format=3, use_consolidated=False)
 
     def blank(name: str, place: tuple[slice, ...]) -> None:
-        target = cast("zarr.Array", opened[f"{group}/{name}"])
+        target = cast("zarr.Array", opened[name])
         target.with_config({"write_empty_chunks": True})[place or ...] = target.fill_value
 
     # The damaged chunk first, and whole: writing a part of it would have to read it.
-    files.discard_inside(root, "/".join([group, array, "c", *map(str, index)]))
-    place = chunks.slices(index)
+    files.discard_inside(root, chunk)
     blank(array, place)
     status = published.chunks_in(root, f"{group}/status")
     depth = 0 if status is None else len(status.dims)
