@@ -27,8 +27,7 @@ MOST_LINKS = 40  # links on the way to a file, as many as Linux follows
 LOCK = ".held"  # file of a private folder that its process has locked
 ENDED = ".ended"  # end of the name of a folder that is being removed
 SCRATCH = "hdica-"  # begin of the names of folders for the files of a process
-ELSEWHERE = ("/tmp", "/var/tmp")
-"""Where such a folder is made if it is not safe where the environment says."""
+ELSEWHERE = ("/tmp", "/var/tmp")  # where the place of the environment is not safe
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 ANSWER = 10.0  # seconds in which a scheduler has to answer
 WRITTEN = 1.0  # seconds in which a scheduler has written its file, which it does not do at once
-PLAIN = ("convert to SSL", "WRONG_VERSION_NUMBER")
-"""In the errors of a scheduler that speaks first, as Dask does over plain tcp."""
+PLAIN = ("convert to SSL", "WRONG_VERSION_NUMBER")  # in errors of Dask over plain tcp
 
 
 def ready(settings: ClusterSettings) -> ClusterSettings:

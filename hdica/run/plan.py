@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 DRIVEN_SECONDS = 0.008  # work in a block for each worker: the driver needs 1.6 ms a block
 BLOCKS_EACH, FEW_WORKERS = 4, 16
 """Blocks of a worker at least where the work allows it, and workers that are counted at least."""
-MOST_BLOCKS, LONG_SECONDS = 2**16, 60.0
-"""Blocks of a segment, each a file, and work in a block at most for that."""
+MOST_BLOCKS, LONG_SECONDS = 2**16, 60.0  # of a segment; work in a block at most for that
 MOST_POINTS = 4096
 SHARING = 32  # least points of a block that share one draw of the noise, if there are as many cells
 MOST_BYTES = 16 * 2**20  # results in a block, which is in memory as a whole
@@ -244,8 +243,7 @@ def check_room(study: Study, placed: list[Placed]) -> None:
                 raise
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
+class Task(NamedTuple):
     """Pending points of a segment that make a block."""
 
     placed: Placed

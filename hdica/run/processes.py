@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from hdica.run.settings import ClusterSettings
 
-NODE = "hdica.run.node"
-"""Module that Dask's servers load, and by which schedulers and workers are started."""
+NODE = "hdica.run.node"  # module that Dask's servers load, and that starts them
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 SKEW = datetime.timedelta(hours=1)  # how far behind the clock of another machine may be
 VALID = datetime.timedelta(days=3650)  # longer than any process has a certificate
@@ -200,8 +199,7 @@ def read_certificates(folder: str, key: str = "") -> Security:
     return security
 
 
-FORKS = sys.platform == "linux"
-"""Whether processes that have loaded numerical libraries may be forked."""
+FORKS = sys.platform == "linux"  # whether processes with numerical libraries may be forked
 PRELOADED = (
     "distributed",
     "scipy.special",
@@ -210,8 +208,7 @@ PRELOADED = (
     "hdica.finite.projected.vector_kernels",
 )
 """What a worker loads before its first block, and what most methods load in it."""
-COLD_START, WARM_START = 1.8, 0.25
-"""Seconds until a local cluster computes, before and after :data:`PRELOADED` is loaded."""
+COLD_START, WARM_START = 1.8, 0.25  # seconds before a local cluster computes
 
 
 def unguarded() -> str:

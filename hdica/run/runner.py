@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 LEAST_LOOK, LOOK_SHARE = 0.2, 0.02
 """Seconds at least between looks at what other runs have committed, and the share of a run's time
 that these looks may take."""
-MOST_LOST = 8
-"""Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
+MOST_LOST = 8  # blocks that may be lost before a run gives up: then it is no accident
 
 
 @dataclass
@@ -342,8 +341,7 @@ ATTEMPTS = 3  # how often work is begun anew after files that were cut short are
 WHOLE = (0, 1)  # the shard that is all of a study
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """What a published store holds."""
 
     out: Path
@@ -367,8 +365,7 @@ def _points(many: int) -> str:
     return f"{many} point{'' if many == 1 else 's'}"
 
 
-@dataclass(frozen=True)
-class Computed:
+class Computed(NamedTuple):
     """What became of a study."""
 
     summary: RunSummary  # what was computed now

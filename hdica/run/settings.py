@@ -36,8 +36,7 @@ ENVIRONMENT = {
 }
 """Variables that say what settings leave out."""
 FORMS = "tcp://host:port or tls://host:port"
-WORD = r"^[\w.,:@%+/=-]*$"
-"""What may stand in a line of a job script unquoted; no blank and no end of line."""
+WORD = r"^[\w.,:@%+/=-]*$"  # what stands in a line of a job script unquoted
 WALLTIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,2}):([0-5]\d):([0-5]\d)")
 OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
 """Directives that a run needs for itself."""

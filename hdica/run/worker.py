@@ -38,10 +38,8 @@ Pipe: TypeAlias = "Connection[Any, Any]"  # an end of one
 FACTOR, BLOCK_FACTOR = 100.0, 10.0
 """How many times longer than the plan says a point, and a block, may take where that is more: the
 cost models do not know that a user's formulas may cost a hundred times a polynomial."""
-LOADING, COMPILING = 5.0, 60.0
-"""More seconds for a process that has just been started, and for one that compiles functions."""
-POLL_SECONDS, LOOKS = 1.0, 10
-"""Longest time between two looks at a process that computes, and looks at least before a limit."""
+LOADING, COMPILING = 5.0, 60.0  # more seconds for a new process, and for one that compiles
+POLL_SECONDS, LOOKS = 1.0, 10  # longest between two looks, and looks before a limit
 IDLE_SHARE = 0.01  # share of a processor below which a process does nothing
 STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 ENDED = ("", psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)

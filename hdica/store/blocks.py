@@ -30,8 +30,7 @@ from hdica.store.files import MAX_BYTES, DamageError, TornError, regular, write_
 
 MAGIC = b"hdica block 1\n\0\0"
 NAME = re.compile(r"[0-9a-f]{32}\.block")
-FIRST = ("key", "status", "cpu_seconds")
-"""Arrays at the beginning of a file, which are read without the others."""
+FIRST = ("key", "status", "cpu_seconds")  # arrays at the beginning, read without the others
 HEAD_BYTES = 2**15  # bytes that are read first: mostly the header with the first arrays
 DIGEST_BYTES = 32
 _ZSTD = Zstd(level=1, checksum=True)

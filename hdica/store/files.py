@@ -23,17 +23,14 @@ from typing import BinaryIO
 
 from hdica.errors import HdicaError, Removed, Unwritable
 
-SYNC = "HDICA_SYNC"
-"""Environment variable: ``off`` on a scratch disk whose files need not outlive the power."""
+SYNC = "HDICA_SYNC"  # environment variable: "off" where files need not outlive the power
 _ON, _OFF = ("", "on", "1", "yes", "true"), ("off", "0", "no", "false")
-PARTIAL = re.compile(r"\.hdica-\d+-[0-9a-f]{8}\.partial")
-"""Names of files that are being written; short, since the name of the file may be very long."""
+PARTIAL = re.compile(r"\.hdica-\d+-[0-9a-f]{8}\.partial")  # names of files being written
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Errors that every further file would meet, too."""
 MAX_BYTES = 2**30  # largest file that is read: those of a store are a thousand times smaller
 TRIES = 3  # how often a file is written anew whose partial file somebody has removed
-WAIT_SECONDS, POLL_SECONDS = 30.0, 0.01
-"""Longest wait for another process that replaces files of a folder, and seconds between tries."""
+WAIT_SECONDS, POLL_SECONDS = 30.0, 0.01  # for another process that replaces files; between tries
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

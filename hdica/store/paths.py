@@ -24,8 +24,7 @@ from hdica.errors import HdicaError, path_of, printable
 from hdica.store.files import Folder, lockable, make_folder, no_link, opened, try_lock, written
 
 METADATA = "zarr.json"
-LOCK, STUDY = ".lock", "study.json"
-"""Files of a working store: its lock, and the study that was run last."""
+LOCK, STUDY = ".lock", "study.json"  # of a working store: its lock, and the study of the last run
 LONGEST_NAME = 200  # bytes of a store's name: file systems allow 255 for its manifest, too
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _OWN = re.compile(
@@ -163,10 +162,8 @@ def write_file(path: Path, content: bytes) -> None:
         folder.write(path.name, content)
 
 
-LOCK_SECONDS = 900.0
-"""Longest wait for another process that plans, publishes or repairs the same store."""
-PATIENCE, QUIET_SECONDS, POLL_SECONDS = 0.5, 10.0, 0.05
-"""Seconds of waiting before a message, between two messages, and between two tries."""
+LOCK_SECONDS = 900.0  # for another process that plans, publishes or repairs the same store
+PATIENCE, QUIET_SECONDS, POLL_SECONDS = 0.5, 10.0, 0.05  # before and between messages; tries
 MAX_LETTERS = 200
 SOMEBODY = "another process that plans, publishes or repairs it"
 RUNNING = ".running"  # file of a working store that every run has locked, together with the others

@@ -31,8 +31,7 @@ from hdica.store.files import DamageError, inside, parts_of, read_regular, walk,
 from hdica.store.paths import METADATA, previous_path
 from hdica.store.sealed import Document, parsed, sealed, unsealed, write_sealed
 
-DIGESTS, BOUND = "digests.json", "digests"
-"""File with the digests of all others, and the attribute of the root with its own digest."""
+DIGESTS, BOUND = "digests.json", "digests"  # the file, and the root's attribute with its digest
 VERSION_LETTERS = 16  # letters of the root's digest that name a version
 MAX_CHUNK = 2**30  # most bytes of a chunk, decoded
 MAX_TEXT = 2**28  # most bytes of a chunk of texts, whose size only the chunk itself says
@@ -281,8 +280,12 @@ class PublishedStore(LocalStore):
         return buffer
 
 
-def learned(store: PublishedStore) -> PublishedStore:
-    """The same store, which knows its arrays from its root's metadata."""
+def checked(root: Path, manifest: Document | None, place: Path | None = None) -> PublishedStore:
+    """A store that fits its manifest, with its arrays; read from another ``place`` if need be."""
+    digests = bound_digests(root)
+    if manifest is not None and manifest["version"] != version_of(digests):
+        raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
+    store = PublishedStore(place or root, digests)
     if store.load(METADATA) is None:
         raise DamageError(f"{store.root / METADATA} is missing (all points)")
     if not store.arrays:

@@ -320,11 +320,9 @@ def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
     return frame[frame[numbers].notna().any(axis=1)].reset_index(drop=True)
 
 
-BINARY = {"netcdf": ".nc", "parquet": ".parquet"}
-"""What is no text and so not for a terminal, and how its files are called."""
+BINARY = {"netcdf": ".nc", "parquet": ".parquet"}  # not for a terminal
 FORMATS = ("csv", "json", *BINARY, "-")
-COLUMNS = "columns"
-"""Key of the metadata of a Parquet file: ``{name: {long_name, units}}`` of its columns as JSON."""
+COLUMNS = "columns"  # metadata of a Parquet file: {name: {long_name, units}} as JSON
 
 
 def check_export(to: str, out: Path | None) -> None:

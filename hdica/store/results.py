@@ -6,10 +6,10 @@ import json
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
-TRIES, PAUSE = 20, 0.05
-"""How often a store is opened anew that changes while it is opened, and seconds between."""
+TRIES, PAUSE = 20, 0.05  # to open a store that changes meanwhile, and seconds between
 
 
 def existing(path: str | Path) -> Path:
@@ -73,13 +72,10 @@ def stable(path: str | Path, look: Callable[[], Result], whole: bool = False) ->
 def readable(path: str | Path) -> published.PublishedStore:
     """A published store to read from, as it lies there now."""
     root = existing(path)
-    files = published.bound_digests(root)
     manifest = read_manifest(root) if root.suffix == ".zarr" else None
-    if manifest is not None and manifest["version"] != published.version_of(files):
-        raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
     # Absolute, since data are read later, when the working directory may be another one.
-    store = published.learned(published.PublishedStore(root.absolute(), files))
-    for name in files:
+    store = published.checked(root, manifest, root.absolute())
+    for name in store.digests:
         # Zarr would read NaN.
         if not (root / name).exists():
             store.load(name)
@@ -184,8 +180,7 @@ def _check_study(root: Path, attrs: dict[Hashable, Any]) -> None:
         raise DamageError(f"{root / METADATA} is damaged (it has no study)") from exc
 
 
-@dataclass(frozen=True)
-class MethodStatus:
+class MethodStatus(NamedTuple):
     """Points of one method at one n: how many, and how many have each status."""
 
     method: str
@@ -213,7 +208,7 @@ class Status:
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         totals = {name: self.total(name) for name in ("points", *STATUS_NAMES)}
-        rows = [asdict(row) for row in self.rows]
+        rows = [row._asdict() for row in self.rows]
         return {"study": self.study, "source": self.source, **totals, "rows": rows}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -26,8 +26,7 @@ from hdica.study.segment import NAME as SEGMENT
 from hdica.study.study import study_from
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """One thing that is wrong."""
 
     sentence: str  # what is wrong, in which file, and with which points
@@ -135,10 +134,7 @@ def published_damage(out: str | Path, manifest: sealed.Document | None) -> list[
         missing = f"{root} is missing though it was published (all points)"
         return [Damage(missing, root / paths.METADATA)] if manifest else []
     try:
-        digests = published.bound_digests(root)
-        if manifest is not None and manifest["version"] != published.version_of(digests):
-            raise DamageError(f"{root / paths.METADATA} is not what its manifest says (all points)")
-        published.learned(published.PublishedStore(root, digests))
+        digests = published.checked(root, manifest).digests
     except DamageError as exc:
         damage, file = [Damage(str(exc), root / paths.METADATA)], root / published.DIGESTS
         try:

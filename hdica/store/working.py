@@ -54,8 +54,7 @@ class _Head(NamedTuple):
     processor: str
 
 
-@dataclass(frozen=True, eq=False)
-class Listing:
+class Listing(NamedTuple):
     """Every point in the blocks of a segment, as they were when the folder was listed."""
 
     folder: Path

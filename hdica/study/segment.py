@@ -28,8 +28,7 @@ from hdica.systems.method import Method, Output, no_memory
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Axis, Path, Space, canonical, nested, shown
 
-Keys = NDArray[np.bytes_]
-"""One 32-byte digest a point, dtype ``S32``; an unused place of a store is empty."""
+Keys = NDArray[np.bytes_]  # a digest a point, dtype S32; empty where a place is unused
 
 
 def segment_keys(
@@ -241,8 +240,7 @@ PARTS = {
     "bias": "biases",
 }
 """What each key of ``save`` brings; ``extra`` brings the variables that it names."""
-AT_SNAPSHOTS = ("x", "thresholds", "estimate")
-"""Keys whose values are kept at the snapshots, the others at all times."""
+AT_SNAPSHOTS = ("x", "thresholds", "estimate")  # kept at the snapshots
 
 
 def parts(save: Save) -> Iterator[tuple[str, str, Save]]:
@@ -286,8 +284,7 @@ def sized(save: Save, sizes: Iterable[int | None]) -> Save:
 
 NAME = re.compile(r".+-[0-9a-f]{8}")  # what the name of a segment's directory looks like
 MOST_WORDS = 100  # words of an axis that are tried for the largest point
-Own = tuple[tuple[str, tuple[float, ...]], ...]
-"""Dimensions of a system's own, each with its coordinate."""
+Own = tuple[tuple[str, tuple[float, ...]], ...]  # dimensions of a system, with coordinates
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,9 @@ from hdica.systems.method import Role, shared_twin
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Axis, Range, Value, address, check_conflicts, shown, size
 
-MAX_CHECKED = 2000
-"""Values of one axis that are tried before anything runs; a longer axis is thinned."""
+MAX_CHECKED = 2000  # values of an axis that are tried before anything runs
 MAX_READ = 100  # the same of an axis that enters formulas, which take long to read
-MAX_ASKED = 100
-"""Values of one axis for which the methods say whether they apply, which may take them long."""
+MAX_ASKED = 100  # values of an axis for which methods say whether they apply
 
 
 class Study(StudySchema):
