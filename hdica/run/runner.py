@@ -75,26 +75,12 @@ def run(
     """Compute the pending points of a study, or of one shard of it. Nothing is published.
 
     Killed at any moment it loses at most the blocks in flight; the next call goes on. Two calls at
-    once compute the same bits: each leaves out what the other has committed.
-
-    Parameters
-    ----------
-    study, out
-        A validated study, and the path of its published store, beside which the working store lies.
-    workers
-        Processes, where ``cluster`` does not say it.
-    shard
-        ``(i, m)``: part i of m parts.
-    cluster
-        Where Dask runs: settings, a mapping ``{mode, workers, address, ...}`` or one word such as
-        ``"slurm"`` or ``"tls://host:8786"``.
-    progress
-        False for silence; otherwise a bar on a terminal and sparse lines elsewhere. A stream gets
-        lines with bars beside them.
-    retry_failed, replace
-        Whether failed points are computed again; whether the results of another study may be there.
-    block
-        Points a block; chosen from the cost model if None. Shards of one study have to agree.
+    once compute the same bits: each leaves out what the other has committed. The working store lies
+    beside ``out``, the published store; ``shard`` is ``(i, m)``, part i of m. ``cluster`` says where
+    Dask runs, and ``workers`` holds where it names none. ``progress`` is False for silence, None for
+    a bar on a terminal and sparse lines elsewhere, or a stream for lines with bars beside them.
+    ``block`` are points a block, on which shards have to agree; None leaves it to the cost model.
+    With ``replace`` the results of another study may be there.
     """
     index, count = shard
     if count < 1 or not 0 <= index < count:

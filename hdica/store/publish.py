@@ -245,7 +245,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> sealed.Docu
 
 def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]) -> None:
     """Refuse to replace results by a store of pending points alone, or of fewer of this study."""
-    from hdica.store.results import opened, readable
+    from hdica.store.results import opened, readable, statuses
 
     try:
         tree = opened(readable(out))  # nobody else publishes as long as this process has the lock
@@ -253,8 +253,7 @@ def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]
         return
     done = sum(each["done"] + each["diverged"] for each in counts.values())
     failed = sum(each["failed"] for each in counts.values())
-    nodes = (node["status"].to_numpy() for node in tree.children.values() if "status" in node)
-    before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in nodes)
+    before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in statuses(tree))
     same = tree.attrs.get("study_hash") == study.content_hash()
     if before and (not (done + failed) or (same and done < before)):
         there = f"{before} points and {paths.work_path(out)} has {done} of them"

@@ -273,7 +273,7 @@ def standing(store: Path, study: Study | None = None) -> Iterator[xr.DataTree]:
         if Path(store).is_dir() or not has_work:
             tree = opened.enter_context(open_results(store))
             results = tree if study is None or _is_of(tree, study) else None
-        if has_work and (results is None or any((s == PENDING).any() for s in _statuses(results))):
+        if has_work and (results is None or any((s == PENDING).any() for s in statuses(results))):
             # Imported here: a store that is refused needs nothing of what reads studies.
             import xarray
 
@@ -287,7 +287,7 @@ def standing(store: Path, study: Study | None = None) -> Iterator[xr.DataTree]:
                 results = opened.enter_context(
                     xarray.open_datatree(target, engine="zarr", chunks=None, consolidated=False)
                 )
-                if all((status == PENDING).all() for status in _statuses(results)):
+                if all((status == PENDING).all() for status in statuses(results)):
                     raise empty
         if results is None:
             raise empty
@@ -328,5 +328,6 @@ def _is_of(tree: xr.DataTree, study: Study) -> bool:
     return bool(tree.attrs.get("study_hash") == study.content_hash())
 
 
-def _statuses(tree: xr.DataTree) -> Iterator[NDArray[Any]]:
+def statuses(tree: xr.DataTree) -> Iterator[NDArray[Any]]:
+    """Statuses of all points, an array a method."""
     return (node["status"].to_numpy() for node in tree.children.values() if "status" in node)

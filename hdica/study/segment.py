@@ -103,11 +103,10 @@ Texts = tuple[tuple[Axis, ...], tuple[str, ...]]
 class Cells:
     """Grid cells of one method: the product of the axes that its result depends on.
 
-    Cells are numbered with the last axis fastest. Their content is put together from fragments:
-    nothing here grows with the number of cells. ``fields`` has the top-level fields in sorted
-    order: the axes (by position) that set the field, and its canonical JSON for every combination
-    of their values (empty for a default). ``ignored`` is that of fields on which the result does
-    not depend: a system may need them.
+    They are numbered with the last axis fastest, and put together from fragments: nothing here
+    grows with their number. ``fields`` has for each top-level field, in sorted order, the positions
+    of the axes that set it, and its canonical JSON for every combination of their values (empty for
+    a default). ``ignored`` is that of fields which the system needs and its result does not.
     """
 
     axes: tuple[Axis, ...]
