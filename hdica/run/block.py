@@ -150,14 +150,6 @@ class Results:
         self.fail(place, "", PENDING)
         self.hindrance = hindrance
 
-    def put(self, place: int, alone: Results) -> None:
-        """Take the results of a point that was computed as a block of its own."""
-        for name, array in self.values.items():
-            array[place] = alone.values[name][0]
-        self.status[place], self.reasons[place] = alone.status[0], alone.reasons[0]
-        self.cpu_seconds[place] = alone.cpu_seconds[0]
-        self.hindrance = alone.hindrance or self.hindrance
-
 
 def compute(block: Block) -> Results:
     """Compute the points of a block, together where that is cheaper.

@@ -163,9 +163,9 @@ class _Run:
                 if left := self._here(shown):
                     self._distributed(left, shown)
             self._count()
+        except Removed:
+            raise
         except (Incomplete, Stopped, files.DamageError) as exc:
-            if isinstance(exc, Removed):
-                raise
             if gone := next((f for f in self._folders() if not f.is_dir()), None):
                 raise files.removed(gone) from exc
             if not isinstance(exc, files.DamageError):

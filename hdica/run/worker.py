@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import Pipe as pipe_ends
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -247,6 +247,7 @@ def run_block(
 
     ``Incomplete`` means that points stay pending; the others are committed.
     """
+    hindrance: Incomplete | None = None
     if block.size > 1:
         limit = max(care.budget, BLOCK_FACTOR * block.seconds)
         try:
@@ -254,12 +255,11 @@ def run_block(
             return
         except Ended as why:
             note(f"a block of {block.label} is computed point by point ({why})")
-    results = Results.empty(block)
     for place in range(block.size):
         point = block.point(place)
-        limit = max(care.budget, FACTOR * point.seconds)
+        limit, results = max(care.budget, FACTOR * point.seconds), Results.empty(point)
         try:
-            results.put(place, worker.call(compute, point, limit, care.memory))
+            results = worker.call(compute, point, limit, care.memory)
         except Ended as why:
             text = f"it has ended the process that computed it ({why})"
             if why.late:
@@ -268,14 +268,15 @@ def run_block(
                     f"plan says {point.seconds:.2g} s (take this value out, or raise "
                     "cluster.budget and --retry-failed)"
                 )
-                results.fail(place, text)
-                # At once: a run that is ended before the block is does not wait for it again.
-                commit(block, replace(results, hindrance=None))
-            elif why.own:
-                results.fail(place, text)
+            if why.own:
+                results.fail(0, text)
             else:
-                results.leave(place, Incomplete(text))
-    commit(block, results)
+                results.leave(0, Incomplete(text))
+        hindrance, results.hindrance = results.hindrance or hindrance, None
+        # At once: a run that is ended before the block is does not wait for it again.
+        commit(point, results)
+    if hindrance is not None:
+        raise hindrance
 
 
 _OF_THREAD = threading.local()

@@ -307,15 +307,6 @@ def _exchanged(one: Path, other: Path) -> bool:
     return not rename(here, os.fsencode(one), here, os.fsencode(other), 2)
 
 
-def withdraw(out: str | Path, aside: bool) -> None:
-    """Take a publication back, and with ``aside`` its store; the caller has the lock."""
-    files.discard(paths.manifest_path(out))
-    target = paths.results_path(out)
-    if aside and target.is_dir():
-        files.discard(paths.previous_path(out))
-        target.replace(paths.previous_path(out))
-
-
 def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, int]]:
     """Write what is computed of a study to a folder, as one store; every method's points by status.
 

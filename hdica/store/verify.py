@@ -19,7 +19,7 @@ from hdica.store import files, paths, published, sealed
 from hdica.store.blocks import NAME, read_block
 from hdica.store.files import PARTIAL, DamageError, TornError
 from hdica.store.provenance import several
-from hdica.store.publish import exchange, new_store, sources, withdraw
+from hdica.store.publish import exchange, new_store, sources
 from hdica.store.results import open_results, stable, working_status
 from hdica.store.working import UnreadableStudy, described, recorded_study
 from hdica.study.segment import NAME as SEGMENT
@@ -354,7 +354,11 @@ def _repair_published(
             if chunks is not None and len(chunks.shape) == len(index) and of_points:
                 places[name] = chunks.slices(index)
     if manifest is None or len(places) < len(names) or files.walk(root)[1]:
-        withdraw(out, aside=bool(segments_in(out)))
+        files.discard(paths.manifest_path(out))
+        if segments_in(out) and root.is_dir():
+            # Nobody reads what is damaged in it where the one before the current one lies.
+            files.discard(paths.previous_path(out))
+            root.replace(paths.previous_path(out))
         return "the next run publishes again"
     with new_store(out) as partial:
         shutil.copytree(root, partial)
