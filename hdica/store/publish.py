@@ -11,25 +11,26 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import re
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED, FAILED, PENDING, STATUS_NAMES
 from hdica.store import files, paths, provenance, sealed
-from hdica.store.dense import Source, create, write_variable
-from hdica.store.published import DIGESTS, bind, bound_digests, version_of
-from hdica.store.working import place, refuse_another
+from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
+from hdica.store.working import Source, place, refuse_another
 from hdica.study.study import Study
 from hdica.systems import system as registry
 from hdica.systems.labelled import portable_attrs
@@ -39,6 +40,9 @@ from hdica.version import __version__
 
 OURS = re.compile(rf"{re.escape(DIGESTS)}|(\w+/){{0,2}}zarr\.json|\w+/\w+/c(/\d+)*")
 """Names of the files that a published store has."""
+CHUNK_ELEMENTS = 2**18  # numbers a published chunk: 2 MB, read in milliseconds
+SPAN = 32 * 2**20  # bytes of one array that are gathered at a time
+BAND = 64 * 2**20  # bytes of neighbouring points that are put into chunks at a time
 TIME_UNITS = "samples per dimension (k/n)"
 
 DIMS = {
@@ -72,6 +76,113 @@ def sources(study: Study, out: str | Path) -> list[Source]:
     """Where every group of a study comes from, in the order of its methods."""
     by_method = groupby(place(study, out), key=lambda placed: placed.segment.method.name)
     return [Source(tuple(group)) for _, group in by_method]
+
+
+def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
+    """Chunks of a published array, from the sizes that are ``swept`` and those that are ``whole``.
+
+    Seeds and an output's own dimensions are whole in a chunk if they fit. The swept parameters and
+    n share the room that is left evenly, so that a slice along any reads little more than itself.
+    """
+    size = math.prod(whole)
+    if size > CHUNK_ELEMENTS:
+        # Whole trailing dimensions, one that is split, and 1 before it.
+        rooms = [CHUNK_ELEMENTS // math.prod(whole[k + 1 :]) for k in range(len(whole))]
+        return (
+            *(1 for _ in swept),
+            *(min(n, max(1, r)) for n, r in zip(whole, rooms, strict=True)),
+        )
+    shape = list(swept)
+    for axis in range(len(swept)):
+        step = 8 * size * math.prod(swept[axis + 1 :])
+        shape[axis] = min(swept[axis], max(1, BAND // step))
+        if shape[axis] > 1:
+            break
+    while math.prod(shape) * size > CHUNK_ELEMENTS:
+        longest = shape.index(max(shape))
+        shape[longest] = -(-shape[longest] // 2)
+    return (*shape, *whole)
+
+
+class Band(NamedTuple):
+    """Neighbouring points, ``start`` to ``stop``, that are whole chunks."""
+
+    start: int
+    stop: int
+    place: tuple[slice, ...]  # in the array; dimensions that follow are whole
+
+
+def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
+    """Every chunk of some points, in bands that follow each other; ``chunks`` is a chunk's size."""
+    split = next((axis for axis, chunk in enumerate(chunks) if chunk > 1), len(points) - 1)
+    later = math.prod(points[split + 1 :])
+    begins = [range(0, n, c) for n, c in zip(points[: split + 1], chunks, strict=False)]
+    end = 0
+    for corner in product(*begins):
+        sides = zip(corner, points, chunks, strict=False)
+        place = tuple(slice(low, min(low + chunk, size)) for low, size, chunk in sides)
+        start, end = end, end + later * math.prod(each.stop - each.start for each in place)
+        yield Band(start, end, place)
+
+
+def create(
+    group: zarr.Group,
+    name: str,
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    dims: tuple[str, ...],
+    dtype: DTypeLike,
+    fill: float | str | None,
+    about: sealed.Document,
+) -> zarr.Array:
+    """Create an array of a published group, none of whose chunks is left out."""
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=chunks,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=codec(),
+        dimension_names=dims,
+        config={"write_empty_chunks": True},
+        attributes=about,
+    )
+
+
+def write_variable(
+    group: zarr.Group,
+    source: Source,
+    name: str,
+    dtype: DTypeLike,
+    fill: float | str,
+    about: sealed.Document,
+    own_dims: tuple[str, ...] = (),
+) -> None:
+    """Write one variable of a published group, ``fill`` where a point is pending.
+
+    ``own_dims`` are its dimensions beside those of the points.
+    """
+    own = source.segment.shape(own_dims)
+    dims = source.point_dims
+    points = tuple(dims.values())
+    swept = len(points) - ("seed" in dims)
+    chunks = chunk_shape(points[:swept], (*points[swept:], *own))
+    shape = (*points, *own)
+    array = create(group, name, shape, chunks, (*dims, *own_dims), dtype, fill, about)
+    listed: dict[str, NDArray[Any]] = {"status": source.status, "cpu_seconds": source.cpu_seconds}
+    # A block may span several bands: they are gathered together, so that it is read once.
+    most, kind = SPAN // (8 * max(1, math.prod(own))), object if dtype is str else dtype
+    every = list(bands(points, chunks[: len(points)]))
+    stops = [band.stop for band in every]
+    first = last = 0
+    for number, (start, stop, where) in enumerate(every):
+        if stop > last:
+            first, last = start, stops[max(number, bisect_right(stops, start + most) - 1)]
+            among = np.arange(first, last)
+            values = listed[name][among] if name in listed else source.at(name, among, fill, kind)
+        extent = (side.stop - side.start for side in where)
+        part = values[start - first : stop - first]
+        array[where or ...] = part.reshape((*extent, *array.shape[len(where) :]))
 
 
 def _coordinate(

@@ -35,6 +35,7 @@ from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import space
 from hdica.systems import system as registry
+from hdica.systems.method import Method
 
 MAX_NAMED = 3  # points that a sentence names
 _HEADS: dict[Path, dict[str, _Head]] = {}
@@ -187,6 +188,67 @@ class Placed:
     def again(self) -> Placed:
         """The same with the blocks that there are now."""
         return Placed(self.segment, self.keys, list_blocks(self.path))
+
+
+@dataclass(frozen=True)
+class Source:
+    """The segments of one method, one an n, with points in the order of the dense arrays.
+
+    They are numbered by cell, then n, then seed, the last fastest.
+    """
+
+    placed: tuple[Placed, ...]
+
+    @property
+    def segment(self) -> Segment:
+        """The first segment; the others have another n."""
+        return self.placed[0].segment
+
+    @property
+    def method(self) -> Method:
+        """The method of the group."""
+        return self.segment.method
+
+    @property
+    def point_dims(self) -> dict[str, int]:
+        """Dimensions that number points, with their sizes."""
+        segment = self.segment
+        dims = {axis.dim: axis.size for axis in segment.cells.axes}
+        if segment.n is not None:
+            dims["n"] = len(self.placed)
+        if segment.seeds:
+            dims["seed"] = len(segment.seeds)
+        return dims
+
+    @cached_property
+    def status(self) -> NDArray[np.uint8]:
+        """Status of every point."""
+        return self._interleave([each.statuses for each in self.placed])
+
+    @cached_property
+    def cpu_seconds(self) -> NDArray[np.float64]:
+        """Processor time of every point, NaN where it is pending."""
+        return self._interleave([each.cpu_seconds for each in self.placed])
+
+    def _interleave(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
+        seeds = self.segment.per_cell
+        return np.stack([part.reshape(-1, seeds) for part in parts], axis=1).reshape(-1)
+
+    def again(self) -> Source:
+        """The same with the blocks that there are now."""
+        return Source(tuple(each.again() for each in self.placed))
+
+    def at(
+        self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
+    ) -> NDArray[Any]:
+        """Values of one array at some points, by their numbers; ``fill`` where pending."""
+        seeds, count = self.segment.per_cell, len(self.placed)
+        part, own = (points // seeds) % count, points // (seeds * count) * seeds + points % seeds
+        values = np.full((points.size, *self.segment.shape_of(name)), fill, dtype=dtype)
+        for index, placed in enumerate(self.placed):
+            chosen = np.flatnonzero(part == index)
+            values[chosen] = placed.read(name, own[chosen], fill, dtype)
+        return values
 
 
 def place(study: Study, out: str | Path) -> list[Placed]:

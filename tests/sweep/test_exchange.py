@@ -13,7 +13,7 @@ import zarr
 
 from hdica.cli import call
 from hdica.run.runner import run
-from hdica.store import dense
+from hdica.store import publish as dense
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path, work_path
 from hdica.store.publish import publish

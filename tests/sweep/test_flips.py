@@ -182,7 +182,7 @@ def test_exactly_the_points_of_a_block_become_pending(
 def test_exactly_the_points_of_a_published_chunk_become_pending(
     study: Study, out: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hdica.store.dense.CHUNK_ELEMENTS", 20)
+    monkeypatch.setattr("hdica.store.publish.CHUNK_ELEMENTS", 20)
     publish(study, out)
     before = values(out)
     file = flips.files(out)[kind][-1]

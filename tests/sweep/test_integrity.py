@@ -135,7 +135,7 @@ def test_damaged_published_points_become_pending_and_come_back(
 def test_only_the_points_of_the_damaged_chunk_become_pending(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hdica.store.dense.CHUNK_ELEMENTS", 100)
+    monkeypatch.setattr("hdica.store.publish.CHUNK_ELEMENTS", 100)
     study = study_from(toy.study())
     run(study, out, progress=False)
     publish(study, out)

@@ -21,7 +21,8 @@ from hdica.run.block import block_of
 from hdica.run.plan import plan
 from hdica.run.runner import run
 from hdica.status import PENDING
-from hdica.store import dense, working
+from hdica.store import publish as dense
+from hdica.store import working
 from hdica.store.blocks import read_block
 from hdica.store.paths import work_path
 from hdica.store.publish import publish
