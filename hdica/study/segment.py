@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,41 +29,6 @@ from hdica.systems.parameters import Parameters
 from hdica.systems.space import Axis, Path, Space, canonical, nested, shown
 
 Keys = NDArray[np.bytes_]  # a digest a point, dtype S32; empty where a place is unused
-
-
-def segment_keys(
-    contents: Iterable[str],
-    seeds: Sequence[int | None],
-    *,
-    system: str,
-    method: str,
-    kernel: str,
-    times: Sequence[float],
-    n: int | None,
-    save: Save = NOTHING,
-) -> Keys:
-    """Key of every (content, seed), seed fastest: sha256 of canonical JSON of all it depends on.
-
-    ``contents`` is the canonical JSON of each cell's content. The digest of what the seeds of a
-    cell (``[None]`` for none) share is computed once and copied; of times and of what is kept the
-    digests count.
-    """
-    kept, at_times = plain_save(save), json_digest([float(t) for t in times])
-    digest = f',"save":"{json_digest(kept)}"' if kept else ""
-    middle = (
-        f',"kernel":{canonical_json(kernel)},"method":{canonical_json(method)}'
-        f',"n":{canonical_json(n)}{digest},"seed":'
-    ).encode()
-    end = f',"system":{canonical_json(system)},"times":"{at_times}"}}'
-    tails = [(canonical_json(seed) + end).encode() for seed in seeds]
-    digests = bytearray()
-    for content in contents:
-        shared = hashlib.sha256(b'{"content":' + content.encode() + middle)
-        for tail in tails:
-            point = shared.copy()
-            point.update(tail)
-            digests += point.digest()
-    return np.frombuffer(digests, dtype="S32")
 
 
 def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:
@@ -345,17 +310,28 @@ class Segment:
         return f"{self.method.name}{middle}-{json_digest(identity)[:8]}"
 
     def keys(self) -> Keys:
-        """Content keys of all points, in order."""
-        return segment_keys(
-            self.cells.contents(),
-            self.seeds or (None,),
-            system=self.system,
-            method=self.method.name,
-            kernel=self.method.about.kernel,
-            times=self.times,
-            n=self.n,
-            save=self.save,
-        )
+        """Key of every point, in order: sha256 of the canonical JSON of all that it depends on.
+
+        The digest of what the seeds of a cell share is computed once and copied; of times and of
+        what is kept beyond the outputs the digests count.
+        """
+        kept, times = plain_save(self.save), json_digest([float(t) for t in self.times])
+        digest = f',"save":"{json_digest(kept)}"' if kept else ""
+        middle = (
+            f',"kernel":{canonical_json(self.method.about.kernel)}'
+            f',"method":{canonical_json(self.method.name)}'
+            f',"n":{canonical_json(self.n)}{digest},"seed":'
+        ).encode()
+        end = f',"system":{canonical_json(self.system)},"times":"{times}"}}'
+        tails = [(canonical_json(seed) + end).encode() for seed in self.seeds or (None,)]
+        digests = bytearray()
+        for content in self.cells.contents():
+            shared = hashlib.sha256(b'{"content":' + content.encode() + middle)
+            for tail in tails:
+                point = shared.copy()
+                point.update(tail)
+                digests += point.digest()
+        return np.frombuffer(digests, dtype="S32")
 
     def sample_systems(self) -> list[Parameters]:
         """Nine systems of cells spread evenly over the grid, for the cost model."""
