@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable, printable
 from hdica.ingredients.save import Save
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
-from hdica.store.blocks import Arrays, as_array, write_block
 from hdica.store.files import NO_ROOM, in_words, written
 from hdica.store.provenance import this_processor
+from hdica.store.sealed import Arrays, as_array, write_block
 from hdica.store.working import Placed
 from hdica.study.segment import Keys
 from hdica.systems import system as registry

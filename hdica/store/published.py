@@ -26,10 +26,9 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from hdica.store.blocks import frame_size
 from hdica.store.files import DamageError, inside, parts_of, read_regular, walk, write_whole
 from hdica.store.paths import METADATA, previous_path
-from hdica.store.sealed import Document, parsed, sealed, unsealed, write_sealed
+from hdica.store.sealed import Document, frame_size, parsed, sealed, unsealed, write_sealed
 
 DIGESTS, BOUND = "digests.json", "digests"  # the file, and the root's attribute with its digest
 VERSION_LETTERS = 16  # letters of the root's digest that name a version

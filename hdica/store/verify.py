@@ -16,11 +16,11 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.status import DONE
 from hdica.store import files, paths, published, sealed
-from hdica.store.blocks import NAME, read_block
 from hdica.store.files import PARTIAL, DamageError, TornError
 from hdica.store.provenance import several
 from hdica.store.publish import exchange, new_store, sources
 from hdica.store.results import open_results, stable, working_status
+from hdica.store.sealed import NAME, read_block
 from hdica.store.working import UnreadableStudy, described, recorded_study
 from hdica.study.segment import NAME as SEGMENT
 from hdica.study.study import study_from

@@ -26,10 +26,19 @@ from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import FAILED, PENDING
-from hdica.store.blocks import NAME, Block, keys_in, read_block, texts_in
 from hdica.store.files import DamageError, read_regular, stamp
 from hdica.store.paths import METADATA, STUDY, results_path, work_path
-from hdica.store.sealed import Document, SchemaError, read_sealed, unsealed
+from hdica.store.sealed import (
+    NAME,
+    Block,
+    Document,
+    SchemaError,
+    keys_in,
+    read_block,
+    read_sealed,
+    texts_in,
+    unsealed,
+)
 from hdica.study.schema import canonical_json
 from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from

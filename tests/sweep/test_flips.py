@@ -18,12 +18,12 @@ from numcodecs.zstd import Zstd
 from hdica.cli import call
 from hdica.run.runner import run
 from hdica.status import PENDING
-from hdica.store.blocks import frame_size, keys_in, read_block
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path, work_path
 from hdica.store.publish import publish
 from hdica.store.published import codec
 from hdica.store.results import open_results
+from hdica.store.sealed import frame_size, keys_in, read_block
 from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.study import Study, study_from

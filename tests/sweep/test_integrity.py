@@ -10,10 +10,10 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.run.runner import run
 from hdica.status import DONE, PENDING
-from hdica.store.blocks import read_block
 from hdica.store.paths import STUDY, manifest_path, work_path
 from hdica.store.publish import is_current, publish
 from hdica.store.results import open_results, status
+from hdica.store.sealed import read_block
 from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.study import Study, study_from

@@ -23,10 +23,10 @@ from hdica.run.runner import run
 from hdica.status import PENDING
 from hdica.store import publish as dense
 from hdica.store import working
-from hdica.store.blocks import read_block
 from hdica.store.paths import work_path
 from hdica.store.publish import publish
 from hdica.store.results import open_results, status
+from hdica.store.sealed import read_block
 from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.segment import segments_of
