@@ -107,23 +107,20 @@ class Question(Section):
 
 def _parse_n(content: Any) -> tuple[int, ...]:
     several = isinstance(content, list | tuple | range | np.ndarray)
-    return _distinct([arguments.check_n(n) for n in (content if several else [content])], "n")
+    values = sorted(arguments.check_n(n) for n in (content if several else [content]))
+    if not values:
+        raise HdicaError("n is an empty list (at least one whole number is needed)")
+    for before, after in itertools.pairwise(values):
+        if before == after:
+            raise HdicaError(f"n: value {after} appears twice (each value only once)")
+    return tuple(values)
 
 
 def _parse_seeds(content: object) -> int | tuple[int, ...]:
     if (count := arguments.seed_count(content)) is not None:
         return count
-    values = _distinct(arguments.check_seeds(content), "seeds")
-    return len(values) if values == tuple(range(len(values))) else values
-
-
-def _distinct(values: list[int], field: str) -> tuple[int, ...]:
-    if not values:
-        raise HdicaError(f"{field} is an empty list (at least one whole number is needed)")
-    for before, after in itertools.pairwise(sorted(values)):
-        if before == after:
-            raise HdicaError(f"{field}: value {after} appears twice (each value only once)")
-    return tuple(sorted(values))
+    values = sorted(arguments.check_seeds(content))
+    return len(values) if values == [*range(len(values))] else tuple(values)
 
 
 def _increasing(field: str, what: str) -> BeforeValidator:
@@ -131,9 +128,7 @@ def _increasing(field: str, what: str) -> BeforeValidator:
         if content is None:
             return None
         numbers = arguments.spaced(content, field, arguments.MAX_VALUES)
-        arguments.check_increasing(
-            numbers, field, what, arguments.MAX_VALUES, positive=field != "x"
-        )
+        arguments.check_increasing(numbers, field, what, positive=field != "x")
         if field == "x":
             arguments.check_points(numbers)
         return numbers
@@ -380,22 +375,19 @@ class StudySchema(Section):
         By field, of the first system and of each swept value of a field that names data; empty
         where none does.
         """
-        fields = fields_of_data(self.space.system)
-        built = self._readers(fields)
-        digests = [
-            digests_in(system.model_dump(mode="json", include={*fields})) for system in built
-        ]
+        include = {*fields_of_data(self.space.system)}
+        read = (one.model_dump(mode="json", include=include) for one in self._readers())
+        digests = [digests_in(content) for content in read]
         return digests if any(digests) else []
 
     def notes(self) -> list[str]:
         """What samples of one's own are not that the rule assumes, a sentence each."""
         notes = registry.system_named(self.system).notes
-        built = self._readers(fields_of_data(self.space.system))
-        return list(dict.fromkeys(text for system in built for text in notes.data(system)))
+        return list(dict.fromkeys(text for one in self._readers() for text in notes.data(one)))
 
-    def _readers(self, fields: frozenset[str]) -> list[Parameters]:
+    def _readers(self) -> list[Parameters]:
         """The first system, and one for each swept value of a field that names data."""
-        if not fields:
+        if not (fields := fields_of_data(self.space.system)):
             return []
         swept = [axis for axis in self.space.axes if axis.path[0] in fields]
         chosen = [{axis.path: value} for axis in swept for value in axis.values]
