@@ -8,7 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -25,7 +25,7 @@ from hdica.run.console import Progress, Wanted, aside, heeding, report, unbroken
 from hdica.run.plan import Task, check_room, tasks
 from hdica.run.processes import WARM_START, start_loading, start_seconds, unguarded
 from hdica.run.settings import ClusterSettings, cluster_settings
-from hdica.run.worker import Care, run_block, worker_here
+from hdica.run.worker import Care, new_worker, run_block
 from hdica.status import FAILED, PENDING, STATUS_NAMES
 from hdica.store import files
 from hdica.store.paths import STUDY, locked, names_in, running, work_path
@@ -232,7 +232,7 @@ class _Run:
             return todo
         gained = 0.0 if settings.kind == "serial" else 1 - 1 / settings.workers
         left, modelled, taken = sum(task.seconds for task in todo), 0.0, 0.0
-        with worker_here() as worker:
+        with closing(new_worker()) as worker:
             for number, task in enumerate(todo):
                 gain = gained * left * (taken / modelled if modelled else 1.0)
                 if gain and gain > start_seconds():

@@ -15,8 +15,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe as pipe_ends
 from multiprocessing.connection import Connection
@@ -285,13 +285,10 @@ _OF_THREAD = threading.local()
 def run_on_worker(block: Block, care: Care) -> None:
     """Compute and commit a block in a process of the calling thread of a Dask worker."""
     if not hasattr(_OF_THREAD, "worker"):
-        _OF_THREAD.worker = Worker() if FORKS else InPlace()
+        _OF_THREAD.worker = new_worker()
     run_block(block, care, _OF_THREAD.worker)
 
 
-@contextmanager
-def worker_here() -> Iterator[Worker]:
-    """A worker of this process, for the body."""
-    # A debugger wants the blocks in the process that it looks at.
-    with closing(Worker() if FORKS and sys.gettrace() is None else InPlace()) as worker:
-        yield worker
+def new_worker() -> Worker:
+    """A worker of this process; a debugger wants the blocks in the process that it looks at."""
+    return Worker() if FORKS and sys.gettrace() is None else InPlace()

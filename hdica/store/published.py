@@ -327,7 +327,7 @@ def describe(root: Path, name: str) -> str:
     chunks, status = chunks_in(root, f"{group}/{array}"), chunks_in(root, f"{group}/status")
     if chunks is None or status is None or len(index) != len(chunks.shape):
         return f"points of {group}"
-    if array not in {"status", *point_arrays(root, group)}:
+    if array not in point_arrays(root, group):
         return f"coordinate {array} of {group}"
     parts = [
         f"{dim} {_range(root, f'{group}/{dim}', span)}"

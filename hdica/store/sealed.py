@@ -200,7 +200,7 @@ def encoded(about: Mapping[str, Any], keys: NDArray[np.bytes_], arrays: Arrays) 
     raw = np.ascontiguousarray(keys, dtype="S32").view(np.uint8).reshape(-1, 32)
     whole: Arrays = {"key": raw, **arrays}
     parts, listed = [], []
-    for name in (*FIRST, *(name for name in whole if name not in FIRST)):
+    for name in dict.fromkeys((*FIRST, *whole)):
         values = np.ascontiguousarray(whole[name])
         frame = bytes(_ZSTD.encode(values.tobytes()))
         digest = hashlib.sha256(frame).hexdigest()
