@@ -207,7 +207,7 @@ def block_size(segment: Segment, workers: int = 1) -> int:
 
 
 def plan(study: Study, out: str | Path | None = None) -> Plan:
-    """Plan a study; the working store beside ``out``, if any, has some of its points."""
+    """Plan a study, of which the working store of ``out``, if there is one, has some points."""
     if out is None:
         pending = [(segment, segment.size) for segment in segments_of(study)]
     else:

@@ -75,12 +75,12 @@ def run(
     """Compute the pending points of a study, or of one shard of it. Nothing is published.
 
     Killed at any moment it loses at most the blocks in flight; the next call goes on. Two calls at
-    once compute the same bits: each leaves out what the other has committed. The working store lies
-    beside ``out``, the published store; ``shard`` is ``(i, m)``, part i of m. ``cluster`` names the
-    place where Dask runs, and ``workers`` holds where it names none. ``progress`` is False for
-    silence, None for a bar on a terminal and sparse lines elsewhere, or a stream for lines with
-    bars beside them. ``block`` are points a block, on which shards have to agree; None leaves it to
-    the cost model. With ``replace`` the results of another study may be there.
+    once compute the same bits: each leaves out what the other has committed. ``out`` is the path of
+    the published store, and ``shard`` is ``(i, m)``, part i of m. ``cluster`` names the place where
+    Dask runs, and ``workers`` holds where it names none. ``progress`` is False for silence, None
+    for a bar on a terminal and sparse lines elsewhere, or a stream for lines with bars. ``block``
+    are points a block, on which shards have to agree; None leaves it to the cost model. With
+    ``replace`` the results of another study may be there.
     """
     index, count = shard
     if count < 1 or not 0 <= index < count:

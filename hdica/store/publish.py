@@ -158,10 +158,7 @@ def write_variable(
     about: sealed.Document,
     own_dims: tuple[str, ...] = (),
 ) -> None:
-    """Write one variable of a published group, ``fill`` where a point is pending.
-
-    ``own_dims`` are its dimensions beside those of the points.
-    """
+    """Write one variable of a published group, ``fill`` where a point is pending."""
     own = source.segment.shape(own_dims)
     dims = source.point_dims
     points = tuple(dims.values())

@@ -312,11 +312,11 @@ class Segment:
     def keys(self) -> Keys:
         """Key of every point, in order: sha256 of the canonical JSON of all that it depends on.
 
-        The digest of what the seeds of a cell share is computed once and copied; of times and of
-        what is kept beyond the outputs the digests count.
+        The digest of what the seeds of a cell share is computed once and copied. Times and ``save``
+        enter by digests of their own.
         """
-        kept, times = plain_save(self.save), json_digest([float(t) for t in self.times])
-        digest = f',"save":"{json_digest(kept)}"' if kept else ""
+        save, times = plain_save(self.save), json_digest([float(t) for t in self.times])
+        digest = f',"save":"{json_digest(save)}"' if save else ""
         middle = (
             f',"kernel":{canonical_json(self.method.about.kernel)}'
             f',"method":{canonical_json(self.method.name)}'
