@@ -149,13 +149,11 @@ def _load(files: IndexDataCacheFile, key: object) -> object:
 
     # What is compiled first takes up to half a minute: a call whose time is over ends here.
     check_deadline()
-    try:
+    with suppress(Exception):  # nothing in a cache may end a computation
         whole = _path(files, key).read_bytes()
         if hashlib.sha256(whole[DIGEST:]).digest() == whole[:DIGEST]:
             saved_for, data = pickle.loads(whole[DIGEST:])  # noqa: S301  (this user's alone)
             return data if saved_for == key else None
-    except Exception:  # nothing in a cache may end a computation
-        return None
     return None
 
 
