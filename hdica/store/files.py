@@ -347,11 +347,10 @@ def inside(root: Path, name: str) -> Path:
 
 def stamp(path: Path) -> tuple[int, ...] | None:
     """What changes when a file or folder is replaced or written; None if nothing is there."""
-    try:
+    with suppress(OSError):
         about = os.lstat(path)
-    except OSError:
-        return None
-    return (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
+        return (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
+    return None
 
 
 def discard(path: Path) -> None:

@@ -118,10 +118,9 @@ def _is_store(folder: Path) -> bool:
 
 def names_in(folder: Path) -> list[str]:
     """Names in a folder; none where it cannot be read."""
-    try:
+    with suppress(OSError):
         return os.listdir(folder)
-    except OSError:
-        return []
+    return []
 
 
 def refuse_file(store: Path) -> None:

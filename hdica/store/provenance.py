@@ -57,10 +57,8 @@ def git_commit() -> str:
 @cache
 def package_versions() -> str:
     """Versions of Python and of the packages that numbers depend on, as JSON."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        versions[name] = importlib.metadata.version(name)
-    return json.dumps(versions, sort_keys=True)
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return json.dumps({"python": platform.python_version(), **versions}, sort_keys=True)
 
 
 def now() -> str:

@@ -87,11 +87,9 @@ def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ..
     size = math.prod(whole)
     if size > CHUNK_ELEMENTS:
         # Whole trailing dimensions, one that is split, and 1 before it.
-        rooms = [CHUNK_ELEMENTS // math.prod(whole[k + 1 :]) for k in range(len(whole))]
-        return (
-            *(1 for _ in swept),
-            *(min(n, max(1, r)) for n, r in zip(whole, rooms, strict=True)),
-        )
+        rooms = (CHUNK_ELEMENTS // math.prod(whole[k + 1 :]) for k in range(len(whole)))
+        own = (min(n, max(1, room)) for n, room in zip(whole, rooms, strict=True))
+        return (*(1 for _ in swept), *own)
     shape = list(swept)
     for axis in range(len(swept)):
         step = 8 * size * math.prod(swept[axis + 1 :])

@@ -310,12 +310,11 @@ def chunk_index(name: str) -> tuple[str, str, tuple[int, ...]] | None:
 
 def chunks_in(root: Path, name: str) -> Chunks | None:
     """The chunks of an array of a store, None if its metadata cannot be read."""
-    try:
+    with suppress(DamageError, OSError):
         path = inside(root, f"{name}/{METADATA}")
-        raw = read_regular(path)
-        return None if raw is None else chunks_of(parsed(raw, path), path)
-    except (DamageError, OSError):
-        return None
+        if (raw := read_regular(path)) is not None:
+            return chunks_of(parsed(raw, path), path)
+    return None
 
 
 def describe(root: Path, name: str) -> str:
