@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -172,18 +171,15 @@ def _numbers_put_in(name: str, used: tuple[Axis, ...], base: Parameters) -> tupl
         return nested([((name,), content), *zip(paths, leaves, strict=True)])[name]
 
     marked = _fragment({name: with_leaves(f"<{place}>" for place in range(len(used)))}, name)
-    pieces = re.split(r'"<(\d+)>"', marked)
-    text = "%s".join(piece.replace("%", "%%") for piece in pieces[::2])
-    order = [int(place) for place in pieces[1::2]]
-    in_text = itemgetter(*order) if len(order) > 1 else tuple
+    text = re.sub(r'"<(\d+)>"', r"{\1}", marked.replace("{", "{{").replace("}", "}}"))
     numbers = itertools.product(*(map(repr, axis.values) for axis in used))
-    texts = [text % in_text(some) for some in numbers]
+    texts = [text.format(*some) for some in numbers]
     default = type(base).model_fields[name].get_default(call_default_factory=True)
     leaves = [_leaf(default, path[1:]) for path in paths]
-    met = [leaf in axis.values for axis, leaf in zip(used, leaves, strict=True)]
-    if all(met) and with_leaves(leaves) == default:
+    with suppress(ValueError):  # the default is not among them
         index = [axis.values.index(leaf) for axis, leaf in zip(used, leaves, strict=True)]
-        texts[int(np.ravel_multi_index(index, [axis.size for axis in used]))] = ""
+        if with_leaves(leaves) == default:
+            texts[int(np.ravel_multi_index(index, [axis.size for axis in used]))] = ""
     return tuple(texts)
 
 
