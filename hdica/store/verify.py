@@ -23,7 +23,7 @@ from hdica.store.results import open_results, stable, working_status
 from hdica.store.sealed import NAME, read_block
 from hdica.store.working import UnreadableStudy, described, recorded_study
 from hdica.study.segment import NAME as SEGMENT
-from hdica.study.study import study_from
+from hdica.study.study import Study, study_from
 
 
 class Damage(NamedTuple):
@@ -163,11 +163,8 @@ def _by_digests(root: Path, digests: dict[str, str]) -> Iterator[Damage]:
             yield Damage(f"{root / name} does not belong to {root}", root / name, stray=True)
 
 
-def _lost(out: str | Path) -> Iterator[str]:
+def _lost(study: Study, out: str | Path) -> Iterator[str]:
     """Points that are published as done and that the working store lacks."""
-    study = recorded_study(out) if paths.work_path(out).is_dir() else None
-    if study is None:
-        return
     tree = open_results(out)
     if tree.attrs.get("study_hash") != study.content_hash():
         return
@@ -194,7 +191,8 @@ def _incomplete(out: str | Path, manifest: sealed.Document | None) -> Iterator[s
         yield f"{pending} points of {root} are pending"
     if failed := sealed.count_in(manifest, "failed"):
         yield f"{failed} points of {root} failed (hdica run STUDY --retry-failed tries again)"
-    yield from _lost(out)
+    if study is not None:
+        yield from _lost(study, out)
 
 
 def look(out: str | Path) -> tuple[sealed.Document | None, list[Damage]]:
@@ -307,13 +305,13 @@ def _repaired(path: str | Path, work: Path) -> list[str]:
 
 def _put_aside(out: str | Path, damage: Damage) -> str:
     """Take away what does not belong to a store: a link goes, a file is kept beside the store."""
-    file = damage.path
+    file, root = damage.path, paths.results_path(out)
     if file.is_symlink() or not (file.is_file() or file.is_dir()):
         files.discard(file)
         return f"{damage.sentence}: it is removed"
-    folder = files.no_link(paths.results_path(out).with_suffix(".strays"))
+    folder = files.no_link(root.with_suffix(".strays"))
     folder.mkdir(exist_ok=True)
-    name = "/".join(file.parts[len(paths.results_path(out).parent.parts) :])
+    name = "/".join(file.parts[len(root.parent.parts) :])
     aside = folder / re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[-200:]
     while aside.exists():
         aside = aside.with_name(f"{aside.name}_")
