@@ -202,16 +202,35 @@ class Pace:
         if self._first is None:
             self._first = time.monotonic(), self.done, self._modelled
 
+    def _since(self) -> tuple[float, int, float]:
+        """Seconds, points and modelled seconds that tell the pace."""
+        now = time.monotonic()
+        if self._first is None:
+            return now - self.started, 0, 0.0
+        when, points, modelled = self._first
+        if self.done > points:
+            return now - when, self.done - points, self._modelled - modelled
+        return now - self.started, self.done, self._modelled
+
+    @property
+    def rate(self) -> float:
+        """Points a second; 0 if none is done."""
+        took, points, _ = self._since()
+        return points / took if took > 0 else 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds that it still takes."""
+        took, _, modelled = self._since()
+        to_do = max(0.0, self.seconds - self._modelled)
+        if modelled <= 0:
+            return max(0.0, to_do - took)
+        return to_do * took / modelled
+
     def text(self) -> str:
         """Rate and time left, in words."""
-        now, points, modelled = time.monotonic(), self.done, self._modelled
-        took, to_do = now - self.started, max(0.0, self.seconds - modelled)
-        if self._first is not None and points > self._first[1]:
-            when, first, its_part = self._first
-            took, points, modelled = now - when, points - first, modelled - its_part
-        left = to_do * took / modelled if modelled > 0 else max(0.0, to_do - took)
-        rate = f"{points / took:.3g} points/s, " if points and took > 0 else ""
-        return f"{rate}about {span(left)} left"
+        left = f"about {span(self.left)} left"
+        return f"{self.rate:.3g} points/s, {left}" if self.rate else left
 
 
 def check_timeout(seconds: object) -> float | None:
