@@ -188,7 +188,8 @@ def _coordinate(
     dims: tuple[str, ...] = (),
 ) -> None:
     text, shape = array.dtype.kind in "UO", array.shape
-    kind, fill = (str, "") if text else (array.dtype, None)
+    kind: DTypeLike = str if text else array.dtype
+    fill = "" if text else None
     made = create(group, name, shape, shape, dims or (name,), kind, fill, about)
     made[:] = array.astype(object) if text else array
 
