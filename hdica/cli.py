@@ -224,7 +224,7 @@ def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None
 def status(results: Results, as_json: Json = False) -> None:
     """Show what is there, also while a run goes on."""
     from hdica.cli_tables import status_table
-    from hdica.store.standing import status as status_of
+    from hdica.store.results import status as status_of
 
     counts = status_of(results)
     if as_json:
@@ -254,7 +254,7 @@ def verify(results: Results, as_json: Json = False) -> None:
 @app.command(epilog="Example: hdica repair results/tiny.zarr")
 def repair(results: Results) -> None:
     """Make damaged points pending; the next run restores them."""
-    from hdica.store.repair import repair as mend
+    from hdica.store.verify import repair as mend
 
     done = mend(results)
     for sentence in done:

@@ -18,7 +18,7 @@ from hdica.status import STATUS_NAMES
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hdica.store.standing import Status
+    from hdica.store.results import Status
 
 ROWS = 40
 """Rows of an answer that are printed."""

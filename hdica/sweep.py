@@ -272,8 +272,7 @@ class Study:
         from hdica.run.console import heeding
         from hdica.run.runner import compute
         from hdica.run.settings import cluster_settings
-        from hdica.store.results import open_results
-        from hdica.store.standing import loaded, passing_folder
+        from hdica.store.results import loaded, open_results, passing_folder
 
         given = dict(cluster) if isinstance(cluster, Mapping) else cluster
         settings = cluster_settings(given, workers)

@@ -571,6 +571,6 @@ def test_a_limit_on_memory_is_named(
     monkeypatch.setattr("resource.getrlimit", lambda which: (10**9, 10**9))
     assert call(["run", str(TINY), "--out", f"{results[:-5]}2.zarr", "--quiet"]) == 2
     assert "a run of tiny is not allowed with ulimit -v at 1 GB" in capsys.readouterr().err
-    monkeypatch.setattr("hdica.store.standing.status", full)
+    monkeypatch.setattr("hdica.store.results.status", full)
     assert call(["status", results]) == 2
     assert "out of memory, of which ulimit -v allows 1 GB (select" in capsys.readouterr().err

@@ -16,13 +16,12 @@ from xarray.core import indexing
 
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED, PENDING, STATUS_NAMES
-from hdica.store.dense import Source
 from hdica.store.files import stamp
 from hdica.store.paths import METADATA, STUDY, manifest_path, work_path
 from hdica.store.publish import about_study, coordinates, is_current, sources
 from hdica.store.results import existing, open_results
 from hdica.store.sealed import count_in, read_manifest, status_counts
-from hdica.store.working import recorded_study
+from hdica.store.working import Source, recorded_study
 from hdica.systems.method import Output
 
 if TYPE_CHECKING:

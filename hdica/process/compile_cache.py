@@ -1,10 +1,8 @@
 """One folder of compiled functions, which nobody else can enter and which no change outlives.
 
-numba runs whatever lies in its cache, whoever put it there, and raises where a file is cut short or
-the disk is full. It looks at the file of a compiled function, not at the files of the functions
-that were inlined into it. So the folder is this user's alone; its name has a digest of all sources,
-so that a change of one is another folder; and every file in it begins with a digest, without which
-one wrong bit might compute other numbers.
+numba runs whatever lies in its cache, raises where a file is cut short or the disk is full, and
+does not look at the sources of functions that were inlined. So the folder is this user's alone, its
+name has a digest of all sources, and every file in it begins with a digest.
 """
 
 from __future__ import annotations
@@ -36,10 +34,8 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1]
 COMPILED = ("ingredients", "finite", "limits", "systems")
 """Folders in which functions, at any depth, are compiled or inlined into compiled ones."""
-PLACE = "NUMBA_CACHE_DIR"
-PLAIN = "NUMBA_DISABLE_JIT"
-"""Variable by which numba compiles nothing, and Python runs the functions."""
-THREADS = "NUMBA_NUM_THREADS"
+PLACE, PLAIN, THREADS = "NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS"
+"""Variables of numba; by the second one Python runs the functions."""
 NAME = re.compile("compiled-[0-9a-f]{16}")  # name of a folder of compiled functions
 UNUSED_SECONDS = 30 * 86400.0  # after this time a folder of other sources is removed
 DIGEST = 32  # bytes of the digest at the start of a file
@@ -50,8 +46,7 @@ KEPT_IN = "compiled functions are kept in"
 def set_cache_folder(package: Path = PACKAGE) -> Path:
     """Have numba keep compiled functions in a safe folder, here and in processes started from here.
 
-    The folder lies where ``NUMBA_CACHE_DIR`` says, among the user's caches or beside the sources:
-    in the first of these places in which nobody else could change it. Without such a place it lies
+    It lies in the first safe place of ``NUMBA_CACHE_DIR``, the user's caches and the sources, else
     among the files of this process.
     """
     refuse_threads()
@@ -154,13 +149,11 @@ def _load(files: IndexDataCacheFile, key: object) -> object:
 
     # What is compiled first takes up to half a minute: a call whose time is over ends here.
     check_deadline()
-    try:
+    with suppress(Exception):  # nothing in a cache may end a computation
         whole = _path(files, key).read_bytes()
         if hashlib.sha256(whole[DIGEST:]).digest() == whole[:DIGEST]:
             saved_for, data = pickle.loads(whole[DIGEST:])  # noqa: S301  (this user's alone)
             return data if saved_for == key else None
-    except Exception:  # nothing in a cache may end a computation
-        return None
     return None
 
 
@@ -202,11 +195,7 @@ def _warn_once(folder: str) -> None:
 
 
 def close_caches(package: Path = PACKAGE) -> None:
-    """Let nobody else write to Python's folders of compiled modules.
-
-    Python runs what lies in them. What lay in an open one is deleted; missing ones are made closed
-    where Python would make them open.
-    """
+    """Let nobody else write to Python's folders of compiled modules, and empty what was open."""
     open_to_all = open_umask()
     for name, _, files in os.walk(package):
         folder = Path(name)

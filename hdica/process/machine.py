@@ -15,18 +15,11 @@ from hdica.errors import HdicaError
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-LEAST = 5 * 10**8
-"""Bytes of addresses without which NumPy's libraries do not load; what they say then, or do, names
-no memory: OpenBLAS interrupts the process."""
-
-COMPILED = 15 * 10**8
-"""Bytes of addresses with which compiled functions load, threads start and points are computed."""
-
-LEAST_WORKER = 256 * 2**20
-"""Bytes below which no worker lives long: its libraries alone take 150 MiB."""
+LEAST, COMPILED = 5 * 10**8, 15 * 10**8
+"""Bytes of addresses without which NumPy's libraries do not load, and with which compiled functions
+load, threads start and points are computed."""
+LEAST_WORKER = 256 * 2**20  # bytes: the libraries of a worker alone take 150 MiB
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([kMGT])(i?)B")
-
-
 NARROW = 5.0
 """How many times longer kernels of Gaussian numbers take on a processor without registers of 512
 bits: 4.3 to 5.4 for projected rules of vectors and chains, by ``python -m benchmarks.waiting``."""
@@ -80,10 +73,7 @@ def check_size(text: str, field: str, workers: int = 1) -> str:
 
 @cache
 def pace() -> float:
-    """How many times longer interpreted code takes here: loading libraries, solving most limits.
-
-    Measured once a process, in some hundredths of a second; only estimates of time depend on it.
-    """
+    """How many times longer interpreted code takes here; only estimates of time depend on it."""
     return min(_interpreted() for _ in range(ROUNDS)) / LOOP
 
 

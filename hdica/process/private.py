@@ -1,11 +1,8 @@
 """What no other user of the machine can read, exchange or put something into.
 
-What lies in a file may be code: modules that are imported, compiled functions that are loaded.
-Whoever can put it there, or under its name, runs commands as the user.
-
-Private folders are for the files of one process. Each holds a file that its process keeps locked.
-The system drops the lock with the process, however it ends: whoever comes next and gets the lock
-knows that nobody needs the folder any more.
+Whoever can put code into a file that is imported or loaded, or under its name, runs commands as the
+user. Private folders are for the files of one process, which keeps a file in it locked. The system
+drops the lock with the process: who gets it afterwards knows that nobody needs the folder.
 """
 
 from __future__ import annotations
@@ -30,17 +27,15 @@ MOST_LINKS = 40  # links on the way to a file, as many as Linux follows
 LOCK = ".held"  # file of a private folder that its process has locked
 ENDED = ".ended"  # end of the name of a folder that is being removed
 SCRATCH = "hdica-"  # begin of the names of folders for the files of a process
-ELSEWHERE = ("/tmp", "/var/tmp")
-"""Where such a folder is made if it is not safe where the environment says."""
+ELSEWHERE = ("/tmp", "/var/tmp")  # where the place of the environment is not safe
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def doubt(path: Path, holds: bool = False) -> str:
     """Why others could change what lies at a path that exists; empty if they cannot.
 
-    Every folder and every link on the way counts: whoever can rename one can put another there.
-    Where the folder only ``holds`` what the user makes in it, as ``/tmp`` does, it is enough that
-    others cannot touch that.
+    Every folder and every link on the way counts. In a folder that only ``holds`` what the user
+    makes in it, as ``/tmp``, it is enough that others cannot touch that.
     """
     at, rest, links = Path("/"), list(path.absolute().parts[1:]), 0
     while True:
@@ -106,10 +101,7 @@ def make_folders(path: Path, mode: int = 0o755) -> None:
 
 @contextmanager
 def private_folder(base: Path, prefix: str) -> Iterator[Path]:
-    """A folder in ``base`` that only this user can enter, removed at the end.
-
-    So are those that killed processes of this user have left beside it.
-    """
+    """A folder in ``base`` for this user alone, removed at the end, as are those of killed ones."""
     remove_ended(base, prefix)
     made, lock = _locked(base, prefix)
     try:
@@ -156,10 +148,7 @@ def _discard(folder: Path, lock: int) -> None:
 
 
 def remove_ended(base: Path, prefix: str) -> int:
-    """Remove private folders whose process has ended without removing them; returns how many.
-
-    Only folders of this user are looked into, and no link is followed.
-    """
+    """Remove private folders of this user whose process has ended without it; returns how many."""
     name, count = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}(?:\.ended)?"), 0
     with suppress(OSError):
         for folder in filter(name.fullmatch, os.listdir(base)):
@@ -193,10 +182,7 @@ def _removed(folder: Path) -> bool:
 
 @cache
 def scratch() -> Path:
-    """The folder of this process for what it and its children have in files while they run.
-
-    It is removed when the process ends, and by the next run of the same user if it was killed.
-    """
+    """The folder of this process for files, removed when it ends, or by the next run if killed."""
     from multiprocessing.util import Finalize
 
     base, against = _base()
@@ -248,8 +234,5 @@ def is_loopback(host: str) -> bool:
 
 
 def is_same(origin: str | None, host: str) -> bool:
-    """Whether the page that sends a request, by its header ``Origin``, has the same name and port.
-
-    A request without one is sent by no page of another address.
-    """
+    """Whether a request with a header ``Origin`` is of a page that has the same name and port."""
     return origin is None or origin.lower().partition("://")[2] == host.lower()

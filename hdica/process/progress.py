@@ -1,11 +1,8 @@
 """What a call reports while it computes, and when it must end.
 
 Engines report what they do with :func:`tell`, and call :func:`check_deadline` where two reports can
-be a second apart. Nothing else ends a computation that has had its time: locks are released and
-caches are whole, and a single call of a library that takes longer is waited for.
-
-Functions of the API show the reports with :func:`shown`: one line on a terminal, once a call has
-taken two seconds. In a sweep, or with standard error in a file, there is none unless it is wanted.
+be a second apart. Nothing else ends a computation that has had its time. Functions of the API show
+the reports with :func:`shown`: one line on a terminal, once a call has taken two seconds.
 """
 
 from __future__ import annotations
@@ -35,11 +32,7 @@ Text = str | Callable[[], str]  # a report, or a function that makes it where so
 
 
 class DeadlinePassed(BaseException):
-    """The call has had its time; :func:`hdica.process.progress.within` makes a sentence of it.
-
-    It is no ordinary exception: engines that catch an error to go on with the next method, start or
-    trial must not catch this one.
-    """
+    """The call has had its time: no ordinary exception, so that no engine goes on after it."""
 
 
 @dataclass
@@ -73,8 +66,8 @@ def tell(what: Text) -> None:
 def counted(points: int, seconds: float) -> Callable[[int, float], None]:
     """A function that reports how many of some points are done, how fast, and how long it takes.
 
-    Its arguments are the number of points that have been done since the last call, and the seconds
-    that the cost model says of them; of all of them it says ``seconds``.
+    Its arguments are the number of points since the last call, and the ``seconds`` that the cost
+    model says of them.
     """
     pace = Pace(points, seconds)
 
@@ -123,9 +116,9 @@ _LINE: ContextVar[_Line | None] = ContextVar("hdica_progress", default=None)
 
 
 def shown(function: Callable[P, Result]) -> Callable[P, Result]:
-    """A function whose longer calls show what they do, and which functions numba compiles.
+    """A function whose longer calls show on a terminal what they do, and what numba compiles.
 
-    They do on a terminal; with the keyword ``progress`` everywhere or nowhere.
+    With the keyword ``progress`` they do everywhere or nowhere.
     """
 
     @wraps(function)
@@ -191,9 +184,8 @@ def span(seconds: float) -> str:
 class Pace:
     """Points of which the cost model foretells the time, corrected by what they have taken.
 
-    Until a first part is done the model alone counts. That part may have had to load or even to
-    compile code: from the second on it does not count. ``seconds`` is what the cost model says of
-    all points together, on one core, and ``workers`` how many share the work.
+    The model says ``seconds`` of all of them, which so many ``workers`` share, and counts alone
+    until a first part is done. That part may have had to compile code: later it does not count.
     """
 
     def __init__(self, points: int, seconds: float, workers: int = 1) -> None:
@@ -254,8 +246,8 @@ def check_timeout(seconds: object) -> float | None:
 def within(seconds: float | None, what: str, compute: Callable[[], Result]) -> Result:
     """Result of ``compute``, which may take some seconds, or any time if they are None.
 
-    ``what`` is computed, for the sentence of :class:`~hdica.errors.OutOfTime`. A computation inside
-    another has the deadline of the outer one.
+    ``what`` is for the sentence of :class:`~hdica.errors.OutOfTime`; inside another call the
+    deadline is that of the outer one.
     """
     seconds = check_timeout(seconds)
     if seconds is None or CALL.get() is not None:

@@ -13,8 +13,7 @@ from hdica.errors import HdicaError
 from hdica.report import gallery
 from hdica.report.place import check
 from hdica.store.paths import refuse_own, results_path
-from hdica.store.results import stable
-from hdica.store.standing import standing, with_study
+from hdica.store.results import stable, standing, with_study
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,4 +1,4 @@
-"""A block of points to compute: what a worker has to know of them, and how it computes them."""
+"""A block of points to compute: what a worker needs of them, and how it computes them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable, printable
 from hdica.ingredients.save import Save
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
-from hdica.store.blocks import Arrays, as_array, write_block
 from hdica.store.files import NO_ROOM, in_words, written
 from hdica.store.provenance import this_processor
+from hdica.store.sealed import Arrays, as_array, write_block
 from hdica.store.working import Placed
 from hdica.study.segment import Keys
 from hdica.systems import system as registry
@@ -58,18 +58,17 @@ class Block:
 
     def point(self, place: int) -> Block:
         """One of its points, as a block."""
-        at = slice(place, place + 1)
-        alone = replace(
+        at, method = slice(place, place + 1), self.method_record()
+        # The mean over a grid says nothing of a point at its end.
+        system, _ = self.trial(method, place)
+        return replace(
             self,
             keys=self.keys[at],
             contents=(self.contents[int(self.cells[place])],),
             cells=np.zeros(1, dtype=np.int32),
             seeds=self.seeds[at],
+            seconds=method.cost.seconds(system, self.n, float(self.times[-1])),
         )
-        # The mean over a grid says nothing of a point at its end.
-        method = alone.method_record()
-        seconds = method.cost.seconds(alone.trial(method, 0)[0], self.n, float(self.times[-1]))
-        return replace(alone, seconds=seconds)
 
     def method_record(self) -> Method:
         """The method, if this process has the same numerical code."""
@@ -91,12 +90,10 @@ def block_of(placed: Placed, points: NDArray[np.int64]) -> Block:
     """Some points of a segment as a block to compute."""
     segment = placed.segment
     cells, codes = np.unique(points // segment.per_cell, return_inverse=True)
-    seeds = np.full(points.size, -1, dtype=np.int64)
-    if segment.seeds:
-        seeds = np.asarray(segment.seeds, dtype=np.int64)[points % segment.per_cell]
+    seeds = np.asarray(segment.seeds or (-1,), dtype=np.int64)[points % segment.per_cell]
     return Block(
         # Workers may have been started in another folder.
-        placed.listing.folder.absolute(),
+        placed.path.absolute(),
         segment.system,
         segment.method.name,
         segment.method.about.noise,
@@ -153,20 +150,11 @@ class Results:
         self.fail(place, "", PENDING)
         self.hindrance = hindrance
 
-    def put(self, place: int, alone: Results) -> None:
-        """Take the results of a point that was computed as a block of its own."""
-        for name, array in self.values.items():
-            array[place] = alone.values[name][0]
-        self.status[place], self.reasons[place] = alone.status[0], alone.reasons[0]
-        self.cpu_seconds[place] = alone.cpu_seconds[0]
-        self.hindrance = alone.hindrance or self.hindrance
-
 
 def compute(block: Block) -> Results:
     """Compute the points of a block, together where that is cheaper.
 
-    An exception inside a point is that point's failure, unless its machine is to blame: then the
-    point stays pending, and the others go on.
+    An exception in a point is its failure, unless its machine is to blame: then it stays pending.
     """
     method, results = block.method_record(), Results.empty(block)
     if isinstance(method, Simulation) and method.together is not None:
@@ -236,23 +224,20 @@ def compute_and_commit(block: Block) -> None:
 
 def failure(exc: BaseException) -> str:
     """What an exception says, in letters that can be stored."""
-    try:
+    kind, text = type(exc).__name__, ""
+    with suppress(Exception):  # another's exception, whose text cannot be read
         text = printable(" ".join(str(exc).split()))
-    except Exception:  # another's exception, whose text cannot be read
-        text = ""
-    return f"{type(exc).__name__}: {text[:300]}" if text else type(exc).__name__
+    return f"{kind}: {text[:300]}" if text else kind
 
 
 def _hindered(exc: Exception) -> Incomplete:
     """Why this machine could not compute a point, and what to do about it."""
     if isinstance(exc, Incomplete):
         return exc
-    text = failure(exc)
-    if isinstance(exc, DataGone):
-        text = str(exc)
     if isinstance(exc, OSError) and exc.errno in NO_ROOM:
         place = exc.filename or f"a file of a point (temporary ones go to {tempfile.gettempdir()})"
         return Unwritable(f"{place} cannot be written: {in_words(exc)}")
+    text = str(exc) if isinstance(exc, DataGone) else failure(exc)
     if isinstance(exc, MemoryError):
         text = f"out of memory ({text}); run with fewer workers"
     elif isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hdica.errors import HdicaError, Incomplete
 from hdica.process.private import scratch
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 ANSWER = 10.0  # seconds in which a scheduler has to answer
 WRITTEN = 1.0  # seconds in which a scheduler has written its file, which it does not do at once
-PLAIN = ("convert to SSL", "WRONG_VERSION_NUMBER")
-"""What is said of a scheduler that speaks first, as Dask does over plain tcp."""
+PLAIN = ("convert to SSL", "WRONG_VERSION_NUMBER")  # in errors of Dask over plain tcp
 
 
 def ready(settings: ClusterSettings) -> ClusterSettings:
@@ -67,12 +66,11 @@ def connect(settings: ClusterSettings, blocks: int = sys.maxsize) -> AbstractCon
         return slurm_client(settings, blocks)
     start_loading()  # before Dask is imported here, so that both load at once
     # Any user of this machine can reach its ports, and who is let in may run code.
-    workers, security = max(1, min(settings.workers, blocks)), certificates(settings)
-    return local_client(workers, settings.memory_each, security)
+    workers = max(1, min(settings.workers, blocks))
+    return local_client(workers, settings.memory_each, certificates(settings))
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(NamedTuple):
     """A scheduler that answers."""
 
     address: Address
@@ -152,9 +150,9 @@ def _sentences(settings: ClusterSettings, address: Address) -> Iterator[None]:
     """Say in one sentence why a scheduler cannot be used."""
     try:
         yield
+    except HdicaError:
+        raise
     except Exception as exc:
-        if isinstance(exc, HdicaError):
-            raise
         raise HdicaError(_why(exc, settings, address)) from exc
 
 
@@ -191,8 +189,7 @@ def _first(exc: BaseException) -> str:
 
 WINDOW = 4  # blocks in flight a worker
 LOOK = 10.0  # seconds after which workers that have come or gone are noticed
-SLACK = 10
-"""How many times longer than the cost model says a block may take before it counts as hung."""
+SLACK = 10  # how many times longer than by the cost model a block may take before it is hung
 MAX_NAMED = 8  # blocks in flight that a sentence names
 NO_SCHEDULER = "the Dask scheduler was lost"
 
@@ -201,7 +198,7 @@ NO_SCHEDULER = "the Dask scheduler was lost"
 class Patience:
     """How long to wait while no block ends; anew when the working store changes.
 
-    At least so many seconds, and :data:`SLACK` times what the longest block in flight should take.
+    So many ``seconds``, or :data:`SLACK` times what the longest block in flight should take.
     """
 
     seconds: float = math.inf
@@ -223,8 +220,7 @@ def spread(
 ) -> Iterator[tuple[Block, Exception | None]]:
     """Keep every worker busy through a sliding window of blocks; yield them as they end.
 
-    They start in their order, each only when it is sent, and come with the exception with which
-    their computation ended, if any.
+    They are made in their order, each when it is sent, and come with the exception that ended them.
     """
     from distributed import as_completed
 
@@ -297,7 +293,7 @@ def _threads(client: Client) -> int | None:
 
 
 def _width(client: Client, before: int) -> int:
-    """Blocks to have in flight for the workers that there are now; as before if none are known."""
+    """Blocks in flight for the workers that there are now; as ``before`` if nobody says."""
     threads = _threads(client)
     return before if threads is None else WINDOW * max(1, threads)
 

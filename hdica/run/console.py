@@ -37,8 +37,8 @@ class Progress:
 class Lines(Progress):
     """One line now and then about points to compute, on each of some streams.
 
-    ``first`` is what there is to do before the first point, empty for nothing that takes long. The
-    streams are those of logs and, with a bar in each line, of terminals that several runs share.
+    ``first`` comes before the first point, if it takes long. The streams are those of logs and,
+    with a bar in each line, of terminals that several runs share.
     """
 
     def __init__(self, name: str, pace: Pace, first: str, streams: dict[TextIO, bool]) -> None:
@@ -86,8 +86,8 @@ def report(
 ) -> Iterator[Progress]:
     """Show the progress of a run on stderr: a bar on a terminal, sparse lines elsewhere.
 
-    ``points`` are to be computed, which the plan says cost ``seconds`` on one core, by so many
-    ``workers``. ``first`` is what comes before the first point and takes long, such as compiling.
+    The ``points`` cost ``seconds`` on one core by the plan, and have so many ``workers``. ``first``
+    comes before the first point and takes long, such as compiling.
     """
     if progress is False or not points:
         yield Progress()
@@ -161,8 +161,8 @@ class _Unbroken:
 def heeding() -> Iterator[list[Stopped]]:
     """Raise :class:`~hdica.errors.Stopped` in the body when a signal says to stop, once.
 
-    Later signals are ignored until the body has ended. Only the main thread can do this, and only
-    for signals that nobody else handles. The list is empty, or has what was raised.
+    Only the main thread does, for signals that nobody else handles. The list is empty, or has what
+    was raised.
     """
     stops: list[Stopped] = []
     if threading.current_thread() is not threading.main_thread():
@@ -193,10 +193,7 @@ def heeding() -> Iterator[list[Stopped]]:
 
 @contextmanager
 def unbroken() -> Iterator[None]:
-    """Let a signal wait for the end of the body, which would leave something half made behind it.
-
-    A second signal does not wait. Other threads than the main one hear no signals.
-    """
+    """Let a signal wait for the end of a body of the main thread; a second one does not wait."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -215,8 +212,7 @@ def aside(
 ) -> Result:
     """Result of a function that another thread computes while this one heeds signals.
 
-    A compiled kernel looks at no signal for as long as it runs. Without ``seconds`` the wait is for
-    ever.
+    The wait ends after some ``seconds``, if they are set.
     """
     future: Future[Result] = Future()
 

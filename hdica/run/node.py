@@ -1,8 +1,7 @@
 """What runs in Dask's servers; ``python -P -m hdica.run.node`` starts them by hand.
 
-It takes ``scheduler`` or ``worker`` and the arguments that ``dask`` takes for it. There are no web
-pages unless a scheduler is started with ``--dashboard``: then every user of the machine can read
-them. What killed ones of the same user have left on the machine is removed.
+It takes ``scheduler`` or ``worker`` and the arguments that ``dask`` takes for it. A scheduler has
+web pages with ``--dashboard`` alone: then every user of the machine can read them.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ from hdica.run.processes import for_children, own_dask, unload
 if TYPE_CHECKING:
     from tornado.httpserver import HTTPServer
 
-KINDS = ("scheduler", "worker")
-PAGES = "--dashboard"
-NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{HOST}:0")
-"""What holds unless arguments that follow differ."""
+PAGES, NO_PAGES = "--dashboard", ("--no-dashboard", "--dashboard-address", f"{HOST}:0")
 LOOK = 0.1  # seconds between looks at whether a block has ended
 REPORTED = 0.5  # seconds after which the scheduler knows of a block that has ended
 
@@ -57,15 +53,14 @@ def dask_setup(server: Worker | Scheduler) -> None:
     """
     import dask
 
-    is_worker = isinstance(server, Worker)
-    if not is_worker and dask.config.get("distributed.scheduler.http.routes"):
+    if isinstance(server, Worker):
+        unload(Path(server.local_directory).parent)
+    elif dask.config.get("distributed.scheduler.http.routes"):
         if server.http_server.address in (HOST, "::1"):
             _check_hosts(server.http_server)
-    else:
-        server.http_server.stop()
-        del server.services["dashboard"]
-    if is_worker:  # a scheduler has no folder
-        unload(Path(server.local_directory).parent)
+        return
+    server.http_server.stop()
+    del server.services["dashboard"]
 
 
 def _check_hosts(server: HTTPServer) -> None:
@@ -100,11 +95,11 @@ def main() -> None:
     from distributed.cli import dask_scheduler, dask_worker
 
     kind, *arguments = sys.argv[1:] or [""]
-    if kind not in KINDS:
-        sys.exit(f"hdica: {kind!r} is not allowed ({' or '.join(KINDS)}, and the options of dask)")
-    command = {"scheduler": dask_scheduler, "worker": dask_worker}[kind].main
+    kinds = {"scheduler": dask_scheduler, "worker": dask_worker}
+    if kind not in kinds:
+        sys.exit(f"hdica: {kind!r} is not allowed ({' or '.join(kinds)}, and the options of dask)")
     with for_children(), own_dask(PAGES in arguments):
-        command([*NO_PAGES, *arguments], prog_name=f"dask {kind}")
+        kinds[kind].main([*NO_PAGES, *arguments], prog_name=f"dask {kind}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +22,16 @@ from hdica.systems.arguments import check_memory
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its file, little enough to lose to a kill."""
-DRIVEN_SECONDS = 0.008
-"""Work in a block for each worker, so that the driver of many, at 1.6 ms a block, is not busy."""
+DRIVEN_SECONDS = 0.008  # work in a block for each worker: the driver needs 1.6 ms a block
 BLOCKS_EACH, FEW_WORKERS = 4, 16
 """Blocks of a worker at least where the work allows it, and workers that are counted at least."""
-MOST_BLOCKS, LONG_SECONDS = 2**16, 60.0
-"""Blocks of a segment, each a file, and work in a block at most for that."""
+MOST_BLOCKS, LONG_SECONDS = 2**16, 60.0  # of a segment; work in a block at most for that
 MOST_POINTS = 4096
 SHARING = 32  # least points of a block that share one draw of the noise, if there are as many cells
-MOST_BYTES = 16 * 2**20
-"""Results in a block: a worker holds a block in memory, and a reader at least one."""
-BEGIN, START, LOAD = 2.2, 2.0, 0.5
-"""Seconds from the start of a command to its first point and from its last to the published store,
-those until workers compute, and those to load what a method computes with."""
-EACH_POINT = 2e-5  # seconds to plan, store and publish a point
+MOST_BYTES = 16 * 2**20  # results in a block, which is in memory as a whole
+BEGIN, START, LOAD, EACH_POINT = 2.2, 2.0, 0.5, 2e-5
+"""Seconds of a command before its first point and after its last, those until workers compute, to
+load what a method computes with, and to plan, store and publish a point."""
 
 
 def duration(seconds: float) -> str:
@@ -127,11 +123,7 @@ class Plan:
         return sum(s.seconds for s in self.segments) + self.preparing
 
     def wait(self, workers: int = 1) -> float:
-        """Seconds that a run takes about, from its start to what is published.
-
-        The first run on a machine compiles functions in addition, for some seconds. Few enough
-        points are computed without the ``workers``.
-        """
+        """Seconds that a run takes about, from its start to what is published, once compiled."""
         if not self.pending:
             return BEGIN * self.pace
         points = self.seconds - self.preparing
@@ -191,8 +183,8 @@ def block_points(
 ) -> int:
     """Points a block: 0.2 to 2 s of work, and four blocks a worker where the work allows it.
 
-    Blocks are longer for hundreds of workers, and up to a minute where there would be very many of
-    them. Large points make smaller blocks, down to one point.
+    Blocks are longer for hundreds of workers or where there would be very many, and smaller for
+    large points.
     """
     work = points * seconds_per_point
     longest = max(MOST_SECONDS, workers * DRIVEN_SECONDS, min(LONG_SECONDS, work / MOST_BLOCKS))
@@ -215,10 +207,7 @@ def block_size(segment: Segment, workers: int = 1) -> int:
 
 
 def plan(study: Study, out: str | Path | None = None) -> Plan:
-    """Plan a study, of which the working store beside ``out`` has some points; nothing is written.
-
-    None stands for a study of which nothing is computed.
-    """
+    """Plan a study, of which the working store of ``out``, if there is one, has some points."""
     if out is None:
         pending = [(segment, segment.size) for segment in segments_of(study)]
     else:
@@ -254,8 +243,7 @@ def check_room(study: Study, placed: list[Placed]) -> None:
                 raise
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
+class Task(NamedTuple):
     """Pending points of a segment that make a block."""
 
     placed: Placed
@@ -274,12 +262,11 @@ def tasks(
     block: int | None = None,
     workers: int = 1,
 ) -> list[Task]:
-    """Blocks of the pending points of a shard, most expensive first.
+    """Blocks of the pending points of a shard, most expensive first; ``block`` is their points.
 
     Segments are cut into stripes, which are numbered over all segments; a shard has every stripe
     whose number fits. So shards of one study are the same in every process, whatever is computed
-    already, and however many workers there are. ``block`` is the number of points a block. Points
-    that share noise are side by side.
+    already, and however many workers there are.
     """
     index, count = shard
     blocks: list[Task] = []
@@ -287,11 +274,9 @@ def tasks(
     for each in placed:
         size = block or block_size(each.segment)
         order = np.arange(each.segment.size, dtype=np.int64)
-        if each.segment.method.about.noise != "own":  # to draw it once
+        if each.segment.method.about.noise != "own":  # points that share it are side by side
             order = np.argsort(order % each.segment.per_cell, kind="stable")
-        open_ = each.statuses == PENDING
-        if retry_failed:
-            open_ |= each.statuses == FAILED
+        open_ = np.isin(each.statuses, (PENDING, FAILED) if retry_failed else (PENDING,))
         stripes = (np.arange(order.size) // size + number) % count
         chosen = order[(stripes == index) & open_[order]]
         most = block or block_size(each.segment, workers)

@@ -1,10 +1,8 @@
 """Dask's processes that hdica starts: one thread each, private files, certificates.
 
-By default Dask has files in a folder that anybody may have made, from which every process of a
-cluster loads modules, and every scheduler and worker has an HTTP server that shows any user of the
-machine, and any web page that uses a name of its own for 127.0.0.1, what runs and where.
-
-Workers on this machine are forked from a process that has loaded their code.
+By default Dask loads modules from a folder that anybody may have made, and every scheduler and
+worker has an HTTP server that shows any user of the machine what runs and where. Workers on this
+machine are forked from a process that has loaded their code.
 """
 
 from __future__ import annotations
@@ -34,12 +32,10 @@ if TYPE_CHECKING:
 
     from hdica.run.settings import ClusterSettings
 
-NODE = "hdica.run.node"
-"""Module that Dask's servers load, and by which schedulers and workers are started."""
+NODE = "hdica.run.node"  # module that Dask's servers load, and that starts them
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 SKEW = datetime.timedelta(hours=1)  # how far behind the clock of another machine may be
-VALID = datetime.timedelta(days=3650)
-"""How long a certificate is good: longer than any process has it."""
+VALID = datetime.timedelta(days=3650)  # longer than any process has a certificate
 MADE = "docs/where-it-runs.md says how to make ca.pem, cert.pem and key.pem"
 THREAD_VARIABLES = tuple(
     f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")
@@ -65,8 +61,7 @@ DASK = {
 def for_children() -> Iterator[None]:
     """Let child processes use one thread each and load nothing from the current folder.
 
-    Their temporary files, and meanwhile those of this process, go to its private folder: sockets
-    of multiprocessing, and keys for the moment in which OpenSSL reads them.
+    Their temporary files, and meanwhile those of this process, go to its private folder.
     """
     # In the parent's environment: a worker's own settings come after its libraries are loaded.
     folder = str(scratch())
@@ -87,11 +82,7 @@ def for_children() -> Iterator[None]:
 
 @contextmanager
 def own_dask(pages: bool = False) -> Iterator[None]:
-    """Let Dask's servers that are started here, and their workers, have our settings.
-
-    Their files lie in the private folder of this process. Only with ``pages`` a scheduler has web
-    pages, Dask's.
-    """
+    """Let Dask's servers that are started here have our settings, and web ``pages`` if wanted."""
     import dask
     import distributed  # noqa: F401  (its defaults must be there before ours come and go)
 
@@ -124,10 +115,9 @@ def certificates(settings: ClusterSettings) -> Security | None:
 
 @cache
 def own_certificates() -> Security:
-    """A certificate that this process has made for its clusters, with its key in memory alone.
+    """A certificate of this process for its clusters, signed by itself, with its key in memory.
 
-    It signs itself: whoever shows it is trusted, and nobody else. That of Dask's own
-    ``Security.temporary`` is valid from this moment on: a node whose clock is behind refuses it.
+    Dask's own ``Security.temporary`` makes one that a node refuses whose clock is behind.
     """
     try:
         from cryptography import x509
@@ -209,8 +199,7 @@ def read_certificates(folder: str, key: str = "") -> Security:
     return security
 
 
-FORKS = sys.platform == "linux"
-"""Whether processes that have loaded numerical libraries may be forked."""
+FORKS = sys.platform == "linux"  # whether processes with numerical libraries may be forked
 PRELOADED = (
     "distributed",
     "scipy.special",
@@ -219,8 +208,7 @@ PRELOADED = (
     "hdica.finite.projected.vector_kernels",
 )
 """What a worker loads before its first block, and what most methods load in it."""
-COLD_START, WARM_START = 1.8, 0.25
-"""Seconds until a local cluster computes, before and after :data:`PRELOADED` is loaded."""
+COLD_START, WARM_START = 1.8, 0.25  # seconds before a local cluster computes
 
 
 def unguarded() -> str:
@@ -234,11 +222,7 @@ def unguarded() -> str:
 
 @cache
 def start_loading() -> float:
-    """Start a process that loads the workers' libraries, to fork them from; when that was.
-
-    Nobody waits for it, and it ends with this one. A later cluster starts in a fraction of a
-    second.
-    """
+    """Start a process that loads the workers' libraries, to fork them from; when that was."""
     if FORKS:
         from multiprocessing import forkserver, resource_tracker
 
@@ -287,10 +271,9 @@ def _startable() -> Iterator[None]:
 def local_client(
     workers: int, memory: int = 0, security: Security | None = None
 ) -> Iterator[Client]:
-    """A client of a cluster of processes on this machine, which nothing beyond it can reach.
+    """A client of a cluster of processes that nothing beyond this machine can reach.
 
-    A worker is restarted beyond ``memory`` bytes; 0 is no limit. The certificates are against other
-    users of the machine.
+    A worker is restarted beyond ``memory`` bytes; 0 is no limit.
     """
     import dask
     from distributed import Client, LocalCluster

@@ -7,11 +7,11 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,15 @@ from hdica.run.console import Progress, Wanted, aside, heeding, report, unbroken
 from hdica.run.plan import Task, check_room, tasks
 from hdica.run.processes import WARM_START, start_loading, start_seconds, unguarded
 from hdica.run.settings import ClusterSettings, cluster_settings
-from hdica.run.worker import Care, run_block, worker_here
+from hdica.run.worker import Care, new_worker, run_block
 from hdica.status import FAILED, PENDING, STATUS_NAMES
 from hdica.store import files
-from hdica.store.paths import STUDY, locked, names_in, remove_partials, running, work_path
+from hdica.store.paths import STUDY, locked, names_in, running, work_path
 from hdica.store.publish import check_target, is_current, publish_new
 from hdica.store.results import stable
 from hdica.store.sealed import sealed_text, status_counts
 from hdica.store.working import Placed, place, refuse_another
 from hdica.study.study import Study
-from hdica.systems.method import Method
 from hdica.systems.system import check_installed
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
 LEAST_LOOK, LOOK_SHARE = 0.2, 0.02
 """Seconds at least between looks at what other runs have committed, and the share of a run's time
 that these looks may take."""
-MOST_LOST = 8
-"""Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
+MOST_LOST = 8  # blocks that may be lost before a run gives up: then it is no accident
 
 
 @dataclass
@@ -77,37 +75,19 @@ def run(
     """Compute the pending points of a study, or of one shard of it. Nothing is published.
 
     Killed at any moment it loses at most the blocks in flight; the next call goes on. Two calls at
-    once compute the same bits: each leaves out what the other has committed.
-
-    Parameters
-    ----------
-    study
-        A validated study.
-    out
-        Path of the published store; the working store lies beside it.
-    workers
-        Processes, where ``cluster`` does not say it.
-    shard
-        ``(i, m)``: part i of m parts.
-    cluster
-        Where Dask runs: settings, a mapping ``{mode, workers, address, ...}`` or one word such as
-        ``"slurm"`` or ``"tls://host:8786"``.
-    progress
-        False for silence; otherwise a bar on a terminal and sparse lines elsewhere. A stream gets
-        lines with bars beside them.
-    retry_failed
-        Compute failed points again.
-    block
-        Points a block; chosen from the cost model if None. Shards of one study have to agree.
-    replace
-        Whether the results of another study may be there: what is published is replaced then.
+    once compute the same bits: each leaves out what the other has committed. ``out`` is the path of
+    the published store, and ``shard`` is ``(i, m)``, part i of m. ``cluster`` names the place where
+    Dask runs, and ``workers`` holds where it names none. ``progress`` is False for silence, None
+    for a bar on a terminal and sparse lines elsewhere, or a stream for lines with bars. ``block``
+    are points a block, on which shards have to agree; None leaves it to the cost model. With
+    ``replace`` the results of another study may be there.
     """
     index, count = shard
     if count < 1 or not 0 <= index < count:
         raise HdicaError(f"shard = {index}/{count} is not allowed (i/m with 0 <= i < m)")
     if not replace:
         refuse_another(study, out)
-    if _simulates(study.methods_used().values()):
+    if _simulates(study):
         refuse_interpreter()
     settings = cluster_settings(cluster, workers)
     if settings.kind != "serial":
@@ -137,9 +117,10 @@ def run(
         return _Run(study, placed, todo, settings, care).run(progress)
 
 
-def _simulates(methods: Iterable[Method]) -> bool:
-    """Whether some of these methods are simulations, which are compiled."""
-    return any(e.startswith("hdica.finite") for method in methods for e in method.about.engines)
+def _simulates(study: Study) -> bool:
+    """Whether some methods of a study are simulations, which are compiled."""
+    engines = (one for method in study.methods_used().values() for one in method.about.engines)
+    return any(one.startswith("hdica.finite") for one in engines)
 
 
 def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -> None:
@@ -152,11 +133,11 @@ def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -
         file = files.no_link(work / STUDY)
         if not file.is_file() or file.read_bytes() != text.encode():
             files.write_whole(file, text.encode())
-    remove_partials(work.parent)
+    files.remove_partials(work.parent)
     for each in placed:
         if (each.statuses == PENDING).any():
             files.make_folder(files.no_link(each.path))
-        remove_partials(each.path)
+        files.remove_partials(each.path)
 
 
 @dataclass
@@ -175,16 +156,16 @@ class _Run:
     def run(self, progress: Wanted) -> RunSummary:
         points = sum(task.points.size for task in self.todo)
         seconds = sum(task.seconds for task in self.todo)
-        compiles = _simulates(p.segment.method for p in self.placed) and nothing_compiled()
+        compiles = _simulates(self.study) and nothing_compiled()
         about = (progress, self.settings.workers, "compiling, once" if compiles else "")
         try:
             with report(self.study.study, points, seconds, *about) as shown:
                 if left := self._here(shown):
                     self._distributed(left, shown)
             self._count()
+        except Removed:
+            raise
         except (Incomplete, Stopped, files.DamageError) as exc:
-            if isinstance(exc, Removed):
-                raise
             if gone := next((f for f in self._folders() if not f.is_dir()), None):
                 raise files.removed(gone) from exc
             if not isinstance(exc, files.DamageError):
@@ -243,7 +224,7 @@ class _Run:
     def _here(self, shown: Progress) -> list[Task]:
         """Compute blocks in a process of this machine as long as no cluster pays; the tasks left.
 
-        The cost model judges them, corrected by the time that the blocks so far have taken. Where a
+        The cost model judges, corrected by the time that the blocks so far have taken. Where a
         cluster would pay if its workers' libraries were loaded, they are loaded meanwhile.
         """
         settings, todo = self.settings, self.todo
@@ -251,7 +232,7 @@ class _Run:
             return todo
         gained = 0.0 if settings.kind == "serial" else 1 - 1 / settings.workers
         left, modelled, taken = sum(task.seconds for task in todo), 0.0, 0.0
-        with worker_here() as worker:
+        with closing(new_worker()) as worker:
             for number, task in enumerate(todo):
                 gain = gained * left * (taken / modelled if modelled else 1.0)
                 if gain and gain > start_seconds():
@@ -346,8 +327,7 @@ ATTEMPTS = 3  # how often work is begun anew after files that were cut short are
 WHOLE = (0, 1)  # the shard that is all of a study
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """What a published store holds."""
 
     out: Path
@@ -371,8 +351,7 @@ def _points(many: int) -> str:
     return f"{many} point{'' if many == 1 else 's'}"
 
 
-@dataclass(frozen=True)
-class Computed:
+class Computed(NamedTuple):
     """What became of a study."""
 
     summary: RunSummary  # what was computed now
@@ -405,7 +384,6 @@ def mending(
 ) -> Result:
     """Result of some work on a store, which is begun anew after torn files are removed.
 
-    Nobody has changed what is empty or without its end, and its points can be computed again.
     Anything else that is wrong is left to ``hdica repair``. ``tell`` gets a sentence for each file
     that was removed; ``again()`` comes before the work is begun anew.
     """
@@ -413,7 +391,7 @@ def mending(
         try:
             return attempt()
         except files.TornError:
-            from hdica.store.repair import mend
+            from hdica.store.verify import mend
 
             if not (done := mend(out)):
                 raise
@@ -437,8 +415,8 @@ def compute(
 ) -> Computed:
     """Compute what is pending and publish it; it may be killed at any moment.
 
-    ``tell`` gets a sentence for each file that was cut short and is mended, ``done`` what is
-    published; the others are as for :func:`run`.
+    ``tell`` gets a sentence for each file that is mended, ``done`` what is published; the others
+    are as for :func:`run`.
     """
     # Before anything is computed that could not be published; another run may be publishing.
     stable(out, lambda: check_target(out), whole=True)

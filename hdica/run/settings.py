@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -23,7 +23,7 @@ from pydantic import (
 from hdica.errors import HdicaError, from_validation, suggestion
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process.machine import check_size, in_bytes
-from hdica.study.saved import Section
+from hdica.study.schema import Section
 
 Kind = Literal["serial", "local", "scheduler", "slurm"]
 Mode = Literal["auto", "serial", "local", "scheduler", "slurm"]
@@ -36,17 +36,12 @@ ENVIRONMENT = {
 }
 """Variables that say what settings leave out."""
 FORMS = "tcp://host:port or tls://host:port"
-WORD = r"^[\w.,:@%+/=-]*$"
-"""What may stand in a line of a job script unquoted; no blank and no end of line."""
+WORD = r"^[\w.,:@%+/=-]*$"  # what stands in a line of a job script unquoted
 WALLTIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,2}):([0-5]\d):([0-5]\d)")
 OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
 """Directives that a run needs for itself."""
 
-BUDGET = 300.0
-"""Seconds of processor time that any point may take. A density that is refined as far as it may be
-takes a minute or two; none that the plan calls short needs as many, compiling included."""
-
-
+BUDGET = 300.0  # seconds of processor time that any point may take
 Word = Annotated[
     str,
     BeforeValidator(lambda value: str(value) if type(value) is int else value),
@@ -56,8 +51,7 @@ Word = Annotated[
 Memory = Annotated[str, AfterValidator(lambda text: check_size(text, "memory") if text else text)]
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """Where a scheduler listens."""
 
     protocol: str  # tcp or tls
@@ -72,10 +66,9 @@ class Address:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it; a name is looked up nowhere."""
-        try:
+        with suppress(ValueError):
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return False
 
     @property
     def encrypted(self) -> bool:
@@ -261,8 +254,8 @@ class ClusterSettings(Section):
 def cluster_settings(content: object = None, workers: int | None = None) -> ClusterSettings:
     """Settings, and from the environment what they leave out.
 
-    They are a mapping, None for the defaults, or one word, see :func:`in_full`. ``workers`` are
-    processes, where ``content`` does not say it.
+    They are a mapping, None for the defaults, or one word, see :func:`in_full`; ``workers`` holds
+    where ``content`` has none.
     """
     if isinstance(content, ClusterSettings):
         return content

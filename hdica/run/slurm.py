@@ -35,8 +35,7 @@ HOPELESS = 3  # jobs in a row that end before any worker of theirs has come
 SLOWEST = 600.0  # seconds between attempts where jobs end before any worker has come
 QUEUED = 30.0  # seconds after which a run says that it waits for a job
 SLURM_ANSWER = 60.0  # seconds in which Slurm's commands have to end
-RESERVED = 0.1
-"""Part of the walltime that is for ending what runs: half a minute to a quarter of an hour."""
+RESERVED = 0.1  # part of the walltime for ending what runs: half a minute to a quarter of an hour
 DEATH = 60  # seconds without a scheduler after which a worker ends
 AWAY = "Requested node configuration is not available"
 """What Slurm says when asked of a job for which there is no node now, though it would take it."""
@@ -98,8 +97,7 @@ def _check_path(path: str, field: str) -> None:
 def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Security | None]:
     """Certificates in files that the nodes see, at paths that a job's script can name.
 
-    Those of this process lie below ``folder``, in one for this user alone that is gone with the
-    body, or at the start of the next run.
+    Those of this process lie in a private folder below ``folder``.
     """
     if (security := certificates(settings)) is None:
         yield None
@@ -172,8 +170,8 @@ def job_script(
 class Jobs:
     """The jobs of a run: as many as are wanted, as long as there is work for them.
 
-    Dask's own adaptive scaling counts workers, not jobs: it stops busy workers along with an idle
-    one of their job, and never replaces a job of several workers that has ended.
+    Dask's adaptive scaling stops busy workers along with an idle one of their job, and never
+    replaces a job of several workers that has ended.
     """
 
     scheduler: Scheduler  # in this process
@@ -319,8 +317,7 @@ def slurm_client(settings: ClusterSettings, blocks: int) -> Iterator[Client]:
                 yield client
 
 
-@contextmanager
-def _scheduler(settings: SlurmSettings, security: Security | None) -> Iterator[SpecCluster]:
+def _scheduler(settings: SlurmSettings, security: Security | None) -> SpecCluster:
     """A scheduler in this process, without any worker yet."""
     from distributed import Scheduler, SpecCluster
 
@@ -334,14 +331,12 @@ def _scheduler(settings: SlurmSettings, security: Security | None) -> Iterator[S
     }
     scheduler = {"cls": Scheduler, "options": options}
     try:
-        cluster = SpecCluster(
+        return SpecCluster(
             scheduler=scheduler, workers={}, security=security, silence_logs=logging.CRITICAL
         )
     except (RuntimeError, ValueError, OSError) as exc:
         reason = str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__
         raise HdicaError(f"cluster.slurm cannot start ({reason})") from exc
-    with cluster:
-        yield cluster
 
 
 def _wait(jobs: Jobs, settings: SlurmSettings, folder: Path) -> None:

@@ -15,13 +15,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import Pipe as pipe_ends
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import psutil
 
 from hdica.errors import HdicaError, Incomplete
 from hdica.process.progress import compilations
@@ -35,24 +36,20 @@ from hdica.store.files import in_words
 Result = TypeVar("Result")
 Pipe: TypeAlias = "Connection[Any, Any]"  # an end of one
 FACTOR, BLOCK_FACTOR = 100.0, 10.0
-"""How many times longer than the plan says a point, and a block, may take where that is more. The
-cost models do not know the cost of a user's formulas, which may be a hundred times that of a
-polynomial. A block that exceeds its limit fails nothing: its points are computed one by one."""
-LOADING, COMPILING = 5.0, 60.0
-"""More seconds for a process that has just been started, and for one that compiles functions."""
-POLL_SECONDS, LOOKS = 1.0, 10
-"""Longest time between two looks at a process that computes, and looks at least before a limit."""
+"""How many times longer than the plan says a point, and a block, may take where that is more: the
+cost models do not know that a user's formulas may cost a hundred times a polynomial."""
+LOADING, COMPILING = 5.0, 60.0  # more seconds for a new process, and for one that compiles
+POLL_SECONDS, LOOKS = 1.0, 10  # longest between two looks, and looks before a limit
 IDLE_SHARE = 0.01  # share of a processor below which a process does nothing
+STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+ENDED = ("", psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 FAULTS = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
-"""Signals that end a process for what it does itself; others come from outside.
-
-SIGBUS means that a disk or a memory failed below a file, SIGILL that a processor lacks what some
-library or cache was compiled for: elsewhere the point has its result.
-"""
+"""Signals that end a process for what it does itself. SIGBUS (a disk failed below a file) and
+SIGILL (a processor lacks an instruction) come from outside: elsewhere the point has its result."""
 _PR_SET_PDEATHSIG = 1
 HELPLESS = 97  # exit status of a process that could not serve its parent
 UNKNOWN = 2**31  # status of a process for which somebody else has waited
@@ -69,8 +66,7 @@ class Care:
 class Ended(Exception):
     """A process has ended, or was ended, before it had a result; the message says how.
 
-    ``own`` says whether the point is to blame, and not its machine, ``late`` whether it has
-    exceeded its limit.
+    It is the point's ``own`` fault or that of its machine; ``late`` is one beyond its limit.
     """
 
     def __init__(self, message: str, own: bool, late: bool = False) -> None:
@@ -141,9 +137,9 @@ class Worker:
                 if kind != "compiling":
                     return kind, value
                 limit, more = limit + more, 0.0
-            now, stopped = _used(pid)
+            now, state = _used(pid)
             # By looks, not by the clock: a job that was suspended for an hour has not been idle.
-            quiet = now - before < IDLE_SHARE * every and not stopped
+            quiet = now - before < IDLE_SHARE * every and state not in STOPPED
             idle, before = idle + every if quiet else 0.0, now
             if max(now - begun, idle) > limit:
                 raise Ended(f"{limit:.6g} s were not enough", own=True, late=True)
@@ -162,7 +158,7 @@ class Worker:
         """How the process ended that has closed its pipe; one that goes on without it is killed."""
         assert self._child is not None
         until = time.monotonic() + LOADING
-        while _stat(self._child[0])[0] not in "ZX":
+        while _used(self._child[0])[1] not in ENDED:
             if time.monotonic() > until:
                 self.close()
                 return Ended("it let go of the process that waits for it", own=True)
@@ -198,31 +194,20 @@ class InPlace(Worker):
         return function(block)
 
 
-def _stat(pid: int) -> list[str]:
-    """What the system counts of a process, from its state on; X alone if nothing is left of it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ["X"]
-
-
-def _used(pid: int) -> tuple[float, bool]:
-    """Seconds of a processor that a process has used, and whether it is stopped."""
-    fields = _stat(pid)
-    if len(fields) == 1:  # it has just ended
-        return 0.0, False
-    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return seconds, fields[0] in "tT"
+def _used(pid: int) -> tuple[float, str]:
+    """Seconds of a processor that a process has used, and its state; none if nothing is left."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return times.user + times.system, str(process.status())
+    return 0.0, ""
 
 
 def _own_memory(pid: int) -> int:
     """Bytes that a process shares with no other: what it has of its parent does not count."""
-    import psutil
-
-    try:
+    with suppress(psutil.NoSuchProcess):
         return int(psutil.Process(pid).memory_full_info().uss)
-    except psutil.NoSuchProcess:  # it has just ended
-        return 0
+    return 0
 
 
 def _serve(parent: int, pipe: Pipe) -> NoReturn:
@@ -262,6 +247,7 @@ def run_block(
 
     ``Incomplete`` means that points stay pending; the others are committed.
     """
+    hindrance: Incomplete | None = None
     if block.size > 1:
         limit = max(care.budget, BLOCK_FACTOR * block.seconds)
         try:
@@ -269,12 +255,11 @@ def run_block(
             return
         except Ended as why:
             note(f"a block of {block.label} is computed point by point ({why})")
-    results = Results.empty(block)
     for place in range(block.size):
         point = block.point(place)
-        limit = max(care.budget, FACTOR * point.seconds)
+        limit, results = max(care.budget, FACTOR * point.seconds), Results.empty(point)
         try:
-            results.put(place, worker.call(compute, point, limit, care.memory))
+            results = worker.call(compute, point, limit, care.memory)
         except Ended as why:
             text = f"it has ended the process that computed it ({why})"
             if why.late:
@@ -283,14 +268,15 @@ def run_block(
                     f"plan says {point.seconds:.2g} s (take this value out, or raise "
                     "cluster.budget and --retry-failed)"
                 )
-                results.fail(place, text)
-                # At once: a run that is ended before the block is does not wait for it again.
-                commit(block, replace(results, hindrance=None))
-            elif why.own:
-                results.fail(place, text)
+            if why.own:
+                results.fail(0, text)
             else:
-                results.leave(place, Incomplete(text))
-    commit(block, results)
+                results.leave(0, Incomplete(text))
+        hindrance, results.hindrance = results.hindrance or hindrance, None
+        # At once: a run that is ended before the block is does not wait for it again.
+        commit(point, results)
+    if hindrance is not None:
+        raise hindrance
 
 
 _OF_THREAD = threading.local()
@@ -299,13 +285,10 @@ _OF_THREAD = threading.local()
 def run_on_worker(block: Block, care: Care) -> None:
     """Compute and commit a block in a process of the calling thread of a Dask worker."""
     if not hasattr(_OF_THREAD, "worker"):
-        _OF_THREAD.worker = Worker() if FORKS else InPlace()
+        _OF_THREAD.worker = new_worker()
     run_block(block, care, _OF_THREAD.worker)
 
 
-@contextmanager
-def worker_here() -> Iterator[Worker]:
-    """A worker of this process, for the body."""
-    # A debugger wants the blocks in the process that it looks at.
-    with closing(Worker() if FORKS and sys.gettrace() is None else InPlace()) as worker:
-        yield worker
+def new_worker() -> Worker:
+    """A worker of this process; a debugger wants the blocks in the process that it looks at."""
+    return Worker() if FORKS and sys.gettrace() is None else InPlace()

@@ -1,9 +1,8 @@
 """Files written whole or not at all, and read only where they are regular files.
 
 A new file is written beside its place and takes its name once its content is on the disk; when a
-function returns, the name is on the disk, too. Folders stay open by their descriptors, so that no
-link is followed, not even one that is put there meanwhile. Any number of processes may write into
-one folder.
+function returns, the name is on the disk, too. Folders stay open, so that no link is followed, not
+even one that is put there meanwhile. Any number of processes may write into one folder.
 """
 
 from __future__ import annotations
@@ -24,17 +23,14 @@ from typing import BinaryIO
 
 from hdica.errors import HdicaError, Removed, Unwritable
 
-SYNC = "HDICA_SYNC"
-"""Environment variable: ``off`` on a scratch disk whose files need not outlive the power."""
+SYNC = "HDICA_SYNC"  # environment variable: "off" where files need not outlive the power
 _ON, _OFF = ("", "on", "1", "yes", "true"), ("off", "0", "no", "false")
-PARTIAL = re.compile(r"\.hdica-\d+-[0-9a-f]{8}\.partial")
-"""Names of files that are being written; short, since the name of the file may be very long."""
+PARTIAL = re.compile(r"\.hdica-\d+-[0-9a-f]{8}\.partial")  # names of files being written
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Errors that every further file would meet, too."""
 MAX_BYTES = 2**30  # largest file that is read: those of a store are a thousand times smaller
 TRIES = 3  # how often a file is written anew whose partial file somebody has removed
-WAIT_SECONDS, POLL_SECONDS = 30.0, 0.01
-"""Longest wait for another process that replaces files of a folder, and seconds between tries."""
+WAIT_SECONDS, POLL_SECONDS = 30.0, 0.01  # for another process that replaces files; between tries
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -45,10 +41,7 @@ class DamageError(HdicaError):
 
 
 class TornError(DamageError):
-    """Stored data that a power loss or a full disk cut short: empty, or without its end.
-
-    Nobody has changed it, so that the next run computes its points again unasked.
-    """
+    """Stored data that a power loss or a full disk cut short: the next run computes it again."""
 
 
 def syncing() -> bool:
@@ -112,10 +105,7 @@ def lockable(path: Path) -> BinaryIO:
 
 
 def try_lock(file: int | BinaryIO, shared: bool = False) -> bool:
-    """Lock a file without waiting, alone or ``shared`` with others; whether that was possible.
-
-    Where a file system has no locks, nobody has one.
-    """
+    """Lock a file without waiting; whether that was possible, or no file has locks there."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as exc:
@@ -213,15 +203,12 @@ class Folder:
                 return partial, descriptor
             os.close(descriptor)
 
-    def remove_partials(self) -> int:
-        """Remove the partial files of killed writers, which nobody has locked; how many."""
-        count = 0
+    def remove_partials(self) -> None:
+        """Remove the partial files of killed writers, which nobody has locked."""
         for name in filter(PARTIAL.fullmatch, self.names()):
             with suppress(OSError), _open(name, _READ, self.descriptor) as descriptor:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self.remove(name)
-                count += 1
-        return count
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -264,6 +251,12 @@ def opened(
         yield Folder(path, descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_partials(folder: Path) -> None:
+    """Remove what killed writers have left in a folder of a store, if it is there."""
+    with suppress(OSError, HdicaError), opened(folder, flags=os.O_NOFOLLOW) as content:
+        content.remove_partials()
 
 
 def _no_folder(path: Path) -> HdicaError:
@@ -344,21 +337,20 @@ def inside(root: Path, name: str) -> Path:
     """Path of a file of a store; links on the way are refused."""
     if not (parts := parts_of(name)):
         raise DamageError(f"{root} names the file {name!r}, which cannot be one of its own")
-    path = str(root)
+    path = root
     for part in parts:
-        path = f"{path}/{part}"
-        if os.path.islink(path):
+        path = path / part
+        if path.is_symlink():
             raise DamageError(f"{path} is a link, which is not followed")
-    return Path(path)
+    return path
 
 
 def stamp(path: Path) -> tuple[int, ...] | None:
     """What changes when a file or folder is replaced or written; None if nothing is there."""
-    try:
+    with suppress(OSError):
         about = os.lstat(path)
-    except OSError:
-        return None
-    return (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
+        return (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
+    return None
 
 
 def discard(path: Path) -> None:
@@ -384,8 +376,7 @@ def walk(root: Path) -> tuple[list[str], list[str]]:
     files: list[str] = []
     strange: list[str] = []
     folders = [""]
-    while folders:
-        folder = folders.pop()
+    for folder in folders:
         with os.scandir(root / folder) as entries:
             for entry in entries:
                 name = f"{folder}{entry.name}"
@@ -406,7 +397,7 @@ def in_words(exc: OSError) -> str:
 
 @contextmanager
 def written(path: str | Path, then: str = "", own: bool = False) -> Iterator[None]:
-    """State in one sentence why the body cannot write its files; ``then`` ends the sentence.
+    """State in one sentence, which ``then`` ends, why the body cannot write its files.
 
     A folder of the run's ``own`` was removed meanwhile if anything in it is missing.
     """

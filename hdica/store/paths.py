@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +24,7 @@ from hdica.errors import HdicaError, path_of, printable
 from hdica.store.files import Folder, lockable, make_folder, no_link, opened, try_lock, written
 
 METADATA = "zarr.json"
-LOCK, STUDY = ".lock", "study.json"
-"""Files of a working store: its lock, and the study that was run last."""
+LOCK, STUDY = ".lock", "study.json"  # of a working store: its lock, and the study of the last run
 LONGEST_NAME = 200  # bytes of a store's name: file systems allow 255 for its manifest, too
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _OWN = re.compile(
@@ -38,20 +37,19 @@ _OWN = re.compile(
 def results_path(out: str | Path) -> Path:
     """Path of the published store."""
     path = path_of(out, "results", "results/first.zarr")
-    wrong = f"results {str(out)!r} is not allowed"
+    name, needed = str(out), ""
     if path.suffix != ".zarr":
-        raise HdicaError(f"{wrong} (the name must end in .zarr)")
-    if len(os.fsencode(path.name)) > LONGEST_NAME:
-        shown = f"{path.name[:50]}...zarr"
-        raise HdicaError(
-            f"results {shown!r} is not allowed (a name of at most {LONGEST_NAME} bytes, for its "
-            "manifest has a longer one)"
-        )
+        needed = "the name must end in .zarr"
+    elif len(os.fsencode(path.name)) > LONGEST_NAME:
+        name = f"{path.name[:50]}...zarr"
+        needed = f"a name of at most {LONGEST_NAME} bytes, for its manifest has a longer one"
     # Both would be folders of that name in the working directory, which nobody means.
-    if _ADDRESS.match(str(out)):
-        raise HdicaError(f"{wrong} (a path of this machine is needed, and no address)")
-    if path.parts[0].startswith("~"):
-        raise HdicaError(f"{wrong} (write out which folder {path.parts[0]} is)")
+    elif _ADDRESS.match(name):
+        needed = "a path of this machine is needed, and no address"
+    elif path.parts[0].startswith("~"):
+        needed = f"write out which folder {path.parts[0]} is"
+    if needed:
+        raise HdicaError(f"results {name!r} is not allowed ({needed})")
     return no_link(path)
 
 
@@ -81,10 +79,10 @@ def previous_path(out: str | Path) -> Path:
 
 
 def refuse_own(path: str | Path, what: str = "") -> None:
-    """Refuse to write something else to a place that belongs to a store, under whatever name.
+    """Refuse to write something else to a place of a store that exists or may come to exist.
 
-    Such places are the published and the working store, the manifest and records of shards, and
-    all inside them, of a store that exists or may come to exist. ``what`` names the setting.
+    Such places are both stores with all inside them, the manifest and records of shards. ``what``
+    names the setting.
     """
     # Links and .. lead elsewhere, and a name may be that of a store before or after they do.
     ways = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
@@ -120,10 +118,9 @@ def _is_store(folder: Path) -> bool:
 
 def names_in(folder: Path) -> list[str]:
     """Names in a folder; none where it cannot be read."""
-    try:
+    with suppress(OSError):
         return os.listdir(folder)
-    except OSError:
-        return []
+    return []
 
 
 def refuse_file(store: Path) -> None:
@@ -164,10 +161,8 @@ def write_file(path: Path, content: bytes) -> None:
         folder.write(path.name, content)
 
 
-LOCK_SECONDS = 900.0
-"""Longest wait for another process that plans, publishes or repairs the same store."""
-PATIENCE, QUIET_SECONDS, POLL_SECONDS = 0.5, 10.0, 0.05
-"""Seconds of waiting before a message, between two messages, and between two tries."""
+LOCK_SECONDS = 900.0  # for another process that plans, publishes or repairs the same store
+PATIENCE, QUIET_SECONDS, POLL_SECONDS = 0.5, 10.0, 0.05  # before and between messages; tries
 MAX_LETTERS = 200
 SOMEBODY = "another process that plans, publishes or repairs it"
 RUNNING = ".running"  # file of a working store that every run has locked, together with the others
@@ -217,22 +212,19 @@ def _locked_file(work: Path) -> BinaryIO:
     while True:
         make_folder(work)
         path = no_link(work / LOCK)
-        file = lockable(path)
-        try:
+        with ExitStack() as opened_files:
+            file = opened_files.enter_context(lockable(path))
             wait_for(lambda: try_lock(file), work, LOCK_SECONDS)  # noqa: B023
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file.fileno()), os.lstat(path)):
+                    opened_files.pop_all()
                     return file
-        except BaseException:
-            file.close()
-            raise
-        file.close()
 
 
 def _holder(work: Path) -> str:
     """The process that has the lock of a working store, as its file says."""
     text = ""
-    with suppress(OSError, ValueError, HdicaError), opened(work, flags=os.O_NOFOLLOW) as folder:
+    with suppress(OSError, ValueError), opened(work, flags=os.O_NOFOLLOW) as folder:
         text = folder.read(LOCK, MAX_LETTERS).decode()
     return printable(" ".join(text.split())) or SOMEBODY
 
@@ -273,9 +265,3 @@ def running(out: str | Path) -> Iterator[bool]:
             alone = True
         wait_for(lambda: try_lock(mark, shared=True), work, LOCK_SECONDS)
         yield alone
-
-
-def remove_partials(folder: Path) -> None:
-    """Remove what killed writers have left in a folder of a store, if it is there."""
-    with suppress(OSError, HdicaError), opened(folder, flags=os.O_NOFOLLOW) as content:
-        content.remove_partials()

@@ -1,13 +1,11 @@
 """What made results: versions, commit, time, processors; and what to cite of them, as BibTeX.
 
-The bits of most methods depend on the processor. Vectors and fused multiply-adds are written out in
-the kernels of simulations, so that they give the same bits on every processor: see
-:class:`hdica.systems.method.Bits`. NumPy picks its loops by the processor's instructions, BLAS its
-kernels, and functions such as exp and tanh come from the C library: the last bits of all that uses
-them are the same only where all three are.
+Kernels of simulations give the same bits on every processor, see
+:class:`hdica.systems.method.Bits`. All else depends in its last bits on the loops that NumPy picks
+by the processor's instructions, on the kernels of BLAS, and on exp and tanh of the C library.
 
-The ``equations`` of a method say what it computes and by which published algorithm; what they name
-is looked up among the works that its system brings and those of ``hdica/systems/works.bib``.
+The ``equations`` of a method say by which published algorithm it computes; what they name is looked
+up among the works of its system and those of ``hdica/systems/works.bib``.
 """
 
 from __future__ import annotations
@@ -17,10 +15,11 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError, path_of
@@ -58,10 +57,8 @@ def git_commit() -> str:
 @cache
 def package_versions() -> str:
     """Versions of Python and of the packages that numbers depend on, as JSON."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        versions[name] = importlib.metadata.version(name)
-    return json.dumps(versions, sort_keys=True)
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return json.dumps({"python": platform.python_version(), **versions}, sort_keys=True)
 
 
 def now() -> str:
@@ -86,7 +83,7 @@ def this_processor() -> str:
 
 
 def several(names: str) -> str:
-    """What it means that some processors computed, "; " between them; empty of a single kind."""
+    """A note where several processors, "; " between them, computed; empty of a single kind."""
     kinds = names.split("; ")
     # Earlier versions noted nothing of NumPy and BLAS: such a note says no other kind.
     kinds = [one for one in kinds if not any(k.startswith(f"{one[:-1]}, ") for k in kinds)]
@@ -152,8 +149,7 @@ def cite(what: object) -> str:
 
 def of_study(study: Study) -> str:
     """Entries of what a study uses."""
-    methods = registry.methods_of(study.system, study.noise)
-    used = {name: methods[name].about.equations for name in study.methods}
+    used = {name: method.about.equations for name, method in study.methods_used().items()}
     return bibtex(cited(registry.system_named(study.system), used))
 
 
@@ -197,10 +193,7 @@ def software(version: str = __version__) -> Paper:
 
 
 def cited(record: System, equations: Mapping[str, str], version: str = __version__) -> Cited:
-    """What there is to cite of some methods of a system: its papers, their works, the software.
-
-    ``equations`` say what each method computes, by its name; ``version`` is that of hdica.
-    """
+    """What there is to cite: a system's papers, works that ``equations`` of methods name, hdica."""
     cited: Cited = dict.fromkeys(record.papers, f"system {record.name}")
     for paper in (*record.works, *works().values()):
         methods = [name for name, text in equations.items() if paper.named_in(text)]
@@ -211,18 +204,10 @@ def cited(record: System, equations: Mapping[str, str], version: str = __version
 
 def bibtex(what: Cited) -> str:
     """Entries of BibTeX, each below a line that says what it is cited for."""
-    keys = _distinct([paper.key for paper in what])
-    entries = [
-        f"% {use}\n{paper.bibtex.replace(paper.key, key, 1)}\n"
-        for (paper, use), key in zip(what.items(), keys, strict=True)
-    ]
-    return "\n".join(entries)
-
-
-def _distinct(keys: Iterable[str]) -> list[str]:
-    """Keys of which no two are the same: a letter is added to the later ones."""
-    distinct: list[str] = []
-    for key in keys:
-        names = [key, *(f"{key}{letter}" for letter in "bcdefghijklmnopqrstuvwxyz")]
-        distinct.append(next(name for name in names if name not in distinct))
-    return distinct
+    entries: dict[str, str] = {}
+    for paper, use in what.items():
+        # A key that another paper has gets a letter.
+        names = [f"{paper.key}{letter}" for letter in ("", *ascii_lowercase[1:])]
+        key = next(name for name in names if name not in entries)
+        entries[key] = f"% {use}\n{paper.bibtex.replace(paper.key, key, 1)}\n"
+    return "\n".join(entries.values())

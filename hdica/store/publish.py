@@ -11,25 +11,26 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import re
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED, FAILED, PENDING, STATUS_NAMES
 from hdica.store import files, paths, provenance, sealed
-from hdica.store.dense import Source, write_variable
 from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
-from hdica.store.working import place, refuse_another
+from hdica.store.working import Source, place, refuse_another
 from hdica.study.study import Study
 from hdica.systems import system as registry
 from hdica.systems.labelled import portable_attrs
@@ -39,6 +40,9 @@ from hdica.version import __version__
 
 OURS = re.compile(rf"{re.escape(DIGESTS)}|(\w+/){{0,2}}zarr\.json|\w+/\w+/c(/\d+)*")
 """Names of the files that a published store has."""
+CHUNK_ELEMENTS = 2**18  # numbers a published chunk: 2 MB, read in milliseconds
+SPAN = 32 * 2**20  # bytes of one array that are gathered at a time
+BAND = 64 * 2**20  # bytes of neighbouring points that are put into chunks at a time
 TIME_UNITS = "samples per dimension (k/n)"
 
 DIMS = {
@@ -74,6 +78,108 @@ def sources(study: Study, out: str | Path) -> list[Source]:
     return [Source(tuple(group)) for _, group in by_method]
 
 
+def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
+    """Chunks of a published array, from the sizes that are ``swept`` and those that are ``whole``.
+
+    Seeds and an output's own dimensions are whole in a chunk if they fit. The swept parameters and
+    n share the room that is left evenly, so that a slice along any reads little more than itself.
+    """
+    size = math.prod(whole)
+    if size > CHUNK_ELEMENTS:
+        # Whole trailing dimensions, one that is split, and 1 before it.
+        rooms = (CHUNK_ELEMENTS // math.prod(whole[k + 1 :]) for k in range(len(whole)))
+        own = (min(n, max(1, room)) for n, room in zip(whole, rooms, strict=True))
+        return (*(1 for _ in swept), *own)
+    shape = list(swept)
+    for axis in range(len(swept)):
+        step = 8 * size * math.prod(swept[axis + 1 :])
+        shape[axis] = min(swept[axis], max(1, BAND // step))
+        if shape[axis] > 1:
+            break
+    while math.prod(shape) * size > CHUNK_ELEMENTS:
+        longest = shape.index(max(shape))
+        shape[longest] = -(-shape[longest] // 2)
+    return (*shape, *whole)
+
+
+class Band(NamedTuple):
+    """Neighbouring points, ``start`` to ``stop``, that are whole chunks."""
+
+    start: int
+    stop: int
+    place: tuple[slice, ...]  # in the array; dimensions that follow are whole
+
+
+def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
+    """Every chunk of some points, in bands that follow each other; ``chunks`` is a chunk's size."""
+    split = next((axis for axis, chunk in enumerate(chunks) if chunk > 1), len(points) - 1)
+    later = math.prod(points[split + 1 :])
+    begins = [range(0, n, c) for n, c in zip(points[: split + 1], chunks, strict=False)]
+    end = 0
+    for corner in product(*begins):
+        sides = zip(corner, points, chunks, strict=False)
+        place = tuple(slice(low, min(low + chunk, size)) for low, size, chunk in sides)
+        start, end = end, end + later * math.prod(each.stop - each.start for each in place)
+        yield Band(start, end, place)
+
+
+def create(
+    group: zarr.Group,
+    name: str,
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    dims: tuple[str, ...],
+    dtype: DTypeLike,
+    fill: float | str | None,
+    about: sealed.Document,
+) -> zarr.Array:
+    """Create an array of a published group, none of whose chunks is left out."""
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=chunks,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=codec(),
+        dimension_names=dims,
+        config={"write_empty_chunks": True},
+        attributes=about,
+    )
+
+
+def write_variable(
+    group: zarr.Group,
+    source: Source,
+    name: str,
+    dtype: DTypeLike,
+    fill: float | str,
+    about: sealed.Document,
+    own_dims: tuple[str, ...] = (),
+) -> None:
+    """Write one variable of a published group, ``fill`` where a point is pending."""
+    own = source.segment.shape(own_dims)
+    dims = source.point_dims
+    points = tuple(dims.values())
+    swept = len(points) - ("seed" in dims)
+    chunks = chunk_shape(points[:swept], (*points[swept:], *own))
+    shape = (*points, *own)
+    array = create(group, name, shape, chunks, (*dims, *own_dims), dtype, fill, about)
+    listed: dict[str, NDArray[Any]] = {"status": source.status, "cpu_seconds": source.cpu_seconds}
+    # A block may span several bands: they are gathered together, so that it is read once.
+    most, kind = SPAN // (8 * max(1, math.prod(own))), object if dtype is str else dtype
+    every = list(bands(points, chunks[: len(points)]))
+    stops = [band.stop for band in every]
+    first = last = 0
+    for number, (start, stop, where) in enumerate(every):
+        if stop > last:
+            first, last = start, stops[max(number, bisect_right(stops, start + most) - 1)]
+            among = np.arange(first, last)
+            values = listed[name][among] if name in listed else source.at(name, among, fill, kind)
+        extent = (side.stop - side.start for side in where)
+        part = values[start - first : stop - first]
+        array[where or ...] = part.reshape((*extent, *array.shape[len(where) :]))
+
+
 def _coordinate(
     group: zarr.Group,
     name: str,
@@ -81,24 +187,16 @@ def _coordinate(
     about: sealed.Document,
     dims: tuple[str, ...] = (),
 ) -> None:
-    text = array.dtype.kind in "UO"
-    made = group.create_array(
-        name,
-        shape=array.shape,
-        chunks=array.shape,
-        dtype=str if text else array.dtype,
-        fill_value="" if text else None,
-        compressors=codec(),
-        dimension_names=dims or (name,),
-        config={"write_empty_chunks": True},
-        attributes=about,
-    )
+    text, shape = array.dtype.kind in "UO", array.shape
+    kind: DTypeLike = str if text else array.dtype
+    fill = "" if text else None
+    made = create(group, name, shape, shape, dims or (name,), kind, fill, about)
     made[:] = array.astype(object) if text else array
 
 
 def coordinates(source: Source) -> dict[str, tuple[NDArray[Any], dict[str, str]]]:
     """Values and CF attributes of the dimensions of a group, by name."""
-    segment, coords = source.placed[0].segment, {}
+    segment, coords = source.segment, {}
     for axis in segment.cells.axes:
         text = f"parameter {'.'.join(axis.path)}"
         coords[axis.dim] = np.asarray(axis.values), {"long_name": text, "units": "1"}
@@ -118,7 +216,7 @@ def _steps(group: zarr.Group, source: Source) -> None:
     # Loads SymPy, which a command that refuses a store does without.
     from hdica.finite.record import steps_of
 
-    times = source.placed[0].segment.coords["time"].astype(np.float64)
+    times = source.segment.coords["time"].astype(np.float64)
     sizes = [p.segment.n for p in source.placed]
     steps = np.stack([steps_of(times, n or 1) for n in sizes]).astype(np.int64)
     has_n = sizes != [None]
@@ -129,24 +227,24 @@ def _steps(group: zarr.Group, source: Source) -> None:
 
 
 def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
-    method, outputs = source.method, source.placed[0].segment.outputs
-    segment, group = source.placed[0].segment, root.create_group(method.name)
-    for name, (values, attrs) in coordinates(source).items():
-        _coordinate(group, name, values, attrs)
+    segment, method, outputs = source.segment, source.method, source.segment.outputs
+    group = root.create_group(method.name)
+    for dim, (values, attrs) in coordinates(source).items():
+        _coordinate(group, dim, values, attrs)
     counts = registry.system_named(segment.system).clock.counts and not method.scope.beyond
     if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
         _steps(group, source)
     for output in outputs:
         about: sealed.Document = {"long_name": output.long_name, "units": output.units}
-        write_variable(group, output.name, source, output, "f8", np.nan, about)
+        write_variable(group, source, output.name, "f8", np.nan, about, output.dims)
     about = {"long_name": "status of the point", "units": "1"}
     about |= {"flag_values": [*range(len(STATUS_NAMES))], "flag_meanings": " ".join(STATUS_NAMES)}
-    write_variable(group, "status", source, None, "u1", PENDING, about)
+    write_variable(group, source, "status", "u1", PENDING, about)
     about = {"long_name": "processor time of the point", "units": "s"}
-    write_variable(group, "cpu_seconds", source, None, "f8", np.nan, about)
+    write_variable(group, source, "cpu_seconds", "f8", np.nan, about)
     if (source.status >= DIVERGED).any():
         about = {"long_name": "why the point diverged or failed"}
-        write_variable(group, "reason", source, None, str, "", about)
+        write_variable(group, source, "reason", str, "", about)
     about = {
         "method": method.name,
         "accuracy": method.about.accuracy,
@@ -186,21 +284,20 @@ def _consolidate(path: Path) -> dict[str, str]:
 
 def is_current(study: Study, out: str | Path) -> bool:
     """Whether the published store is whole and is this very study's: nothing to publish."""
+    root = paths.results_path(out)
     try:
         manifest = sealed.read_manifest(out)
         if not manifest or manifest["full_hash"] != study.full_hash():
             return False
-        root = paths.results_path(out)
         digests = bound_digests(root)
-        if not (
-            not sealed.count_in(manifest, "pending")
-            and version_of(digests) == manifest["version"]
-            and files.walk(root)[0] == sorted(digests)
-            # A power loss may have left files empty.
-            and all((root / name).stat().st_size for name in digests)
-        ):
-            return False
+        whole = files.walk(root)[0] == sorted(digests)
+        # A power loss may have left files empty.
+        whole = whole and all((root / name).stat().st_size for name in digests)
     except (files.DamageError, OSError):
+        return False
+    if not whole or version_of(digests) != manifest["version"]:
+        return False
+    if sealed.count_in(manifest, "pending"):
         return False
     failed = sealed.count_in(manifest, "failed")
     if not failed or not paths.work_path(out).is_dir():
@@ -254,20 +351,16 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> sealed.Docu
 
 
 def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]) -> None:
-    """Refuse to replace published results by pending points: the working store was removed.
-
-    So it is where every point is pending, or fewer points of the very same study are done.
-    """
-    from hdica.store.results import open_results
+    """Refuse to replace results by a store of pending points alone, or of fewer of this study."""
+    from hdica.store.results import opened, readable, statuses
 
     try:
-        tree = open_results(out)
+        tree = opened(readable(out))  # nobody else publishes as long as this process has the lock
     except (HdicaError, OSError):  # nothing that anybody could read
         return
     done = sum(each["done"] + each["diverged"] for each in counts.values())
     failed = sum(each["failed"] for each in counts.values())
-    nodes = [node["status"].to_numpy() for node in tree.children.values() if "status" in node]
-    before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in nodes)
+    before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in statuses(tree))
     same = tree.attrs.get("study_hash") == study.content_hash()
     if before and (not (done + failed) or (same and done < before)):
         there = f"{before} points and {paths.work_path(out)} has {done} of them"
@@ -291,9 +384,9 @@ def new_store(out: str | Path) -> Iterator[Path]:
 def exchange(
     partial: Path, out: str | Path, about: sealed.Document, digests: dict[str, str]
 ) -> sealed.Document:
-    """Make a finished store the published one; its manifest. The caller has the lock.
+    """Make a finished store the published one; its manifest, ``about`` with the version.
 
-    ``about`` is what the manifest says beside the version of the files with these ``digests``.
+    The caller has the lock.
     """
     target, previous = paths.results_path(out), paths.previous_path(out)
     files.sync_tree(partial)
@@ -321,23 +414,10 @@ def _exchanged(one: Path, other: Path) -> bool:
     return not rename(here, os.fsencode(one), here, os.fsencode(other), 2)
 
 
-def withdraw(out: str | Path, aside: bool) -> None:
-    """Take a publication back, so that the next run publishes. The caller has the lock.
-
-    With ``aside`` the store goes, too, to where the one before the current one lies: nobody reads
-    what is damaged in it.
-    """
-    files.discard(paths.manifest_path(out))
-    target = paths.results_path(out)
-    if aside and target.is_dir():
-        files.discard(paths.previous_path(out))
-        target.replace(paths.previous_path(out))
-
-
 def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, int]]:
-    """Write what the working store has of a study to a folder, as one store.
+    """Write what is computed of a study to a folder, as one store; every method's points by status.
 
-    Points that are not computed stay NaN with status 0. Returns points by status of every method.
+    Points that are not computed stay NaN with status 0.
     """
     root = zarr.open_group(folder, mode="w", zarr_format=3)
     groups = sources(study, out)

@@ -2,8 +2,7 @@
 
 A checksum says that a chunk is whole, not that it belongs there. The digest of every file is in
 ``digests.json``, whose own digest is in the root's metadata, which hold a digest of themselves: so
-those of the root name everything that is in a store, and their digest is its version. Other readers
-of Zarr pass all of that by.
+these name everything in a store, and their digest is its version.
 
 A store that is open stays what it was opened as. When its study is published anew, files are read
 from the store before the current one, which stays, hidden, until the next publication.
@@ -18,7 +17,6 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numcodecs.checksum32 import CRC32C
@@ -28,13 +26,11 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from hdica.store.blocks import frame_size
 from hdica.store.files import DamageError, inside, parts_of, read_regular, walk, write_whole
 from hdica.store.paths import METADATA, previous_path
-from hdica.store.sealed import Document, parsed, sealed, unsealed, write_sealed
+from hdica.store.sealed import Document, frame_size, parsed, sealed, unsealed, write_sealed
 
-DIGESTS, BOUND = "digests.json", "digests"
-"""File with the digests of all others, and the attribute of the root with its own digest."""
+DIGESTS, BOUND = "digests.json", "digests"  # the file, and the root's attribute with its digest
 VERSION_LETTERS = 16  # letters of the root's digest that name a version
 MAX_CHUNK = 2**30  # most bytes of a chunk, decoded
 MAX_TEXT = 2**28  # most bytes of a chunk of texts, whose size only the chunk itself says
@@ -70,7 +66,7 @@ def file_digest(path: Path) -> str:
 
 def bind(root: Path) -> dict[str, str]:
     """Write the digests of a finished store into it; the digest of every file, these included."""
-    names = [name for name in walk(root)[0] if name not in (METADATA, DIGESTS)]
+    names = (name for name in walk(root)[0] if name not in (METADATA, DIGESTS))
     inner = {name: file_digest(root / name) for name in names}
     write_sealed(root / DIGESTS, {"files": inner})
     document = json.loads(read_regular(root / METADATA) or b"{}")
@@ -169,9 +165,9 @@ def chunks_of(metadata: Document, path: Path) -> Chunks:
         raise DamageError(f"{path} is damaged (its metadata cannot be read)") from exc
     if not ours:
         raise DamageError(f"{path} describes an array such as hdica never writes")
-    if math.prod(chunk) * (SIZES[kind] or 1) > MAX_CHUNK:
-        raise DamageError(f"{path} asks for chunks of more than {MAX_CHUNK} bytes")
     size = SIZES[kind]
+    if math.prod(chunk) * (size or 1) > MAX_CHUNK:
+        raise DamageError(f"{path} asks for chunks of more than {MAX_CHUNK} bytes")
     return Chunks(shape, chunk, dims, None if size is None else size * math.prod(chunk))
 
 
@@ -196,20 +192,14 @@ class Republished(DamageError):
 class PublishedStore(LocalStore):
     """A published store as it was when it was opened, with the digest of every file.
 
-    Every method raises :class:`~hdica.store.files.DamageError`, naming the file and the points, for
-    links, for files that differ from their digests, and for metadata such as hdica never writes.
+    Links, files that differ from their digests and metadata such as hdica never writes are a
+    :class:`~hdica.store.files.DamageError` that names the file and the points.
     """
 
-    def __init__(
-        self, root: Path | str, digests: dict[str, str], *, read_only: bool = True
-    ) -> None:
-        super().__init__(root, read_only=read_only)
+    def __init__(self, root: Path, digests: dict[str, str]) -> None:
+        super().__init__(root, read_only=True)
         self.digests = digests
         self.arrays: dict[str, Chunks] = {}
-
-    def with_read_only(self, read_only: bool = False) -> Self:
-        """The same store."""
-        return type(self)(self.root, self.digests, read_only=read_only)
 
     def __getstate__(self) -> Document:
         # A worker may have been started in another folder.
@@ -289,8 +279,12 @@ class PublishedStore(LocalStore):
         return buffer
 
 
-def learned(store: PublishedStore) -> PublishedStore:
-    """The same store, which knows its arrays from its root's metadata."""
+def checked(root: Path, manifest: Document | None, place: Path | None = None) -> PublishedStore:
+    """A store that fits its manifest, with its arrays; read from another ``place`` if need be."""
+    digests = bound_digests(root)
+    if manifest is not None and manifest["version"] != version_of(digests):
+        raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
+    store = PublishedStore(place or root, digests)
     if store.load(METADATA) is None:
         raise DamageError(f"{store.root / METADATA} is missing (all points)")
     if not store.arrays:
@@ -316,12 +310,11 @@ def chunk_index(name: str) -> tuple[str, str, tuple[int, ...]] | None:
 
 def chunks_in(root: Path, name: str) -> Chunks | None:
     """The chunks of an array of a store, None if its metadata cannot be read."""
-    try:
+    with suppress(DamageError, OSError):
         path = inside(root, f"{name}/{METADATA}")
-        raw = read_regular(path)
-        return None if raw is None else chunks_of(parsed(raw, path), path)
-    except (DamageError, OSError):
-        return None
+        if (raw := read_regular(path)) is not None:
+            return chunks_of(parsed(raw, path), path)
+    return None
 
 
 def describe(root: Path, name: str) -> str:
@@ -333,7 +326,7 @@ def describe(root: Path, name: str) -> str:
     chunks, status = chunks_in(root, f"{group}/{array}"), chunks_in(root, f"{group}/status")
     if chunks is None or status is None or len(index) != len(chunks.shape):
         return f"points of {group}"
-    if array not in {"status", *point_arrays(root, group)}:
+    if array not in point_arrays(root, group):
         return f"coordinate {array} of {group}"
     parts = [
         f"{dim} {_range(root, f'{group}/{dim}', span)}"

@@ -11,10 +11,9 @@ import math
 import sys
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 LISTED = 16  # values of a coordinate that a message lists
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """Answer to a question about results on disk."""
 
     data: xr.Dataset  # the selected variables, or their means, loaded
@@ -53,8 +51,7 @@ def answer(
 ) -> Answer:
     """Ask results on disk as :func:`query` does; of a study published meanwhile, old or new.
 
-    If ``as_table``, means over seeds are taken, unless ``mean`` or a selection of seeds says
-    otherwise.
+    If ``as_table``, means over seeds are taken unless ``mean`` or the selection names seeds.
     """
 
     def ask() -> Answer:
@@ -87,10 +84,9 @@ def query(
 ) -> xr.Dataset:
     """Answer a question about a published store: the selected variables, loaded.
 
-    The ``selection`` has for each dimension ``value``, ``value1,value2`` or ``low:high``; with
-    ``nearest`` the closest value is selected where there is no equal one. Method and variables are
-    by default the first of the study that have all its dimensions; ``mean`` are those to average
-    over.
+    The ``selection`` has for each dimension ``value``, ``value1,value2`` or ``low:high``, of which
+    ``nearest`` takes the closest. Method and variables are by default the first of the study that
+    have all its dimensions; ``mean`` are those to average over.
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()
@@ -244,12 +240,8 @@ def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.D
     """Mean over some dimensions, with the standard error and the count behind each variable.
 
     Points without a value are left out and not counted; variables without any of the dimensions
-    stay as they are.
-
-    Raises
-    ------
-    HdicaError
-        If one is no dimension, or is named twice, or a variable has no mean.
+    stay as they are. ``HdicaError`` if one is no dimension or is named twice, or a variable has no
+    mean.
     """
     for place, dim in enumerate(dims):
         if dim in dims[:place]:
@@ -328,11 +320,9 @@ def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
     return frame[frame[numbers].notna().any(axis=1)].reset_index(drop=True)
 
 
-BINARY = {"netcdf": ".nc", "parquet": ".parquet"}
-"""What is no text and so not for a terminal, and how its files are called."""
+BINARY = {"netcdf": ".nc", "parquet": ".parquet"}  # not for a terminal
 FORMATS = ("csv", "json", *BINARY, "-")
-COLUMNS = "columns"
-"""Key of the metadata of a Parquet file: ``{name: {long_name, units}}`` of its columns as JSON."""
+COLUMNS = "columns"  # metadata of a Parquet file: {name: {long_name, units}} as JSON
 
 
 def check_export(to: str, out: Path | None) -> None:

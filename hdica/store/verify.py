@@ -1,31 +1,32 @@
-"""Verify the stores of a study: every file against its digest, every point against its data."""
+"""Verify the stores of a study, every file and every point, and repair what is damaged."""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from hdica.errors import HdicaError
 from hdica.status import DONE
-from hdica.store import paths, published, sealed
-from hdica.store.blocks import NAME, read_block
-from hdica.store.files import PARTIAL, DamageError, TornError, inside, walk
+from hdica.store import files, paths, published, sealed
+from hdica.store.files import PARTIAL, DamageError, TornError
 from hdica.store.provenance import several
-from hdica.store.results import open_results, stable
-from hdica.store.standing import working_status
+from hdica.store.publish import exchange, new_store, sources
+from hdica.store.results import open_results, stable, working_status
+from hdica.store.sealed import NAME, read_block
 from hdica.store.working import UnreadableStudy, described, recorded_study
 from hdica.study.segment import NAME as SEGMENT
+from hdica.study.study import Study, study_from
 
-WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
 
-
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """One thing that is wrong."""
 
     sentence: str  # what is wrong, in which file, and with which points
@@ -45,14 +46,14 @@ class Verdict:
     notes: tuple[str, ...] = ()  # one sentence each, about results that are not damaged
 
     @property
-    def code(self) -> int:
-        """0 whole, 1 incomplete, 3 damaged."""
-        return DAMAGED if self.damaged else INCOMPLETE if self.incomplete else WHOLE
-
-    @property
     def word(self) -> str:
         """``whole``, ``incomplete`` or ``damaged``."""
-        return {WHOLE: "whole", INCOMPLETE: "incomplete", DAMAGED: "damaged"}[self.code]
+        return "damaged" if self.damaged else "incomplete" if self.incomplete else "whole"
+
+    @property
+    def code(self) -> int:
+        """Exit status: 0 whole, 1 incomplete, 3 damaged."""
+        return {"whole": 0, "incomplete": 1, "damaged": 3}[self.word]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -72,11 +73,11 @@ def working_damage(out: str | Path) -> list[Damage]:
     """Everything wrong in the working store; empty if there is none."""
     work = paths.work_path(out)
     damage = study_damage(out)
-    files = (paths.LOCK, paths.RUNNING, paths.STUDY)
+    records = (paths.LOCK, paths.RUNNING, paths.STUDY)
     for path in sorted(work.iterdir()) if work.is_dir() else ():
         # Not by an earlier listing: a run that begins makes folders meanwhile.
         segment = SEGMENT.fullmatch(path.name) and path.is_dir()
-        ours = segment or path.name in files or PARTIAL.fullmatch(path.name)
+        ours = segment or path.name in records or PARTIAL.fullmatch(path.name)
         if path.is_symlink() or not ours:
             damage.append(Damage(f"{path} does not belong to {work}", path, stray=True))
         elif segment:
@@ -115,17 +116,15 @@ def study_damage(out: str | Path) -> list[Damage]:
     return [Damage(f"{file} is missing (all points)", file)] if lost else []
 
 
-def record_damage(out: str | Path) -> list[Damage]:
+def record_damage(out: str | Path) -> Iterator[Damage]:
     """Records of finished shards that were changed."""
-    damage = []
     for file in paths.shard_records(out):
         try:
             shard = (sealed.read_sealed(file) or {}).get("shard")
             if not isinstance(shard, list) or file.stem != "-of-".join(map(str, shard)):
                 raise DamageError(f"{file} is damaged, it is no record of this shard")
         except DamageError as exc:
-            damage.append(Damage(f"{exc} (the points of a shard)", file))
-    return damage
+            yield Damage(f"{exc} (the points of a shard)", file)
 
 
 def published_damage(out: str | Path, manifest: sealed.Document | None) -> list[Damage]:
@@ -135,10 +134,7 @@ def published_damage(out: str | Path, manifest: sealed.Document | None) -> list[
         missing = f"{root} is missing though it was published (all points)"
         return [Damage(missing, root / paths.METADATA)] if manifest else []
     try:
-        files = published.bound_digests(root)
-        if manifest is not None and manifest["version"] != published.version_of(files):
-            raise DamageError(f"{root / paths.METADATA} is not what its manifest says (all points)")
-        published.learned(published.PublishedStore(root, files))
+        digests = published.checked(root, manifest).digests
     except DamageError as exc:
         damage, file = [Damage(str(exc), root / paths.METADATA)], root / published.DIGESTS
         try:
@@ -146,14 +142,14 @@ def published_damage(out: str | Path, manifest: sealed.Document | None) -> list[
         except DamageError as own:
             damage += [Damage(str(own), file)] if str(file) not in str(exc) else []
         return damage
-    return [*_by_digests(root, files)]
+    return [*_by_digests(root, digests)]
 
 
-def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
+def _by_digests(root: Path, digests: dict[str, str]) -> Iterator[Damage]:
     """Files of a store that differ from their digests."""
-    for name, expected in files.items():
+    for name, expected in digests.items():
         try:
-            right = published.file_digest(inside(root, name)) == expected
+            right = published.file_digest(files.inside(root, name)) == expected
             what = "" if right else f"{root / name} is damaged, {published.WRONG}"
         except FileNotFoundError:
             what = f"{root / name} is missing"
@@ -161,19 +157,14 @@ def _by_digests(root: Path, files: dict[str, str]) -> Iterator[Damage]:
             what = str(exc)
         if what:
             yield Damage(f"{what} ({published.describe(root, name)})", root / name)
-    there, strange = walk(root)
+    there, strange = files.walk(root)
     for name in (*strange, *there):
-        if name not in files:
+        if name not in digests:
             yield Damage(f"{root / name} does not belong to {root}", root / name, stray=True)
 
 
-def _lost(out: str | Path) -> Iterator[str]:
+def _lost(study: Study, out: str | Path) -> Iterator[str]:
     """Points that are published as done and that the working store lacks."""
-    from hdica.store.publish import sources
-
-    study = recorded_study(out) if paths.work_path(out).is_dir() else None
-    if study is None:
-        return
     tree = open_results(out)
     if tree.attrs.get("study_hash") != study.content_hash():
         return
@@ -200,7 +191,8 @@ def _incomplete(out: str | Path, manifest: sealed.Document | None) -> Iterator[s
         yield f"{pending} points of {root} are pending"
     if failed := sealed.count_in(manifest, "failed"):
         yield f"{failed} points of {root} failed (hdica run STUDY --retry-failed tries again)"
-    yield from _lost(out)
+    if study is not None:
+        yield from _lost(study, out)
 
 
 def look(out: str | Path) -> tuple[sealed.Document | None, list[Damage]]:
@@ -218,11 +210,9 @@ def counts_in(root: Path) -> dict[str, dict[str, int]]:
     """How many points of each group of a published store have each status."""
     import zarr
 
-    counts = {}
-    for name in sorted(path.name for path in root.iterdir() if path.is_dir()):
-        status = zarr.open_array(root / name / "status", mode="r")[...]
-        counts[name] = sealed.status_counts(np.asarray(status))
-    return counts
+    groups = sorted(path for path in root.iterdir() if path.is_dir())
+    statuses = {path.name: zarr.open_array(path / "status", mode="r")[...] for path in groups}
+    return {name: sealed.status_counts(np.asarray(status)) for name, status in statuses.items()}
 
 
 def verify(path: str | Path) -> Verdict:
@@ -234,28 +224,175 @@ def _verdict(path: str | Path) -> Verdict:
     paths.require_store(path)
     root, work = paths.results_path(path), paths.work_path(path)
     manifest, damage = look(path)
-    damaged = [each.sentence for each in damage]
-    points, incomplete = 0, []
+    damaged = tuple(each.sentence for each in damage)
+    points, compared, incomplete, notes = 0, 0, list[str](), list[str]()
     if not damaged:
         if manifest is None and not work.is_dir() and root.is_dir():
             manifest = {"counts": counts_in(root)}  # of a copy without its manifest
         try:
-            working = working_status(path) if work.is_dir() else None
-            if working is not None:
+            if work.is_dir() and (working := working_status(path)) is not None:
                 points = working.total("points")
-                if working.total("pending"):
-                    incomplete.append(f"{working.total('pending')} points are not computed yet")
+                if pending := working.total("pending"):
+                    incomplete.append(f"{pending} points are not computed yet")
             incomplete += list(_incomplete(path, manifest))
         except UnreadableStudy as exc:
             incomplete.append(str(exc))
+        if manifest is not None:
+            compared = len(published.bound_digests(root))
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                attributes = json.loads((root / paths.METADATA).read_bytes())["attributes"]
+                notes.append(several(str(attributes["processors"])))
     if manifest is not None and not points:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
-    files = len(published.bound_digests(root)) if manifest and not damaged else 0
-    notes: list[str] = []
-    if not damaged and manifest is not None:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            attributes = json.loads((root / paths.METADATA).read_bytes())["attributes"]
-            notes.append(several(str(attributes["processors"])))
     if (old := root.with_suffix(".versions")).is_dir():
         notes.append(f"{old} was written by an earlier hdica, and nothing reads it (remove it)")
-    return Verdict(tuple(damaged), tuple(incomplete), files, points, tuple(filter(None, notes)))
+    return Verdict(damaged, tuple(incomplete), compared, points, tuple(filter(None, notes)))
+
+
+def repair(path: str | Path) -> list[str]:
+    """Make damaged points pending in both stores, and write records anew; a sentence for each.
+
+    Nothing else is changed, nothing outside the stores is touched, and a file that is none of
+    theirs is put aside.
+
+    Raises
+    ------
+    HdicaError
+        If the store is a copy without its manifest and its working store: nothing could restore it.
+    """
+    paths.require_store(path)
+    # Without a lock, which would make a working store beside a copy.
+    if not (damage := stable(path, lambda: look(path)[1])):
+        return []
+    if not paths.manifest_path(path).exists() and not paths.work_path(path).is_dir():
+        raise HdicaError(
+            f"{damage[0].sentence}; {paths.results_path(path)} is a copy without its manifest and "
+            "its working store, and nothing here can restore it (copy it again)"
+        )
+    done: list[str] = []
+    with files.written(paths.results_path(path)), paths.locked(path) as work:
+        # Again, since damaged metadata hide what is wrong with the data.
+        while new := [sentence for sentence in _repaired(path, work) if sentence not in done]:
+            done += new
+    return done
+
+
+def _repaired(path: str | Path, work: Path) -> list[str]:
+    """Repair everything that is seen to be damaged; what was done."""
+    manifest, every = look(path)
+    # What does not belong there first: a link could stand where a chunk goes.
+    done = [_put_aside(path, damage) for damage in every if damage.stray]
+    rest = [damage for damage in every if not damage.stray]
+    public = [damage for damage in rest if damage.path.is_relative_to(paths.results_path(path))]
+    for damage in rest:
+        if damage.path == work / paths.STUDY:
+            done.append(_repair_study(path, damage))
+        elif damage not in public:
+            files.discard(damage.path)
+            what = ": its points are pending" if damage.path.is_relative_to(work) else ""
+            if not what and damage.path != paths.manifest_path(path):
+                what = ": it is withdrawn"  # a record of a shard
+            done.append(f"{damage.sentence}{what}")
+    if public:
+        what = _repair_published(path, public, manifest)
+        done += [f"{damage.sentence}: {what}" for damage in public]
+    if done:
+        # A workflow that kept them would believe the pending points finished.
+        for record in paths.shard_records(path):
+            files.discard(record)
+    return done
+
+
+def _put_aside(out: str | Path, damage: Damage) -> str:
+    """Take away what does not belong to a store: a link goes, a file is kept beside the store."""
+    file, root = damage.path, paths.results_path(out)
+    if file.is_symlink() or not (file.is_file() or file.is_dir()):
+        files.discard(file)
+        return f"{damage.sentence}: it is removed"
+    folder = files.no_link(root.with_suffix(".strays"))
+    folder.mkdir(exist_ok=True)
+    name = "/".join(file.parts[len(root.parent.parts) :])
+    aside = folder / re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[-200:]
+    while aside.exists():
+        aside = aside.with_name(f"{aside.name}_")
+    file.replace(aside)
+    return f"{damage.sentence}: it is now {aside}"
+
+
+def _repair_study(out: str | Path, damage: Damage) -> str:
+    """Write the record of the study anew, from the published store if that has it."""
+    files.discard(damage.path)
+    try:
+        root = paths.results_path(out)
+        raw = published.PublishedStore(root, published.bound_digests(root)).load(paths.METADATA)
+        attrs = sealed.parsed(raw or b"", root / paths.METADATA).get("attributes") or {}
+        study = study_from(json.loads(attrs["study_yaml"]))
+        sealed.write_sealed(damage.path, study.model_dump(mode="json"))
+        return f"{damage.sentence}: it is written again from {root}"
+    except (HdicaError, KeyError, ValueError):
+        return f"{damage.sentence}: hdica run STUDY writes it again"
+
+
+def _repair_published(
+    out: str | Path, damages: list[Damage], manifest: sealed.Document | None
+) -> str:
+    """Take back published points in a copy of the store, or else the whole publication."""
+    root = paths.results_path(out)
+    names = [damage.path.relative_to(root).as_posix() for damage in damages]
+    for name in names:
+        if (root / name).is_symlink():
+            files.discard_inside(root, name)
+    # Files with values of points, and where these lie in their arrays.
+    places: dict[str, tuple[slice, ...]] = {}
+    for name in names:
+        if (place := published.chunk_index(name)) is not None:
+            group, array, index = place
+            chunks = published.chunks_in(root, f"{group}/{array}")
+            of_points = array in published.point_arrays(root, group)
+            if chunks is not None and len(chunks.shape) == len(index) and of_points:
+                places[name] = chunks.slices(index)
+    if manifest is None or len(places) < len(names) or files.walk(root)[1]:
+        files.discard(paths.manifest_path(out))
+        if segments_in(out) and root.is_dir():
+            # Nobody reads what is damaged in it where the one before the current one lies.
+            files.discard(paths.previous_path(out))
+            root.replace(paths.previous_path(out))
+        return "the next run publishes again"
+    with new_store(out) as partial:
+        shutil.copytree(root, partial)
+        for name, slices in places.items():
+            _make_pending(partial, name, slices)
+        about = {**manifest, "counts": counts_in(partial)}
+        exchange(partial, out, about, published.bind(partial))
+    return "its points are pending"
+
+
+def _make_pending(root: Path, chunk: str, place: tuple[slice, ...]) -> None:
+    """Make every point of a damaged chunk pending: status 0, all its values NaN."""
+    import zarr
+
+    group, array, *_ = chunk.split("/")
+    opened = zarr.open_group(root / group, mode="r+", zarr_format=3, use_consolidated=False)
+
+    def blank(name: str, place: tuple[slice, ...]) -> None:
+        target = cast("zarr.Array", opened[name])
+        target.with_config({"write_empty_chunks": True})[place or ...] = target.fill_value
+
+    # The damaged chunk first, and whole: writing a part of it would have to read it.
+    files.discard_inside(root, chunk)
+    blank(array, place)
+    status = published.chunks_in(root, f"{group}/status")
+    depth = 0 if status is None else len(status.dims)
+    for name in published.point_arrays(root, group):
+        blank(name, place[:depth])
+
+
+def mend(out: str | Path) -> list[str]:
+    """Remove blocks of a working store that are cut short; a sentence for each of them."""
+    if not paths.work_path(out).is_dir():
+        return []
+    with paths.locked(out):
+        torn = [damage for damage in working_damage(out) if damage.torn]
+        for damage in torn:
+            files.discard(damage.path)
+    return [f"{damage.sentence}: its points are pending" for damage in torn]

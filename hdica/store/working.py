@@ -1,13 +1,13 @@
 """The working store: a folder of blocks for every segment of a study.
 
 A segment is a method at one n. Its points lie in any number of blocks, in any order, and are looked
-up by their keys. So a grid may be extended, shrunk and extended again, and any number of runs may
-commit blocks at the same time, without a plan on the disk. A point that two blocks hold has the
-same numbers in both, unless it failed in one of them: then the other counts.
+up by their keys. So a grid may grow and shrink, and any number of runs may commit blocks at the
+same time, without a plan on the disk. A point that two blocks hold has the same numbers in both,
+unless it failed in one of them: then the other counts.
 
 Results of another study are not replaced by accident. A study goes on as long as its name and its
-system stay and its old and its new points could be the same: grids grow, shrink and move on, fixed
-parameters become swept ones, methods and times change.
+system stay and its old and its new points could be the same: grids move on, fixed parameters become
+swept ones, methods and times change.
 """
 
 from __future__ import annotations
@@ -19,22 +19,32 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import FAILED, PENDING
-from hdica.store.blocks import NAME, Block, keys_in, read_block, texts_in
-from hdica.store.files import DamageError, read_regular
+from hdica.store.files import DamageError, read_regular, stamp
 from hdica.store.paths import METADATA, STUDY, results_path, work_path
-from hdica.store.sealed import Document, SchemaError, read_sealed, unsealed
+from hdica.store.sealed import (
+    NAME,
+    Block,
+    Document,
+    SchemaError,
+    keys_in,
+    read_block,
+    read_sealed,
+    texts_in,
+    unsealed,
+)
 from hdica.study.schema import canonical_json
 from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import space
 from hdica.systems import system as registry
+from hdica.systems.method import Method
 
 MAX_NAMED = 3  # points that a sentence names
 _HEADS: dict[Path, dict[str, _Head]] = {}
@@ -44,60 +54,26 @@ class UnreadableStudy(HdicaError):
     """A whole record of a study that this installation cannot read: it may lack the system."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Head:
+class _Head(NamedTuple):
     """What a listing needs of a block."""
 
-    stamp: tuple[int, int, int]
+    stamp: tuple[int, ...] | None
     keys: Keys
     status: NDArray[np.uint8]
     cpu_seconds: NDArray[np.float64]
     processor: str
 
 
-@dataclass(frozen=True, eq=False)
-class Listing:
+class Listing(NamedTuple):
     """Every point in the blocks of a segment, as they were when the folder was listed."""
 
     folder: Path
     files: tuple[str, ...]
-    sizes: NDArray[np.int64]  # points of each file
+    starts: NDArray[np.int64]  # number of the first point of each file, and of all points
     keys: Keys
     status: NDArray[np.uint8]
     cpu_seconds: NDArray[np.float64]
     processors: frozenset[str]  # kinds of processors that computed them
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """Number of the first point of each file."""
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-
-    def rows_of(self, wanted: Keys) -> NDArray[np.int64]:
-        """Number of the point of each key, -1 where there is none."""
-        if not (self.status == FAILED).any():
-            return find_rows(self.keys, wanted)
-        order = np.argsort(self.status == FAILED, kind="stable")
-        rows = find_rows(self.keys[order], wanted)
-        return np.where(rows < 0, -1, order[rows])
-
-    def read(
-        self, name: str, rows: NDArray[np.int64]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Values of an array at some points: places in ``rows``, and the values there."""
-        file = np.searchsorted(self.starts, rows, side="right") - 1
-        order = np.argsort(file, kind="stable")
-        for places in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
-            if not places.size:
-                continue
-            number = int(file[places[0]])
-            path = self.folder / self.files[number]
-            try:
-                values = _block(path, [name]).arrays.get(name)
-            except FileNotFoundError as exc:
-                raise DamageError(f"{path} is missing: it was removed meanwhile") from exc
-            if values is not None:
-                every = np.array(texts_in(values), object) if name == "reason" else values
-                yield places, every[rows[places] - self.starts[number]]
 
 
 def _block(path: Path, names: Sequence[str]) -> Block:
@@ -109,29 +85,27 @@ def _block(path: Path, names: Sequence[str]) -> Block:
 
 
 def list_blocks(folder: Path) -> Listing:
-    """List the blocks of a segment; no blocks where there is no folder.
+    """List the blocks of a segment, of which only those new since the last listing are opened.
 
-    Only blocks that are new since the last listing of this process are opened. A damaged block is a
-    ``DamageError``, a folder of an earlier version of hdica a ``SchemaError``.
+    A damaged block is a ``DamageError``, a folder of an earlier version a ``SchemaError``.
     """
     before, heads = _HEADS.get(folder, {}), {}
-    for name, stamp in sorted(_names(folder)):
-        head = before.get(name)
-        if head is None or head.stamp != stamp:
+    for name in sorted(_names(folder)):
+        head, seen = before.get(name), stamp(folder / name)
+        if head is None or head.stamp != seen:
             try:
-                block = _block(folder / name, ("status", "cpu_seconds"))
+                about, arrays = _block(folder / name, ("status", "cpu_seconds"))
             except FileNotFoundError:
                 continue  # removed by hdica repair since the folder was read
-            arrays = block.arrays
-            processor = str(block.about.get("processor", ""))
-            head = _Head(stamp, keys_in(arrays), arrays["status"], arrays["cpu_seconds"], processor)
+            listed = keys_in(arrays), arrays["status"], arrays["cpu_seconds"]
+            head = _Head(seen, *listed, str(about.get("processor", "")))
         heads[name] = head
     _HEADS[folder] = heads
     every = list(heads.values())
     return Listing(
         folder,
         tuple(heads),
-        np.array([head.keys.size for head in every], dtype=np.int64),
+        np.cumsum([0, *(head.keys.size for head in every)], dtype=np.int64),
         np.concatenate([np.zeros(0, "S32"), *(head.keys for head in every)]),
         np.concatenate([np.zeros(0, np.uint8), *(head.status for head in every)]),
         np.concatenate([np.zeros(0), *(head.cpu_seconds for head in every)]),
@@ -139,27 +113,23 @@ def list_blocks(folder: Path) -> Listing:
     )
 
 
-def _names(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Names of the blocks in a folder, each with what changes when the file does."""
+def _names(folder: Path) -> list[str]:
+    """Names of the blocks in a folder; none where there is no folder."""
     if folder.is_symlink():
-        raise DamageError(
-            f"{folder} is a link, which is not followed (all points of {folder.name})"
-        )
+        text = f"{folder} is a link, which is not followed (all points of {folder.name})"
+        raise DamageError(text)
     try:
-        entries = list(os.scandir(folder))
+        names = os.listdir(folder)
     except FileNotFoundError:
-        return
+        return []
     except NotADirectoryError as exc:
         raise DamageError(f"{folder} is no folder (all its points)") from exc
-    for entry in entries:
-        if NAME.fullmatch(entry.name):
-            about = entry.stat(follow_symlinks=False)
-            yield entry.name, (about.st_ino, about.st_mtime_ns, about.st_size)
-        elif entry.name == METADATA:
-            raise SchemaError(
-                f"{folder.parent} is of an earlier version of hdica (remove it, and the next run "
-                "computes its points anew; what is published stays readable)"
-            )
+    if METADATA in names:
+        raise SchemaError(
+            f"{folder.parent} is of an earlier version of hdica (remove it, and the next run "
+            "computes its points anew; what is published stays readable)"
+        )
+    return [name for name in names if NAME.fullmatch(name)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +137,7 @@ class Placed:
     """A segment and which points of it are computed."""
 
     segment: Segment
-    keys: Keys  # of every point of the segment, in order
+    keys: Keys  # of every point, in order
     listing: Listing
 
     @property
@@ -178,7 +148,12 @@ class Placed:
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Number of every point in the listing, -1 for one that no block holds."""
-        return self.listing.rows_of(self.keys)
+        failed = self.listing.status == FAILED
+        if not failed.any():
+            return find_rows(self.listing.keys, self.keys)
+        order = np.argsort(failed, kind="stable")
+        rows = find_rows(self.listing.keys[order], self.keys)
+        return np.where(rows < 0, -1, order[rows])
 
     @cached_property
     def statuses(self) -> NDArray[np.uint8]:
@@ -197,19 +172,92 @@ class Placed:
         self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
     ) -> NDArray[Any]:
         """Values of an array at some points of the segment, ``fill`` where they are pending."""
-        shape = self.segment.shape_of(name)
+        shape, starts, rows = self.segment.shape_of(name), self.listing.starts, self.rows[points]
         values = np.full((points.size, *shape), fill, dtype=dtype)
-        computed = np.flatnonzero(self.rows[points] >= 0)
-        for places, part in self.listing.read(name, self.rows[points[computed]]):
+        files = np.searchsorted(starts, rows, side="right") - 1  # -1 where pending
+        order = np.argsort(files, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(files[order])) + 1):
+            if not places.size or (number := int(files[places[0]])) < 0:
+                continue
+            path = self.path / self.listing.files[number]
+            try:
+                part = _block(path, [name]).arrays.get(name)
+            except FileNotFoundError as exc:
+                raise DamageError(f"{path} is missing: it was removed meanwhile") from exc
+            if part is None:
+                continue
+            if name == "reason":
+                part = np.array(texts_in(part), object)
             if part.shape[1:] != shape:
                 text = f"{self.path} has {name} of shape {part.shape[1:]} and not {shape}"
                 raise DamageError(f"{text} (points of {self.segment.label})")
-            values[computed[places]] = part
+            values[places] = part[rows[places] - starts[number]]
         return values
 
     def again(self) -> Placed:
         """The same with the blocks that there are now."""
         return Placed(self.segment, self.keys, list_blocks(self.path))
+
+
+@dataclass(frozen=True)
+class Source:
+    """The segments of one method, one an n, with points in the order of the dense arrays.
+
+    They are numbered by cell, then n, then seed, the last fastest.
+    """
+
+    placed: tuple[Placed, ...]
+
+    @property
+    def segment(self) -> Segment:
+        """The first segment; the others have another n."""
+        return self.placed[0].segment
+
+    @property
+    def method(self) -> Method:
+        """The method of the group."""
+        return self.segment.method
+
+    @property
+    def point_dims(self) -> dict[str, int]:
+        """Dimensions that number points, with their sizes."""
+        segment = self.segment
+        dims = {axis.dim: axis.size for axis in segment.cells.axes}
+        if segment.n is not None:
+            dims["n"] = len(self.placed)
+        if segment.seeds:
+            dims["seed"] = len(segment.seeds)
+        return dims
+
+    @cached_property
+    def status(self) -> NDArray[np.uint8]:
+        """Status of every point."""
+        return self._interleave([each.statuses for each in self.placed])
+
+    @cached_property
+    def cpu_seconds(self) -> NDArray[np.float64]:
+        """Processor time of every point, NaN where it is pending."""
+        return self._interleave([each.cpu_seconds for each in self.placed])
+
+    def _interleave(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
+        seeds = self.segment.per_cell
+        return np.stack([part.reshape(-1, seeds) for part in parts], axis=1).reshape(-1)
+
+    def again(self) -> Source:
+        """The same with the blocks that there are now."""
+        return Source(tuple(each.again() for each in self.placed))
+
+    def at(
+        self, name: str, points: NDArray[np.int64], fill: float | str, dtype: DTypeLike
+    ) -> NDArray[Any]:
+        """Values of one array at some points, by their numbers; ``fill`` where pending."""
+        seeds, count = self.segment.per_cell, len(self.placed)
+        part, own = (points // seeds) % count, points // (seeds * count) * seeds + points % seeds
+        values = np.full((points.size, *self.segment.shape_of(name)), fill, dtype=dtype)
+        for index, placed in enumerate(self.placed):
+            chosen = np.flatnonzero(part == index)
+            values[chosen] = placed.read(name, own[chosen], fill, dtype)
+        return values
 
 
 def place(study: Study, out: str | Path) -> list[Placed]:

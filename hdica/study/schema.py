@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from dataclasses import asdict
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -22,16 +25,15 @@ from hdica.analysis.registry import Analyses, Registered, no_analyses
 from hdica.errors import HdicaError
 from hdica.ingredients.functions import refuse_in_files
 from hdica.ingredients.plain import plain
-from hdica.ingredients.save import NOTHING, Save
+from hdica.ingredients.save import ALL, NOTHING, Save
 from hdica.inputs.data_input import digests_in, fields_of_data
-from hdica.study import saved
-from hdica.study.saved import Section
 from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Grid, Space, check_keys, in_one_spelling, space_of
 
+_Numbers = tuple[float, ...] | None
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
 
 
@@ -42,6 +44,24 @@ canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_n
 def json_digest(value: object) -> str:
     """sha256 of the canonical JSON of plain data."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+class Section(BaseModel):
+    """A section of a file, in which an unknown key is refused by its name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, content: object) -> object:
+        if isinstance(content, cls):
+            return content
+        return check_keys(cls.in_full(content), list(cls.model_fields))
+
+    @classmethod
+    def in_full(cls, content: object) -> object:
+        """The mapping that a short form in a file stands for; nothing at all is an empty one."""
+        return {} if content is None else content
 
 
 def _plain_text(text: str) -> str:
@@ -87,23 +107,98 @@ class Question(Section):
 
 def _parse_n(content: Any) -> tuple[int, ...]:
     several = isinstance(content, list | tuple | range | np.ndarray)
-    return _distinct([arguments.check_n(n) for n in (content if several else [content])], "n")
+    values = sorted(arguments.check_n(n) for n in (content if several else [content]))
+    if not values:
+        raise HdicaError("n is an empty list (at least one whole number is needed)")
+    for before, after in itertools.pairwise(values):
+        if before == after:
+            raise HdicaError(f"n: value {after} appears twice (each value only once)")
+    return tuple(values)
 
 
 def _parse_seeds(content: object) -> int | tuple[int, ...]:
     if (count := arguments.seed_count(content)) is not None:
         return count
-    values = _distinct(arguments.check_seeds(content), "seeds")
-    return len(values) if values == tuple(range(len(values))) else values
+    values = sorted(arguments.check_seeds(content))
+    return len(values) if values == [*range(len(values))] else tuple(values)
 
 
-def _distinct(values: list[int], field: str) -> tuple[int, ...]:
-    if not values:
-        raise HdicaError(f"{field} is an empty list (at least one whole number is needed)")
-    for before, after in itertools.pairwise(sorted(values)):
-        if before == after:
-            raise HdicaError(f"{field}: value {after} appears twice (each value only once)")
-    return tuple(sorted(values))
+def _increasing(field: str, what: str) -> BeforeValidator:
+    def read(content: object) -> _Numbers:
+        if content is None:
+            return None
+        numbers = arguments.spaced(content, field, arguments.MAX_VALUES)
+        arguments.check_increasing(numbers, field, what, positive=field != "x")
+        if field == "x":
+            arguments.check_points(numbers)
+        return numbers
+
+    return BeforeValidator(read)
+
+
+class Saved(Section):
+    """What a study keeps beyond the order parameters of its points."""
+
+    snapshots: Annotated[_Numbers, _increasing("snapshots", "time")] = Field(
+        default=None, description="times at which densities and support recovery are kept"
+    )
+    x: Annotated[_Numbers, _increasing("x", "point")] = Field(
+        default=None, description="points of the densities, increasing"
+    )
+    thresholds: Annotated[_Numbers, _increasing("thresholds", "threshold")] = Field(
+        default=None, description="thresholds on abs(x) for support recovery"
+    )
+    functionals: Annotated[dict[str, str], BeforeValidator(arguments.formulas)] = Field(
+        default_factory=dict, description="name and formula in x and xi of means kept at all times"
+    )
+    extra: Annotated[tuple[str, ...], BeforeValidator(arguments.extra_names)] = Field(
+        default=(), description="names of further variables that methods give on request"
+    )
+    estimate: Annotated[int, BeforeValidator(arguments.how_many_entries)] = Field(
+        default=0,
+        description=(
+            "entries of the estimate itself, and of xi, that are kept at the snapshots: the first "
+            "ones, or `true` for all of the largest n"
+        ),
+    )
+    bands: bool = Field(
+        default=False,
+        description="whether limits keep sqrt(n) times the standard deviation of what they give",
+    )
+    bias: bool = Field(
+        default=False, description="whether limits keep n times what the mean of runs is beyond"
+    )
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Stores of before know no such keys: without them the digest of a study is what it was.
+        content: dict[str, Any] = handler(self)
+        if self.estimate == ALL:
+            content["estimate"] = True
+        later = ("extra", "estimate", "bands", "bias")
+        return {k: v for k, v in content.items() if v or k not in later}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Saved:
+        if self.snapshots and not (self.x or self.thresholds or self.estimate):
+            raise HdicaError(
+                "snapshots need x, thresholds or estimate (points of the densities, thresholds on "
+                "abs(x), or how many entries of the estimate)"
+            )
+        for name in ("x", "thresholds", "estimate"):
+            if getattr(self, name) and not self.snapshots:
+                raise HdicaError(f"{name} needs snapshots (times at which it is kept)")
+        return self
+
+    def spec(self) -> Save:
+        """The same as methods take it."""
+        return Save(**{name: value for name, value in self if value})
+
+
+def plain_save(save: Save) -> dict[str, Any]:
+    """What is kept as plain data, without what is empty: ``{}`` if nothing is."""
+    content = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(save).items()}
+    return {name: value for name, value in content.items() if value and name != "constants"}
 
 
 class MethodSettings(Section):
@@ -236,7 +331,7 @@ class StudySchema(Section):
     methods: Annotated[dict[str, MethodSettings], BeforeValidator(_parse_methods)] = Field(
         description="how each point is computed"
     )
-    save: saved.Saved | None = Field(
+    save: Saved | None = Field(
         default=None, description="what points keep beyond their order parameters"
     )
     noise: Literal["own", "shared"] = Field(
@@ -280,22 +375,19 @@ class StudySchema(Section):
         By field, of the first system and of each swept value of a field that names data; empty
         where none does.
         """
-        fields = fields_of_data(self.space.system)
-        built = self._readers(fields)
-        digests = [
-            digests_in(system.model_dump(mode="json", include={*fields})) for system in built
-        ]
+        include = {*fields_of_data(self.space.system)}
+        read = (one.model_dump(mode="json", include=include) for one in self._readers())
+        digests = [digests_in(content) for content in read]
         return digests if any(digests) else []
 
     def notes(self) -> list[str]:
         """What samples of one's own are not that the rule assumes, a sentence each."""
         notes = registry.system_named(self.system).notes
-        built = self._readers(fields_of_data(self.space.system))
-        return list(dict.fromkeys(text for system in built for text in notes.data(system)))
+        return list(dict.fromkeys(text for one in self._readers() for text in notes.data(one)))
 
-    def _readers(self, fields: frozenset[str]) -> list[Parameters]:
+    def _readers(self) -> list[Parameters]:
         """The first system, and one for each swept value of a field that names data."""
-        if not fields:
+        if not (fields := fields_of_data(self.space.system)):
             return []
         swept = [axis for axis in self.space.axes if axis.path[0] in fields]
         chosen = [{axis.path: value} for axis in swept for value in axis.values]
@@ -303,7 +395,7 @@ class StudySchema(Section):
 
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""
-        save, data = saved.plain(self.save_spec()), self.data_read()
+        save, data = plain_save(self.save_spec()), self.data_read()
         return {
             "system": self.system,
             "parameters": self.parameters,

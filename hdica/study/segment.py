@@ -9,11 +9,10 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,60 +20,14 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import without_place
-from hdica.ingredients.save import NOTHING, Save
-from hdica.study import saved
-from hdica.study.schema import StudySchema, canonical_json, json_digest
+from hdica.ingredients.save import ALL, NOTHING, Save
+from hdica.study.schema import StudySchema, canonical_json, json_digest, plain_save
 from hdica.systems import system as registry
 from hdica.systems.method import Method, Output, no_memory
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Axis, Path, Space, canonical, nested, shown
 
-Keys = NDArray[np.bytes_]
-"""One 32-byte digest a point, dtype ``S32``; an unused place of a store is empty."""
-
-
-def times_digest(times: Sequence[float]) -> str:
-    """Digest of the output times, so that a key need not hash all of them."""
-    return json_digest([float(t) for t in times])
-
-
-def save_digest(save: Save) -> str:
-    """Digest of what is kept, so that a key need not hash all of it; empty for nothing."""
-    content = saved.plain(save)
-    return json_digest(content) if content else ""
-
-
-def segment_keys(
-    contents: Iterable[str],
-    seeds: Sequence[int | None],
-    *,
-    system: str,
-    method: str,
-    kernel: str,
-    times: Sequence[float],
-    n: int | None,
-    save: str = "",
-) -> Keys:
-    """Key of every (content, seed), seed fastest: sha256 of canonical JSON of all it depends on.
-
-    ``contents`` is the canonical JSON of each cell's content. The digest of what the seeds of a
-    cell (``[None]`` for none) share is computed once and copied.
-    """
-    digest = f',"save":{canonical_json(save)}' if save else ""
-    middle = (
-        f',"kernel":{canonical_json(kernel)},"method":{canonical_json(method)}'
-        f',"n":{canonical_json(n)}{digest},"seed":'
-    ).encode()
-    end = f',"system":{canonical_json(system)},"times":"{times_digest(times)}"}}'
-    tails = [(canonical_json(seed) + end).encode() for seed in seeds]
-    digests = bytearray()
-    for content in contents:
-        shared = hashlib.sha256(b'{"content":' + content.encode() + middle)
-        for tail in tails:
-            point = shared.copy()
-            point.update(tail)
-            digests += point.digest()
-    return np.frombuffer(digests, dtype="S32")
+Keys = NDArray[np.bytes_]  # a digest a point, dtype S32; empty where a place is unused
 
 
 def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:
@@ -114,11 +67,10 @@ Texts = tuple[tuple[Axis, ...], tuple[str, ...]]
 class Cells:
     """Grid cells of one method: the product of the axes that its result depends on.
 
-    Cells are numbered with the last axis fastest. Their content is put together from fragments:
-    nothing here grows with the number of cells. ``fields`` has the top-level fields in sorted
-    order: the axes (by position) that set the field, and its canonical JSON for every combination
-    of their values (empty for a default). ``ignored`` is that of fields on which the result does
-    not depend: a system may need them.
+    They are numbered with the last axis fastest, and put together from fragments: nothing here
+    grows with their number. ``fields`` has for each top-level field, in sorted order, the positions
+    of the axes that set it, and its canonical JSON for every combination of their values (empty for
+    a default). ``ignored`` is that of fields which the system needs and its result does not.
     """
 
     axes: tuple[Axis, ...]
@@ -219,18 +171,15 @@ def _numbers_put_in(name: str, used: tuple[Axis, ...], base: Parameters) -> tupl
         return nested([((name,), content), *zip(paths, leaves, strict=True)])[name]
 
     marked = _fragment({name: with_leaves(f"<{place}>" for place in range(len(used)))}, name)
-    pieces = re.split(r'"<(\d+)>"', marked)
-    text = "%s".join(piece.replace("%", "%%") for piece in pieces[::2])
-    order = [int(place) for place in pieces[1::2]]
-    in_text = itemgetter(*order) if len(order) > 1 else tuple
+    text = re.sub(r'"<(\d+)>"', r"{\1}", marked.replace("{", "{{").replace("}", "}}"))
     numbers = itertools.product(*(map(repr, axis.values) for axis in used))
-    texts = [text % in_text(some) for some in numbers]
+    texts = [text.format(*some) for some in numbers]
     default = type(base).model_fields[name].get_default(call_default_factory=True)
     leaves = [_leaf(default, path[1:]) for path in paths]
-    met = [leaf in axis.values for axis, leaf in zip(used, leaves, strict=True)]
-    if all(met) and with_leaves(leaves) == default:
+    with suppress(ValueError):  # the default is not among them
         index = [axis.values.index(leaf) for axis, leaf in zip(used, leaves, strict=True)]
-        texts[int(np.ravel_multi_index(index, [axis.size for axis in used]))] = ""
+        if with_leaves(leaves) == default:
+            texts[int(np.ravel_multi_index(index, [axis.size for axis in used]))] = ""
     return tuple(texts)
 
 
@@ -241,10 +190,61 @@ def _leaf(content: object, path: Path) -> object:
     return content
 
 
+PARTS = {
+    "x": "densities",
+    "thresholds": "support recovery",
+    "estimate": "estimates",
+    "functionals": "functionals",
+    "extra": "",
+    "bands": "bands",
+    "bias": "biases",
+}
+"""What each key of ``save`` brings; ``extra`` brings the variables that it names."""
+AT_SNAPSHOTS = ("x", "thresholds", "estimate")  # kept at the snapshots
+
+
+def parts(save: Save) -> Iterator[tuple[str, str, Save]]:
+    """The parts of what is kept: the key of ``save``, what it brings, and that part alone."""
+    for key, what in PARTS.items():
+        value = getattr(save, key)
+        if key == "extra":
+            yield from ((key, name, Save(extra=(name,))) for name in value)
+        elif value:
+            times = save.snapshots if key in AT_SNAPSHOTS else ()
+            yield key, what, Save(**{"snapshots": times, key: value})
+
+
+def can_keep(method: Method, part: Save) -> bool:
+    """Whether a method keeps anything of a part."""
+    return len(method.outputs_of(part)) > len(method.outputs.always)
+
+
+def saved_by(method: Method, save: Save) -> Save:
+    """What a method can keep of what a study asks for: nothing else is in its keys."""
+    content: dict[str, Any] = {}
+    for key, name, part in parts(save):
+        if can_keep(method, part):
+            value = (*content.get(key, ()), name) if key == "extra" else getattr(part, key)
+            content |= {key: value} | ({"snapshots": part.snapshots} if part.snapshots else {})
+    return Save(**content)
+
+
+def sized(save: Save, sizes: Iterable[int | None]) -> Save:
+    """The same where as many entries of the estimate are kept as the largest n has.
+
+    Points of all n keep as many, because they stand in one array: NaN where there are no more.
+    """
+    most = max((n for n in sizes if n is not None), default=0)
+    if save.estimate > most:
+        raise HdicaError(
+            f"save.estimate = {save.estimate} is not allowed (at most n = {most} entries)"
+        )
+    return replace(save, estimate=most) if save.estimate == ALL else save
+
+
 NAME = re.compile(r".+-[0-9a-f]{8}")  # what the name of a segment's directory looks like
 MOST_WORDS = 100  # words of an axis that are tried for the largest point
-Own = tuple[tuple[str, tuple[float, ...]], ...]
-"""Dimensions of a system's own, each with its coordinate."""
+Own = tuple[tuple[str, tuple[float, ...]], ...]  # dimensions of a system, with coordinates
 
 
 @dataclass(frozen=True)
@@ -301,22 +301,33 @@ class Segment:
         outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.outputs}
         identity = [self.system, list(self.times), outputs, self.method.about.kernel]
         if self.save.anything:
-            identity.append(saved.plain(self.save))
+            identity.append(plain_save(self.save))
         middle = "" if self.n is None else f"-n{self.n}"
         return f"{self.method.name}{middle}-{json_digest(identity)[:8]}"
 
     def keys(self) -> Keys:
-        """Content keys of all points, in order."""
-        return segment_keys(
-            self.cells.contents(),
-            self.seeds or (None,),
-            system=self.system,
-            method=self.method.name,
-            kernel=self.method.about.kernel,
-            times=self.times,
-            n=self.n,
-            save=save_digest(self.save),
-        )
+        """Key of every point, in order: sha256 of the canonical JSON of all that it depends on.
+
+        The digest of what the seeds of a cell share is computed once and copied. Times and ``save``
+        enter by digests of their own.
+        """
+        save, times = plain_save(self.save), json_digest([float(t) for t in self.times])
+        digest = f',"save":"{json_digest(save)}"' if save else ""
+        middle = (
+            f',"kernel":{canonical_json(self.method.about.kernel)}'
+            f',"method":{canonical_json(self.method.name)}'
+            f',"n":{canonical_json(self.n)}{digest},"seed":'
+        ).encode()
+        end = f',"system":{canonical_json(self.system)},"times":"{times}"}}'
+        tails = [(canonical_json(seed) + end).encode() for seed in self.seeds or (None,)]
+        digests = bytearray()
+        for content in self.cells.contents():
+            shared = hashlib.sha256(b'{"content":' + content.encode() + middle)
+            for tail in tails:
+                point = shared.copy()
+                point.update(tail)
+                digests += point.digest()
+        return np.frombuffer(digests, dtype="S32")
 
     def sample_systems(self) -> list[Parameters]:
         """Nine systems of cells spread evenly over the grid, for the cost model."""
@@ -396,8 +407,8 @@ def segments_of(study: StudySchema) -> list[Segment]:
     coords: dict[str, tuple[float, ...]] = {}
     segments = []
     for name, settings in study.methods.items():
-        save, seeds = saved.saved_by(methods[name], asked), settings.seed_values()
-        save = saved.sized(save, settings.n_values)
+        save, seeds = saved_by(methods[name], asked), settings.seed_values()
+        save = sized(save, settings.n_values)
         used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
         coords |= {dim: own_dimension(study, dim) for dim in used if dim not in coords}
         cells = cells_of(methods[name], space.axes, texts)

@@ -13,20 +13,17 @@ from hdica.analysis.settings import Gives, Named, Settings, saved_for
 from hdica.errors import HdicaError, from_validation, path_of, suggestion
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process.compile_cache import refuse_threads
-from hdica.study import saved
 from hdica.study.schema import StudySchema
-from hdica.study.segment import segments_of
+from hdica.study.segment import can_keep, parts, segments_of
 from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Role, shared_twin
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Axis, Range, Value, address, check_conflicts, shown, size
 
-MAX_CHECKED = 2000
-"""Values of one axis that are tried before anything runs; a longer axis is thinned."""
+MAX_CHECKED = 2000  # values of an axis that are tried before anything runs
 MAX_READ = 100  # the same of an axis that enters formulas, which take long to read
-MAX_ASKED = 100
-"""Values of one axis for which the methods say whether they apply, which may take them long."""
+MAX_ASKED = 100  # values of an axis for which methods say whether they apply
 
 
 class Study(StudySchema):
@@ -94,8 +91,8 @@ def point_count(study: Study) -> int:
 def saved_in(study: Study) -> str:
     """Who keeps what beyond the order parameters: ``densities (one, other), functionals (one)``."""
     methods, texts = study.methods_used(), []
-    for _, what, part in saved.parts(study.save_spec()):
-        names = (name for name, method in methods.items() if saved.can_keep(method, part))
+    for _, what, part in parts(study.save_spec()):
+        names = (name for name, method in methods.items() if can_keep(method, part))
         texts.append(f"{what} ({', '.join(names)})")
     return ", ".join(texts)
 
@@ -250,10 +247,10 @@ def _check_save(study: StudySchema) -> None:
             raise HdicaError(f"save.snapshots: {time:g} is not one of times")
     allowed = (output.name for method in methods.values() for output in method.outputs.extras)
     arguments.check_extra(save.extra, allowed, "save.extra", "a method of this study")
-    for key, what, part in saved.parts(save):
-        if not any(saved.can_keep(method, part) for method in methods.values()):
+    for key, what, part in parts(save):
+        if not any(can_keep(method, part) for method in methods.values()):
             every = registry.methods_of(study.system)
-            able = [name for name, method in every.items() if saved.can_keep(method, part)]
+            able = [name for name, method in every.items() if can_keep(method, part)]
             raise HdicaError(
                 f"save.{key}: no method of this study can keep {what} "
                 f"(methods that can: {', '.join(able) or 'none'})"

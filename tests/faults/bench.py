@@ -21,7 +21,7 @@ import psutil
 from hdica.run.runner import run
 from hdica.store.paths import work_path
 from hdica.store.publish import publish
-from hdica.store.standing import status
+from hdica.store.results import status
 from hdica.store.verify import verify
 from hdica.study.study import study_from
 from tests.faults import trouble

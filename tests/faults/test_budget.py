@@ -11,8 +11,7 @@ import pytest
 
 from hdica.run.runner import run
 from hdica.run.worker import LOADING
-from hdica.store.results import open_results
-from hdica.store.standing import status
+from hdica.store.results import open_results, status
 from hdica.study.study import study_from
 from tests.faults import trouble
 from tests.faults.bench import LOCAL, SERIAL, Bench, content

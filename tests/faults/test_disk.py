@@ -20,7 +20,7 @@ from hdica.report.place import DATA, PAGE, check, place
 from hdica.run.runner import run
 from hdica.store.paths import check_file, write_file
 from hdica.store.publish import publish
-from hdica.store.standing import status
+from hdica.store.results import status
 from hdica.store.verify import verify
 from hdica.study.study import study_from
 from tests.faults import trouble

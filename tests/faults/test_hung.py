@@ -14,7 +14,7 @@ import pytest
 
 from hdica.run.runner import run
 from hdica.run.worker import POLL_SECONDS
-from hdica.store.standing import status
+from hdica.store.results import status
 from hdica.study.study import study_from
 from tests.faults.bench import LOCAL, SERIAL, Bench, content, kill
 from tests.faults.cluster import Cluster

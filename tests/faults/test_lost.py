@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from hdica.store.standing import status
+from hdica.store.results import status
 from tests.faults.bench import LOCAL, Bench, compute, content
 
 pytestmark = pytest.mark.faults

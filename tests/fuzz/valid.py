@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.study import saved as saving
+from hdica.study.segment import can_keep
 from hdica.systems import system as registry
 from hdica.systems.method import Method, Simulation
 from hdica.systems.space import parse_axis, space_of
@@ -178,7 +178,7 @@ def saved(
     ]
     found: dict[str, Any] = {}
     for content, part in parts if grouped else parts[1:]:
-        if draw(st.booleans()) and any(saving.can_keep(m, part) for m in chosen):
+        if draw(st.booleans()) and any(can_keep(m, part) for m in chosen):
             found |= content
     return found or None
 

@@ -15,7 +15,7 @@ from hdica.errors import HdicaError
 from hdica.report import report_of, write
 from hdica.run.runner import run
 from hdica.store.paths import work_path
-from hdica.store.standing import standing
+from hdica.store.results import standing
 from hdica.study.study import study_from
 
 pytestmark = pytest.mark.usefixtures("unprinted")

@@ -23,8 +23,8 @@ from hdica.run.runner import run
 from hdica.store.paths import STUDY, manifest_path, work_path
 from hdica.store.publish import publish, sources
 from hdica.store.published import DIGESTS, array_of
+from hdica.store.results import status
 from hdica.store.sealed import write_sealed
-from hdica.store.standing import status
 from hdica.store.verify import verify
 from hdica.study.study import Study, study_from
 from tests.sweep import toy

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from hdica.study.schema import canonical_json
-from hdica.study.segment import times_digest
+from hdica.study.schema import canonical_json, json_digest
 
 
 def point_key(
@@ -48,7 +47,7 @@ def point_key(
         "n": n,
         "seed": seed,
         "system": system,
-        "times": times_digest(times),
+        "times": json_digest([float(time) for time in times]),
         **({"save": save} if save else {}),
     }
     return hashlib.sha256(canonical_json(point).encode()).digest()

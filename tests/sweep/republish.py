@@ -26,8 +26,7 @@ from hdica.run.runner import run
 from hdica.store.publish import publish
 from hdica.store.published import Republished
 from hdica.store.query import answer
-from hdica.store.results import open_results
-from hdica.store.standing import status
+from hdica.store.results import open_results, status
 from hdica.store.verify import verify
 from hdica.study.study import study_from
 from tests.sweep import toy

@@ -28,9 +28,8 @@ from hdica.status import STATUS_NAMES
 from hdica.store.files import SYNC
 from hdica.store.paths import work_path
 from hdica.store.publish import publish
-from hdica.store.repair import repair
-from hdica.store.standing import status
-from hdica.store.verify import verify
+from hdica.store.results import status
+from hdica.store.verify import repair, verify
 from hdica.study.study import Study, study_from
 from tests.sweep import flips, toy
 from tests.sweep.conftest import values

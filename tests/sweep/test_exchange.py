@@ -13,15 +13,14 @@ import zarr
 
 from hdica.cli import call
 from hdica.run.runner import run
-from hdica.store import dense
+from hdica.store import publish as dense
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path, work_path
 from hdica.store.publish import publish
 from hdica.store.published import WRONG, bind
-from hdica.store.repair import repair
 from hdica.store.results import open_results
 from hdica.store.sealed import sealed, sealed_text
-from hdica.store.verify import verify
+from hdica.store.verify import repair, verify
 from hdica.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values

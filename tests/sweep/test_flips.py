@@ -18,14 +18,13 @@ from numcodecs.zstd import Zstd
 from hdica.cli import call
 from hdica.run.runner import run
 from hdica.status import PENDING
-from hdica.store.blocks import frame_size, keys_in, read_block
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path, work_path
 from hdica.store.publish import publish
 from hdica.store.published import codec
-from hdica.store.repair import repair
 from hdica.store.results import open_results
-from hdica.store.verify import verify
+from hdica.store.sealed import frame_size, keys_in, read_block
+from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.study import Study, study_from
 from tests.sweep import flips, toy
@@ -183,7 +182,7 @@ def test_exactly_the_points_of_a_block_become_pending(
 def test_exactly_the_points_of_a_published_chunk_become_pending(
     study: Study, out: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hdica.store.dense.CHUNK_ELEMENTS", 20)
+    monkeypatch.setattr("hdica.store.publish.CHUNK_ELEMENTS", 20)
     publish(study, out)
     before = values(out)
     file = flips.files(out)[kind][-1]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdica.study import segment as cells
-from hdica.study.segment import find_rows, segment_keys, segments_of
+from hdica.study.segment import find_rows, segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems import space
 from tests.sweep import toy
@@ -182,11 +182,11 @@ def test_rows_are_found_as_in_a_dictionary(
 def test_a_hundred_thousand_keys_take_little_memory() -> None:
     import tracemalloc
 
-    contents = [f'{{"tau":{i}}}' for i in range(1000)]
+    grid = {"tau": {"start": 0.001, "stop": 1, "num": 1000}}
+    methods = {"walk": {"n": [10], "seeds": 100}}
+    (segment,) = segments_of(study_from(toy.study(grid=grid, methods=methods)))
     tracemalloc.start()
-    keys = segment_keys(
-        contents, range(100), system="Toy", method="m", kernel="1", times=[0.0, 1.0], n=10
-    )
+    keys = segment.keys()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert keys.shape == (100_000,)

@@ -20,8 +20,8 @@ from hdica.run.runner import run
 from hdica.store.paths import work_path
 from hdica.store.publish import is_current
 from hdica.store.query import average
+from hdica.store.results import working_status
 from hdica.store.sealed import write_sealed
-from hdica.store.standing import working_status
 from hdica.store.verify import verify
 from hdica.store.working import place
 from hdica.study.segment import segments_of

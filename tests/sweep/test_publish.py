@@ -15,7 +15,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.run.runner import run
 from hdica.status import PENDING
-from hdica.store import dense, query
+from hdica.store import publish as dense
+from hdica.store import query
 from hdica.store.files import DamageError
 from hdica.store.publish import is_current, publish
 from hdica.store.published import bound_digests, file_digest, version_of

@@ -21,14 +21,13 @@ from hdica.run.block import block_of
 from hdica.run.plan import plan
 from hdica.run.runner import run
 from hdica.status import PENDING
-from hdica.store import dense, working
-from hdica.store.blocks import read_block
+from hdica.store import publish as dense
+from hdica.store import working
 from hdica.store.paths import work_path
 from hdica.store.publish import publish
-from hdica.store.repair import repair
-from hdica.store.results import open_results
-from hdica.store.standing import status
-from hdica.store.verify import verify
+from hdica.store.results import open_results, status
+from hdica.store.sealed import read_block
+from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.segment import segments_of
 from tests.sweep import toy

@@ -12,7 +12,7 @@ from hdica.run.runner import run
 from hdica.status import DONE
 from hdica.store.files import lockable, try_lock
 from hdica.store.paths import work_path
-from hdica.store.standing import status
+from hdica.store.results import status
 from hdica.store.working import place
 from hdica.study.segment import Segment, segments_of
 from hdica.study.study import Study, study_from

@@ -12,11 +12,9 @@ import pytest
 from hdica.cli import call
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path, work_path
-from hdica.store.repair import repair
-from hdica.store.results import open_results
+from hdica.store.results import open_results, status
 from hdica.store.sealed import SCHEMA_VERSION, SchemaError, read_sealed, sealed, write_sealed
-from hdica.store.standing import status
-from hdica.store.verify import verify
+from hdica.store.verify import repair, verify
 from hdica.store.working import recorded_study
 from hdica.study.study import Study
 from tests.sweep import flips

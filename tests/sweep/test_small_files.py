@@ -9,8 +9,7 @@ import pytest
 
 from hdica.run.runner import run
 from hdica.store.publish import publish
-from hdica.store.repair import repair
-from hdica.store.verify import verify
+from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from tests.sweep import small_files, toy
 from tests.sweep.conftest import values

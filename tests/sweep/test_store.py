@@ -14,11 +14,11 @@ from hdica.errors import HdicaError
 from hdica.run.plan import tasks
 from hdica.run.runner import run
 from hdica.status import DONE, FAILED, PENDING
-from hdica.store import blocks, working
-from hdica.store.blocks import encoded, name_of, read_block, texts_in, write_block
+from hdica.store import sealed as blocks
+from hdica.store import working
 from hdica.store.files import DamageError, TornError
 from hdica.store.publish import publish
-from hdica.store.sealed import SchemaError
+from hdica.store.sealed import SchemaError, encoded, name_of, read_block, texts_in, write_block
 from hdica.store.working import Placed, described, list_blocks, place
 from hdica.study.study import Study, study_from
 from tests.sweep import toy

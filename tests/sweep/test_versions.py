@@ -20,10 +20,9 @@ from hdica.run.runner import run
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path, partial_path, previous_path, work_path
 from hdica.store.publish import publish
-from hdica.store.repair import repair
 from hdica.store.results import open_results
 from hdica.store.sealed import read_manifest
-from hdica.store.verify import verify
+from hdica.store.verify import repair, verify
 from hdica.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values

@@ -15,7 +15,7 @@ from hdica.run.plan import plan
 from hdica.run.runner import run
 from hdica.store.publish import publish
 from hdica.store.results import open_results
-from hdica.study import saved
+from hdica.study.schema import plain_save
 from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
 
@@ -154,8 +154,8 @@ def test_keys_know_of_it_only_where_it_is() -> None:
         for one, other in zip(plain, asked, strict=True)
     }
     assert same == {"vector": False, "chain": True}
-    assert saved.plain(Save((1.0,), estimate=ALL)) == {"snapshots": [1.0], "estimate": ALL}
-    assert set(saved.plain(Save((1.0,), (0.0, 1.0)))) == {"snapshots", "x"}
+    assert plain_save(Save((1.0,), estimate=ALL)) == {"snapshots": [1.0], "estimate": ALL}
+    assert set(plain_save(Save((1.0,), (0.0, 1.0)))) == {"snapshots", "x"}
     every = study({"snapshots": [1.0], "estimate": True})
     assert study_from(every.model_dump(mode="json")).full_hash() == every.full_hash()
     assert every.model_dump(mode="json")["save"]["estimate"] is True

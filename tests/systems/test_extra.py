@@ -16,7 +16,7 @@ from hdica.run.plan import plan
 from hdica.run.runner import run
 from hdica.store.publish import publish
 from hdica.store.results import open_results
-from hdica.study import saved
+from hdica.study.schema import plain_save
 from hdica.study.segment import segments_of
 from hdica.study.study import Study, study_from
 from hdica.systems.arguments import MAX_BYTES
@@ -134,8 +134,8 @@ def test_keys_know_of_it_only_where_it_is() -> None:
     one, other = (study(save={"extra": names}) for names in (["x", "square"], ["square", "x"]))
     assert one.full_hash() == other.full_hash()
     empty = Save((1.0,), (0.0, 1.0))
-    assert set(saved.plain(empty)) == {"snapshots", "x"}
-    assert saved.plain(Save(extra=("x",))) == {"extra": ["x"]}
+    assert set(plain_save(empty)) == {"snapshots", "x"}
+    assert plain_save(Save(extra=("x",))) == {"extra": ["x"]}
 
 
 def test_a_study_that_asks_for_none_is_written_as_before() -> None:

@@ -19,8 +19,7 @@ from hdica.run.plan import plan
 from hdica.run.runner import run
 from hdica.store.publish import publish
 from hdica.store.query import dim_order, query
-from hdica.store.results import open_results
-from hdica.store.standing import status
+from hdica.store.results import open_results, status
 from hdica.study.study import Study, study_from
 from tests.systems import test_contract as contract
 from tests.systems.wander import RECORD, Wander, known

@@ -9,8 +9,7 @@ import pytest
 import xarray as xr
 
 from hdica import open_results
-from hdica.store.repair import repair
-from hdica.store.verify import verify
+from hdica.store.verify import repair, verify
 from tests.workflow.conftest import Checkout
 
 pytestmark = pytest.mark.deep

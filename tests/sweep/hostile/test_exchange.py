@@ -17,8 +17,7 @@ from hdica.cli import call
 from hdica.run.runner import run
 from hdica.store.files import DamageError, TornError
 from hdica.store.publish import publish
-from hdica.store.repair import repair
-from hdica.store.verify import verify
+from hdica.store.verify import repair, verify
 from hdica.store.working import place
 from hdica.study.study import Study, study_from
 from tests.sweep import toy

@@ -17,12 +17,12 @@ from zarr.codecs import BytesCodec
 
 from hdica.errors import HdicaError
 from hdica.run.runner import run
-from hdica.store.blocks import as_array, keys_in, read_block, texts_in, write_block
 from hdica.store.files import DamageError
 from hdica.store.paths import manifest_path
 from hdica.store.publish import publish
 from hdica.store.published import bind, codec
 from hdica.store.results import open_results
+from hdica.store.sealed import as_array, keys_in, read_block, texts_in, write_block
 from hdica.store.verify import verify
 from hdica.store.working import described
 from hdica.study.study import Study

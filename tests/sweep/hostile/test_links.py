@@ -18,11 +18,9 @@ from hdica.run.runner import run
 from hdica.store.files import DamageError, inside, write_whole
 from hdica.store.paths import manifest_path, work_path
 from hdica.store.publish import publish
-from hdica.store.repair import repair
-from hdica.store.results import open_results
+from hdica.store.results import open_results, status
 from hdica.store.sealed import sealed, sealed_text
-from hdica.store.standing import status
-from hdica.store.verify import verify
+from hdica.store.verify import repair, verify
 from hdica.study.study import Study
 from tests.sweep import flips
 from tests.sweep.conftest import values

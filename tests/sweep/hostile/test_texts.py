@@ -15,7 +15,7 @@ from hdica.report.write import write
 from hdica.store.files import DamageError, read_regular
 from hdica.store.paths import work_path
 from hdica.store.query import export, table
-from hdica.store.standing import status
+from hdica.store.results import status
 from hdica.store.verify import verify
 from hdica.study.study import Study
 from tests.report.test_page import Page
