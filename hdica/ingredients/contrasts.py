@@ -91,13 +91,13 @@ class Contrast:
 
 def _log_cosh(s: Array) -> Array:
     size = np.abs(s)
-    return np.asarray(size + np.log1p(np.exp(-2 * size)) - math.log(2))
+    return size + np.log1p(np.exp(-2 * size)) - math.log(2)
 
 
 def _sech2(s: Array) -> Array:
     # 1 - tanh^2 has no digits where it is small.
     small = np.exp(-np.abs(s))
-    return np.asarray((2 * small / (1 + small * small)) ** 2)
+    return (2 * small / (1 + small * small)) ** 2
 
 
 @lru_cache(maxsize=128)

@@ -95,7 +95,7 @@ def _breaks(of: type[Opaque]) -> tuple[float, ...]:
         return ()
 
     def values(x: Array) -> Array:
-        return np.asarray(of.array(x))[None]
+        return of.array(x)[None]
 
     powers = 2.0 ** np.arange(1, 7)
     edges = resolving_edges(values, np.concatenate([-powers[::-1], [0.0], powers]))

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -145,9 +145,7 @@ def composite_rule(law: Law, points: Array, order: int = quadrature.ORDER) -> qu
         half = np.diff(edges)[:, None] / 2
         t = (edges[:-1, None] + half * (x + 1)).ravel()
         rules.append((part.point(t), part.mass(t) * (half * w).ravel()))
-    return quadrature.Nodes(
-        np.concatenate([c for c, _ in rules]), np.concatenate([w for _, w in rules])
-    )
+    return quadrature.Nodes(*map(np.concatenate, zip(*rules, strict=True)))
 
 
 def _doubling(end: float, step: float = 1.0) -> tuple[float, ...]:
@@ -226,7 +224,7 @@ def student_law(nu: float, scale: float) -> Law:
 
     def mass(t: Array) -> Array:
         y = np.sinh(t)
-        return np.asarray(np.exp(-(nu + 1) / 2 * np.log1p(y * y / nu)) * np.cosh(t))
+        return np.exp(-(nu + 1) / 2 * np.log1p(y * y / nu)) * np.cosh(t)
 
     t = np.linspace(0.5, FARTHEST / 2 + 8, 4000)
     with np.errstate(all="ignore"):
@@ -248,7 +246,7 @@ def chi2_law(k: float) -> Law:
     scale = math.sqrt(k / 2)
 
     def mass(t: Array) -> Array:
-        return np.asarray(np.exp(k / 2 * (t - np.expm1(t))))
+        return np.exp(k / 2 * (t - np.expm1(t)))
 
     def place(c: Array) -> Array:
         with np.errstate(divide="ignore"):  # the edge itself, at -inf
@@ -277,10 +275,10 @@ def quantile_law(
         def raw(t: Array) -> Array:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # some laws complain at u = 1e-80
-                return np.asarray((quantile(np.exp(sign * t)) - mean) / sd, dtype=float)
+                return (quantile(np.exp(sign * t)) - mean) / sd
 
         def place(c: Array) -> Array:
-            return np.asarray(sign * log_mass(c * sd + mean), dtype=float)
+            return sign * log_mass(c * sd + mean)
 
         # The first edges are where quantiles are numbers.
         t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
@@ -304,22 +302,17 @@ def tabulated(function: Function, edges: Array) -> tuple[Function, Function]:
     x, w = quadrature.gauss_legendre(quadrature.ORDER)
     points = edges[:-1, None] + np.diff(edges)[:, None] * (x + 1) / 2
     values = function(points.ravel()).reshape(points.shape)
-    orders = np.arange(quadrature.ORDER) + 0.5
-    coefficients = np.sum(
-        values[:, None, :] * (orders[:, None] * legendre.legvander(x, quadrature.ORDER - 1).T * w),
-        axis=-1,
-    )
-    slopes = 2 / np.diff(edges) * legendre.legder(coefficients.T, axis=0)
+    basis = legendre.legvander(x, quadrature.ORDER - 1).T
+    to_series = (np.arange(quadrature.ORDER) + 0.5)[:, None] * basis * w
+    coefficients = np.sum(values[:, None, :] * to_series, axis=-1).T
+    slopes = 2 / np.diff(edges) * legendre.legder(coefficients, axis=0)
 
-    def value_of(table: Array) -> Function:
-        def value(t: Array) -> Array:
-            panel = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, edges.size - 2)
-            inside = 2 * (t - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
-            return np.asarray(legendre.legval(inside, table[:, panel], tensor=False))
+    def value(table: Array, t: Array) -> Array:
+        panel = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, edges.size - 2)
+        inside = 2 * (t - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
+        return legendre.legval(inside, table[:, panel], tensor=False)
 
-        return value
-
-    return value_of(coefficients.T), value_of(slopes)
+    return partial(value, coefficients), partial(value, slopes)
 
 
 MOST_COMPONENTS = 64
@@ -363,19 +356,11 @@ def _rule(w: Array, means: Array, sds: Array) -> quadrature.Nodes:
 def mixture(spec: object) -> Source:
     """The mixture sum_k w_k N(m_k, s_k^2), moved and scaled to mean 0 and variance 1.
 
-    Parameters
-    ----------
-    spec
-        ``{"weights": [w_1, ...], "means": [m_1, ...], "sds": [s_1, ...]}``: weights above zero, of
-        which only the ratios count; an s_k of zero is an atom at m_k.
-
-    Raises
-    ------
-    HdicaError
-        If the lists do not fit, a number is not allowed, or the law has no width.
+    Of ``{"weights": [w_1, ...], "means": [m_1, ...], "sds": [s_1, ...]}``: weights above zero, of
+    which only the ratios count; an s_k of zero is an atom at m_k. Refused if the lists do not fit,
+    a number is not allowed, or the law has no width.
     """
-    w, means, sds = (tuple(column.tolist()) for column in _columns(spec))
-    return _mixture(w, means, sds)
+    return _mixture(*(tuple(column.tolist()) for column in _columns(spec)))
 
 
 @lru_cache(maxsize=64)
@@ -412,7 +397,7 @@ def _mixture(*columns: tuple[float, ...]) -> Source:
 
     def sample(rng: np.random.Generator, size: int) -> Array:
         component = np.searchsorted(edges, rng.random(size), side="right")
-        return np.asarray(z[component] + s[component] * rng.standard_normal(size))
+        return z[component] + s[component] * rng.standard_normal(size)
 
     def law() -> Law:
         wide = s > 0

@@ -54,17 +54,15 @@ def _atoms(values: Array, weights: Array, label: str, iid: bool = False) -> Prio
         return normalised(xi)
 
     def drawn(rng: np.random.Generator, n: int) -> Array:
-        def once() -> Array:
-            return values[np.searchsorted(edges, rng.random(n), side="right")]
-
-        return normalised(until_not_zero(once, label, n))
+        return values[np.searchsorted(edges, rng.random(n), side="right")]
 
     values, weights = values[weights > 0], weights[weights > 0]
     edges, nodes = np.cumsum(weights)[:-1], Nodes(values, weights)
     groups, classify = by_value(values)
-    if iid:
-        return Prior(label, drawn, nodes, groups, classify, True, spread_of_mean(nodes), iid=True)
-    return Prior(label, feature, nodes, groups, classify)
+    if not iid:
+        return Prior(label, feature, nodes, groups, classify)
+    draw, spread = until_not_zero(drawn, label), spread_of_mean(nodes)
+    return Prior(label, draw, nodes, groups, classify, True, spread, iid=True)
 
 
 def _sparse(rho: float, iid: bool) -> Prior:
@@ -86,10 +84,7 @@ def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
         return normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
 
     def drawn(rng: np.random.Generator, n: int) -> Array:
-        def once() -> Array:
-            return np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0)
-
-        return normalised(until_not_zero(once, "bernoulli_gaussian", n))
+        return np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0)
 
     def rule(order: int) -> Nodes:
         half, zeros = half_normal_nodes(order), np.zeros(int(rho < 1))
@@ -99,7 +94,7 @@ def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
 
     nodes, iid = rule(HALF_NORMAL), iid and rho < 1
     groups, classify = by_sign(nodes.points)
-    draw = drawn if iid else feature
+    draw = until_not_zero(drawn, "bernoulli_gaussian") if iid else feature
     return Prior(label, draw, nodes, groups, classify, True, 1.0, iid=iid, finer=rule)
 
 
@@ -162,8 +157,7 @@ def _remembered(text: str) -> Prior:
     if set(law) == {"atoms", "weights"}:
         return _custom(law["atoms"], law["weights"], iid)
     if set(law) == {"slab", "rho"}:
-        rho = _fraction("rho", law["rho"])
-        return _slab(law["slab"], rho, iid)
+        return _slab(law["slab"], _fraction("rho", law["rho"]), iid)
     if "scipy" in law or set(law) == {"mixture"}:
         return _slab(law, 1.0, iid)
     raise unknown_word("prior", spec, NAMES, ALLOWED)

@@ -29,14 +29,13 @@ def dot(a: Array, b: Array) -> float:
 
 def gram(rows: Array) -> Array:
     """Inner products of few rows with each other, shape (K, K), by sums as :func:`dot`."""
-    return np.asarray(np.sum(rows[:, None] * rows, axis=2))
+    return np.sum(rows[:, None] * rows, axis=2)
 
 
 def root_of(g: Array) -> Array:
     """Lower triangular L with L L' = G for a G that may have lost rank, shape (K, K)."""
-    size = len(g)
-    root = np.zeros((size, size))
-    for k in range(size):
+    root = np.zeros(g.shape)
+    for k in range(len(g)):
         for j in range(k + 1):
             rest = g[k, j] - dot(root[k, :j], root[j, :j])
             if j < k:
@@ -72,7 +71,7 @@ class Nodes:
 
     def mean(self, values: Array) -> Array:
         """Average over the last axis of ``values``, shape (..., nodes)."""
-        return np.asarray(np.sum(values * self.weights, axis=-1), dtype=float)
+        return np.sum(values * self.weights, axis=-1)
 
 
 @lru_cache(maxsize=32)
@@ -171,9 +170,9 @@ def density_nodes(
     """
     edges = [low, *breaks, high]
     pieces = [_double_exponential(a, b) for a, b in pairwise(edges)]
-    points = np.concatenate([p for p, _ in pieces])
+    points, widths = map(np.concatenate, zip(*pieces, strict=True))
     with np.errstate(all="ignore"):
-        weights = np.concatenate([w for _, w in pieces]) * density(points)
+        weights = widths * density(points)
     # Far nodes of a heavy tail would overflow in a moment to which they add nothing.
     matters = np.isfinite(weights) & (weights > 1e-80)
     points, weights = points[matters], weights[matters]
@@ -231,7 +230,7 @@ def _highest() -> Array:
     """Rows that give the two highest Legendre coefficients of values at the Gauss points."""
     x, w = gauss_legendre(ORDER)
     orders = np.arange(ORDER - 2, ORDER)
-    return np.asarray((orders[:, None] + 0.5) * legendre.legvander(x, ORDER - 1).T[orders] * w)
+    return (orders[:, None] + 0.5) * legendre.legvander(x, ORDER - 1).T[orders] * w
 
 
 def resolving_edges(

@@ -44,6 +44,10 @@ class Schedule:
     breaks: tuple[float, ...] = ()
     refuses: Callable[[float], str] = lambda last: ""
 
+    def at(self, t: float) -> float:
+        """The step size at one time."""
+        return self.constant or float(self.value(np.array(t)))
+
     def after(self, low: float) -> Schedule:
         """The schedule from a time on, which is its t = 0."""
         later = tuple(b - low for b in self.breaks if b > low)
@@ -140,13 +144,15 @@ def _of_formula(spec: str, constants: Constants, name: str, zero: bool) -> Sched
             f"{floor})"
         )
 
-    if formula.coefficients is not None and formula.coefficients.size == 1 and not zero:
-        return _number(float(formula.coefficients[0]), name, zero)
+    series = formula.coefficients
+    constant = series is not None and series.size == 1
+    if series is not None and constant and not zero:
+        return _number(float(series[0]), name, zero)
     begin = float(formula.value(np.array(0.0)))
     if not (math.isfinite(begin) and (begin >= 0 if zero else begin > 0)):
         raise HdicaError(f"{name} = {spec!r} is not allowed (it is not {what} at t = 0)")
     _check_largest(begin, name)
-    if formula.coefficients is not None and formula.coefficients.size == 1:
+    if constant:
         return Schedule(formula.value, begin)
     return Schedule(formula.value, None, formula.kinks, refuses)
 
@@ -201,10 +207,8 @@ class Motion:
     rate
         delta: how often an entry changes places with another, per unit of time t = k/n. Pairs are
         exchanged at random times, delta/2 of them a step on average.
-    jumps
-        Times at which a share of the entries is permuted at random.
-    share
-        That share.
+    jumps, share
+        Times at which a share of the entries is permuted at random, and that share.
     """
 
     rate: float = 0.0

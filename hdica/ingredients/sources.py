@@ -36,7 +36,7 @@ LEAST, MOST = 1e-9, 1e6
 def _signs(rng: np.random.Generator, size: int) -> Array:
     """Numbers 1 and -1 from single bits."""
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8))
-    return np.asarray(bits[:size] * 2.0 - 1.0, dtype=float)
+    return bits[:size] * 2.0 - 1.0
 
 
 def _rademacher() -> Source:
@@ -62,7 +62,7 @@ def _laplace() -> Source:
     b = math.sqrt(0.5)
 
     def density(x: Array) -> Array:
-        return np.asarray(np.exp(-np.abs(x) / b) / (2 * b))
+        return np.exp(-np.abs(x) / b) / (2 * b)
 
     return Source(
         "laplace",
@@ -116,7 +116,7 @@ def _student(nu: float) -> Source:
 
     def density(x: Array) -> Array:
         y = x / scale
-        return np.asarray(np.exp(log_norm - (nu + 1) / 2 * np.log1p(y * y / nu)) / scale)
+        return np.exp(log_norm - (nu + 1) / 2 * np.log1p(y * y / nu)) / scale
 
     def moment(k: int) -> float:
         if k >= nu:
@@ -144,7 +144,7 @@ def _chi2(k: float) -> Source:
     log_norm = k / 2 * math.log(2) + gammaln(k / 2)
 
     def density(x: Array) -> Array:
-        return np.asarray(np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm))
+        return np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm)
 
     raw = density_nodes(density, 0.0, math.inf)
     nodes = Nodes((raw.points - shift) * scale, raw.weights)
@@ -311,7 +311,7 @@ class _Frozen:
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         draws = self.law.rvs(size=size, random_state=rng)
-        return np.asarray((draws - self.mean) / self.sd, dtype=float)
+        return (draws - self.mean) / self.sd
 
     def open_ends(self, k: Array, values: Array) -> list[float]:
         """What lies at the ends of a window beyond which the support goes on."""
@@ -392,7 +392,7 @@ def _window(frozen: _Frozen) -> tuple[Array, Array]:
             high = min(high, low + MOST_ATOMS - 1)
         k = np.arange(low, high + 1)
         with np.errstate(all="ignore"):
-            p = np.nan_to_num(np.asarray(frozen.law.pmf(k), dtype=float))
+            p = np.nan_to_num(frozen.law.pmf(k))
         if wide or all(end < LIGHTEST for end in frozen.open_ends(k, p)):
             return k, p
         reach *= 1.5

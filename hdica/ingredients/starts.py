@@ -72,7 +72,7 @@ def _overlap(q0: float, exact: bool) -> Start:
         lambda prior: q0,
         # The noise along xi, and the length of z, each move Q at order n^-1/2.
         lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
-        lambda xi: (q0 * np.asarray(xi), 1 - q0 * q0),
+        lambda xi: (q0 * xi, 1 - q0 * q0),
         (lambda rng, n: q0) if exact else drawn,
         exact=exact,
         # Q = (q0 + a)/(1 + b)^(1/2): - <a b>/2 + 3 q0 <b^2>/8, a and b as in the spread.
@@ -82,33 +82,33 @@ def _overlap(q0: float, exact: bool) -> Start:
 
 def _normal(mean: float, var: float) -> Start:
     norm = mean**2 + var
+    m, v = mean / math.sqrt(norm), var / norm
 
     def estimate(rng: np.random.Generator, xi: Array) -> Array:
         return normalised(mean + math.sqrt(var) * rng.standard_normal(xi.size))
 
+    def first(prior: Prior) -> float:
+        return float(prior.nodes.mean(prior.nodes.points))
+
     def overlap(prior: Prior) -> float:
-        return mean * float(prior.nodes.mean(prior.nodes.points)) / math.sqrt(norm)
+        return mean * first(prior) / math.sqrt(norm)
 
     def spread(prior: Prior) -> float:
-        q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
         # delta Q = <xi g> - Q (<x g>), g = sqrt(v) z: xi and x = m + g are the two directions.
-        first = float(prior.nodes.mean(prior.nodes.points))
-        drawn = m * m * prior.sum_spread
-        return drawn + v - 2 * q * m * v * first + q * q * (m * m * v + v * v / 2)
+        q, drawn = overlap(prior), m * m * prior.sum_spread
+        return drawn + v - 2 * q * m * v * first(prior) + q * q * (m * m * v + v * v / 2)
 
     def bias(prior: Prior) -> float:
-        q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
         if prior.random:
             return math.nan
-        first = float(prior.nodes.mean(prior.nodes.points))
-        return -m * v * first + 1.5 * q * (m * m * v + v * v / 2)
+        return -m * v * first(prior) + 1.5 * overlap(prior) * (m * m * v + v * v / 2)
 
     return Start(
         f"normal({mean:g}, {var:g})",
         estimate,
         overlap,
         spread,
-        lambda xi: (np.full(np.shape(xi), mean / math.sqrt(norm)), var / norm),
+        lambda xi: (np.full(np.shape(xi), m), v),
         bias=bias,
     )
 

@@ -101,7 +101,7 @@ def _unit(pixels: NDArray[Any], kind: Any = None) -> Array:
     """Numbers over the largest that their kind of pixel has."""
     dtype = np.dtype(kind or pixels.dtype)
     most = np.iinfo(dtype).max if dtype.kind == "u" else 1
-    return np.asarray(pixels.astype(np.float64) / most)
+    return pixels.astype(np.float64) / most
 
 
 def check_width(images: Sequence[Picture], width: int) -> None:

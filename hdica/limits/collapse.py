@@ -12,13 +12,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import dot, panel_nodes
-from hdica.limits.numerics.first_passage import Diffusion, PassageTime, first_passage
+from hdica.ingredients.quadrature import dot, gauss_legendre, panel_nodes
+from hdica.limits.numerics.first_passage import (
+    Diffusion,
+    PassageTime,
+    antiderivatives,
+    first_passage,
+)
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import find_fixed_points, find_folds
 
@@ -112,22 +118,19 @@ def slope(drift: Drift, q: float, tau: float) -> float:
     return float(tau * drift.learning.deriv()(at) + tau**2 * drift.loss.deriv()(at))
 
 
+def _extrapolated(difference: Callable[[float], float]) -> float:
+    return (4 * difference(_STEP) - difference(2 * _STEP)) / 3
+
+
 def bend(drift: Drift, q: float, tau: float) -> float:
     """D''(Q)."""
-    near, far = (
-        (slope(drift, q + h, tau) - slope(drift, q - h, tau)) / (2 * h) for h in (_STEP, 2 * _STEP)
-    )
-    return (4 * near - far) / 3
+    return _extrapolated(lambda h: (slope(drift, q + h, tau) - slope(drift, q - h, tau)) / (2 * h))
 
 
 def third(drift: Drift, tau: float) -> float:
     """D'''(0)."""
-    middle = slope(drift, 0.0, tau)
-    near, far = (
-        (slope(drift, h, tau) + slope(drift, -h, tau) - 2 * middle) / h**2
-        for h in (_STEP, 2 * _STEP)
-    )
-    return (4 * near - far) / 3
+    at, middle = partial(slope, drift, tau=tau), slope(drift, 0.0, tau)
+    return _extrapolated(lambda h: (at(h) + at(-h) - 2 * middle) / h**2)
 
 
 def check_noise(drift: Drift) -> None:
@@ -266,7 +269,7 @@ def diffusion_at(drift: Drift, second: Second, tau: float, n: int) -> Diffusion:
     """The diffusion of Q in time t at n."""
 
     def moved(q: Array) -> Array:
-        return np.asarray(drift.at(q, tau) + second(q, tau) / n)
+        return drift.at(q, tau) + second(q, tau) / n
 
     return Diffusion(moved, lambda q: np.maximum(drift.variance(q, tau), _LEAST) / n)
 
@@ -298,18 +301,14 @@ def _doubled(value: Callable[[int], float]) -> tuple[float, float]:
 
 def _panels(low: float, high: float, at: Diffusion, count: int) -> tuple[Array, Array, Array]:
     """Points, their weights, and 2 int D/V up to them, each of shape (panels, nodes)."""
-    x, w = np.polynomial.legendre.leggauss(_NODES)
-    up = [np.polynomial.legendre.legint(row, lbnd=-1) for row in np.eye(_NODES)]
-    basis = np.polynomial.legendre.legvander(x, _NODES - 1)
-    values = np.array([np.polynomial.legendre.legval(x, series) for series in up])
-    steps = np.linalg.solve(basis.T, values).T
+    x, w = gauss_legendre(_NODES)
     edges = np.linspace(low, high, count + 1)
     half = (edges[1] - edges[0]) / 2
     points = (edges[:-1] + half)[:, None] + half * x
     rate = 2 * at.drift(points) / at.variance(points)
     whole = half * np.sum(rate * w, axis=1)
     before = np.concatenate([[0.0], np.cumsum(whole)[:-1]])
-    inside = half * np.sum(rate[:, None, :] * steps, axis=2)
+    inside = half * np.sum(rate[:, None, :] * antiderivatives(x), axis=2)
     return points, np.broadcast_to(half * w, points.shape), before[:, None] + inside
 
 
@@ -339,7 +338,7 @@ def success_odds(
         if variance <= 0:
             return float(from_place(min(max(mean, low), high)))
         z, width = panel_nodes(np.linspace(-_NORMAL, _NORMAL, count // _DRAWN + 1), _NODES)
-        share = np.asarray(from_place(np.clip(mean + math.sqrt(variance) * z, low, high)))
+        share = from_place(np.clip(mean + math.sqrt(variance) * z, low, high))
         mass = width * np.exp(-z * z / 2)
         return dot(share, mass / mass.sum())
 

@@ -232,7 +232,7 @@ class EscapeLaw:
 
     def survival(self, times: Array) -> Array:
         """Probability that the entry has not yet escaped."""
-        return np.asarray(np.exp(-self.hazard(times)))
+        return np.exp(-self.hazard(times))
 
     @property
     def median(self) -> float:
@@ -265,9 +265,9 @@ def begin(start: Begin, n: int | None = None) -> Start:
     if start != "random":
         return 0.0 if start == "zero" else abs(float(start)) * (1.0 if n is None else math.sqrt(n))
     if n is None:
-        return lambda r: np.asarray(erf(r / math.sqrt(2)))
+        return lambda r: erf(r / math.sqrt(2))
     # The square of one coordinate of a random direction has a beta law.
-    return lambda r: np.asarray(betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0)))
+    return lambda r: betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0))
 
 
 def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
@@ -293,7 +293,7 @@ def escape_law(setting: Range) -> EscapeLaw:
 
 
 def _octaves(mean: float) -> Array:
-    return np.asarray(mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1))
+    return mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1)
 
 
 def _two_moments(passage: PassageTime, rate: float) -> Callable[[Array], Array]:
@@ -301,7 +301,7 @@ def _two_moments(passage: PassageTime, rate: float) -> Callable[[Array], Array]:
     log_tau = passage.log_second - passage.log_mean - math.log(2)
     log_p = min(passage.log_mean - log_tau, 0.0) if math.isfinite(log_tau) else 0.0
     slope = rate * math.exp(-min(log_tau, 700.0)) if math.isfinite(log_tau) else math.inf
-    return lambda t: np.asarray(t * slope - log_p)
+    return lambda t: t * slope - log_p
 
 
 def _tabulated(setting: Range, passage: PassageTime) -> tuple[Array, Array, float]:
@@ -329,7 +329,7 @@ def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
     def value(t: Array) -> Array:
         inside = np.clip(t, times[0], times[last])
         beyond = np.maximum(t - times[last], 0.0) * slope
-        return np.asarray(np.maximum(spline(np.log(inside)), hazard[0]) + beyond)
+        return np.maximum(spline(np.log(inside)), hazard[0]) + beyond
 
     return value
 

@@ -123,6 +123,11 @@ class Average:
     far: Array
     points: int = 0
 
+    @property
+    def single(self) -> tuple[float, float]:
+        """The average of the first function, and its error."""
+        return float(self.value[0]), float(self.error[0])
+
 
 @dataclass(frozen=True, eq=False)
 class _Setting:

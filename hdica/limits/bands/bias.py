@@ -24,7 +24,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import Start
-from hdica.limits.averages.expectations import Products, ProductsAt
+from hdica.limits.averages.expectations import ProductsAt
 from hdica.limits.bands.solve import posed_whole, spread_at_start
 from hdica.limits.bands.step_bias import Pieces, Place, pieces_of, step_bias
 from hdica.limits.bands.sweep import Cells, Noise, Step, Target, graded, remembered, sweep
@@ -97,9 +97,9 @@ def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[
     def passed(step: Step, later: Array, earlier: Array) -> None:
         weights, tau = step.cells.weights, float(step.taus[1])
         moved = weights * (step.after - step.before) / step.length
-        lag.append(np.asarray(moved @ (later - earlier)) / 2)
+        lag.append((moved @ (later - earlier)) / 2)
         if varies:
-            gain.append(np.asarray(moved @ (later + earlier)) / 2)
+            gain.append((moved @ (later + earlier)) / 2)
         places.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
         if step is steps[0]:
             start = step.end - step.length
@@ -115,7 +115,7 @@ def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[
 
         def at(t: float, first: int, second: int) -> Array:
             share = (t - middles[first]) / (middles[second] - middles[first])
-            return np.asarray(values[first] + share * (values[second] - values[first]))
+            return values[first] + share * (values[second] - values[first])
 
         grown = at(steps[-1].end, -2, -1) - at(steps[0].end - steps[0].length, 0, 1)
         longer = longer - grown / 2
@@ -148,13 +148,11 @@ class _Met:
 def _met(field: MeanField, rule: Rule, at: _At, pieces: Pieces) -> _Met:
     cells = at.cells
     phi, strength = field.phi.value(cells.x), field.strength(at.tau)
-    products = Products(*(np.asarray(part) for part in rule.products(np.array(at.q))))
     place = Place(
-        cells, pieces, at.mass, at.q, at.tau, products, -strength * phi, rule.moved,
-        rule.batch,
+        cells, pieces, at.mass, at.q, at.tau, rule.products(np.array(at.q)), -strength * phi,
+        rule.moved, rule.batch,
     )  # fmt: skip
-    first = pieces.slope(at.values)
-    second = pieces.slope(first)
+    first, second = pieces.slopes(at.values)
     rates = _rates(field, at.q, at.tau)
     (_, pull, _), (_, radial, _), (_, noise, _) = rates
     by_q = (pull * cells.xi - radial * cells.x)[:, None] * first + noise * second
@@ -180,18 +178,17 @@ def _pushed(met: _Met, variances: Array) -> Array:
     twice = (bends[0] * cells.xi - bends[1] * cells.x)[:, None] * met.first
     twice = place.mean(twice + bends[2] * met.second)
     spread = float(q[0]) * q_size**2
-    return np.asarray(with_q + with_r + twice * spread / 2 + step_bias(place, met.at.values))
+    return with_q + with_r + twice * spread / 2 + step_bias(place, met.at.values)
 
 
 def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
     """M_0 of the columns at t = 0: what scaling x to |x|^2 = n leaves of their means."""
     cells, x = at.cells, at.cells.x
-    first = pieces.slope(at.values)
-    second = pieces.slope(first)
+    first, second = pieces.slopes(at.values)
     weighed = cells.weights * at.mass
 
     def mean(values: Array) -> Array:
-        return np.asarray(weighed @ values)
+        return weighed @ values
 
     if start.exact:
         q0 = start.overlap(prior)
@@ -232,7 +229,7 @@ def _level(
     rows = np.array([_pushed(*pair) for pair in zip(met, parts, strict=True)])
     way = np.trapezoid(rows, np.array([at.time for at in places]), axis=0)
     begun = _at_start(places[0], pieces[id(places[0].cells)], field.start, prior)
-    return np.asarray(begun + way + lag)
+    return begun + way + lag
 
 
 def _target(met: _Met) -> Target:
@@ -249,11 +246,7 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     """M of the means of the functions of a target, shape (functions,), and its error.
 
     Cells and steps are halved and the results extrapolated; the error is the last correction.
-
-    Raises
-    ------
-    HdicaError
-        If the term of order 1/n is not known for the field, or its density cannot be followed.
+    Refused if the term of order 1/n is not known for the field, or its density cannot be followed.
     """
     why = refusal(field, rule)
     if why:

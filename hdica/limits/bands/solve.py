@@ -78,7 +78,7 @@ def common_noise(p: Products, q: Array, tau: Array, batch: int = 1) -> Array:
     along[..., 0, 0], along[..., 1, 1] = 1 + q * q / rest, 1 / rest
     along[..., 0, 1] = along[..., 1, 0] = -q / rest
     power = size**2 * p.gg
-    return np.asarray(batch * (shared - power[..., None, None] * along))
+    return batch * (shared - power[..., None, None] * along)
 
 
 STRETCH = 1e-4
@@ -238,13 +238,8 @@ def _extrapolated(levels: Sequence[tuple[Array, Array]]) -> Spread:
 def spreads(field: MeanField, noise: sweep.Noise, targets: Sequence[Target]) -> list[Spread]:
     """N Var<h> as n -> infinity for the functions of each target, in order of increasing time.
 
-    ``noise(q, tau)`` is that of one sample which all entries share
-    (:func:`hdica.limits.bands.solve.common_noise`).
-
-    Raises
-    ------
-    HdicaError
-        If the fluctuations are not known for a field that moves, or its density cannot be followed.
+    ``noise(q, tau)`` is that of one sample which all entries share (:func:`common_noise`). Refused
+    if the fluctuations are not known for a field that moves, or its density cannot be followed.
     """
     why = refusal(field)
     if why:
@@ -323,7 +318,7 @@ def _gradient_level(
             for t, (q, h2), mass, columns in stages:
                 moved = np.zeros(mass.size)
                 for field, own, sign in sides[k]:
-                    tau = float(field.schedule.value(np.array(min(t, step.end - margin))))
+                    tau = field.schedule.at(min(t, step.end - margin))
                     b, g, big = field.pull(q, tau), field.diffusion(q, tau), field.strength(tau)
                     mesh, factor = (own, *step.cells.compiled[1:]), sign / (2 * change.step)
                     changed(moved, mass, b, g, big, h2, c, factor, mesh, np.empty((3, mass.size)))
@@ -338,7 +333,7 @@ def _gradient_level(
     for k, change in enumerate(changes):
         both = (Problem(field, problem.xi, problem.weights) for field in (change.up, change.down))
         up, down = (start_masses(side, mesh) for side in both)
-        rise = np.asarray((up - down) / (2 * change.step))
+        rise = (up - down) / (2 * change.step)
         start[k] = np.sum(swept.cells.weights * rise * swept.values[:, 0])
         up, down = (function(cells.xi, cells.x) for function in change.functions)
         start[k] += np.sum(weighed * (up - down)) / (2 * change.step)
@@ -351,11 +346,7 @@ def gradient(field: MeanField, target: Target, changes: Sequence[Change]) -> Gra
     """The mean of a target's one function, and its derivatives.
 
     Cells and steps are halved and the results extrapolated; the error is the last correction.
-
-    Raises
-    ------
-    HdicaError
-        If the feature moves, or a kink of the regularizer does with a parameter.
+    Refused if the feature moves, or a kink of the regularizer does with a parameter.
     """
     if field.motion.moves:
         raise HdicaError("motion is not allowed for sensitivities (a feature that stays)")

@@ -26,15 +26,14 @@ from numpy.typing import NDArray
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
-from hdica.limits.mean_field.density.grid import GAMMA, MASS, ONE, PAST, Mesh, Q, T, Windows
-from hdica.limits.mean_field.density.march import Plan, cut
+from hdica.limits.mean_field.density.grid import ONE, PAST, Mesh, T, Windows
+from hdica.limits.mean_field.density.march import Plan, begun, runs_of
 from hdica.limits.mean_field.density.state import (
     NO_WEIGHT,
     CompiledMesh,
     Law,
     Problem,
     State,
-    begin,
 )
 from hdica.process.progress import check_deadline
 
@@ -85,31 +84,22 @@ def cells_of(state: State) -> Cells:
     return Cells(mesh, state.windows, weights, xi, x, low, high, atom, state.cells)
 
 
-def begun(problem: Problem, plan: Plan, refine: int) -> State:
-    """The state at t = 0 on the cells of a plan, each cut into ``refine``."""
-    return begin(problem, plan.lattice, plan.windows, refine, plan.reach)
-
-
 def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
     """The steps of a plan, each cell and each step cut into ``refine``, one after the other."""
     from hdica.limits.mean_field.density.loop import march
 
-    state, piece = begun(problem, plan, refine), None
-    for run in plan.runs:
-        if run.piece is not piece:
-            state.forget()
-            piece = run.piece
-        state.move(run.windows)
-        cells, ends = cells_of(state), cut(run.start, run.ends, refine)
-        starts = np.concatenate([[state.clock[T]], ends[:-1]])
-        law, rows = problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
-        taus = piece.tau(np.stack([starts, ends], 1))
+    state = begun(problem, plan, refine)
+    for run, ends in runs_of(plan, state):
+        start = float(state.clock[T])
+        cells, starts = cells_of(state), np.concatenate([[start], ends[:-1]])
+        law, rows = run.piece.law(start, ends)
+        taus = run.piece.tau(np.stack([starts, ends], 1))
         none = np.empty((0, state.work.shape[1]))
         for k in range(ends.size):
             check_deadline()
-            before, q0, now, memory = state.work[MASS].copy(), state.q, state.clock, state.memory
-            one = ends[k : k + 1], rows[k : k + 1]
-            march(*one, 2, cells.compiled, law, memory, now, state.work, none, none)
+            before, q0, memory, one = state.mass.copy(), state.q, state.memory, slice(k, k + 1)
+            arrays = cells.compiled, law, memory, state.clock, state.work, none, none
+            march(ends[one], rows[one], 2, *arrays)
             stages = [past[int(past[PAST, 0]) - 1, 1:] for past in memory[0]]
             yield Step(
                 cells=cells,
@@ -117,9 +107,9 @@ def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
                 length=float(ends[k] - starts[k]),
                 before=before,
                 middle=state.work[ONE].copy(),
-                after=state.work[MASS].copy(),
+                after=state.mass.copy(),
                 met=np.concatenate(stages),
-                q=np.array([q0, now[Q]]),
+                q=np.array([q0, state.q]),
                 taus=taus[k],
                 law=law,
                 rows=rows[k],
@@ -279,7 +269,7 @@ def sweep(
     way, squares, late = np.empty(0), np.empty(0), np.empty((3, 0))
     if noise is not None:
         q, taus = (np.concatenate(rows) for rows in ([s.q for s in steps], [s.taus for s in steps]))
-        noises = np.asarray(noise(q, taus)).reshape(len(steps), 2, 3, 3)
+        noises = noise(q, taus).reshape(len(steps), 2, 3, 3)
     for number, step in reversed(list(enumerate(steps))):
         check_deadline()
         if step.cells is not cells:
@@ -340,7 +330,7 @@ def means(time: float, functions: Sequence[Function]) -> Target:
 
     def squares(cells: Cells, mass: Array) -> Array:
         weighed = cells.weights * mass
-        return np.asarray(np.sum(weighed[:, None] * values(cells) ** 2, axis=0))
+        return np.sum(weighed[:, None] * values(cells) ** 2, axis=0)
 
     return Target(time, len(functions), values, squares)
 
@@ -349,7 +339,7 @@ def _inside(cells: Cells, low: Array, high: Array) -> Array:
     """Which part of each cell lies between the ends of intervals, shape (cells, intervals)."""
     left, right = cells.low[:, None], cells.high[:, None]
     within = np.minimum(right, high) - np.maximum(left, low)
-    return np.asarray(np.clip(within / (right - left), 0.0, 1.0))
+    return np.clip(within / (right - left), 0.0, 1.0)
 
 
 def _of_shares(time: float, values: Callable[[Cells], Array], scales: Array) -> Target:
@@ -357,7 +347,7 @@ def _of_shares(time: float, values: Callable[[Cells], Array], scales: Array) -> 
 
     def squares(cells: Cells, mass: Array) -> Array:
         weighed = cells.weights * mass
-        return np.asarray(np.sum(weighed[:, None] * values(cells), axis=0) * scales)
+        return np.sum(weighed[:, None] * values(cells), axis=0) * scales
 
     return Target(time, scales.size, values, squares)
 

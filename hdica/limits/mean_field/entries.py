@@ -87,7 +87,7 @@ class Order:
 
     def at(self, times: Array) -> tuple[Array, Array]:
         """Q and R at times up to ``last``, each of their shape; |Q| <= 1."""
-        return np.clip(self.q(times), -1.0, 1.0), np.asarray(self.r(times))
+        return np.clip(self.q(times), -1.0, 1.0), self.r(times)
 
 
 def order_of(field: MeanField, last: float, knots: int = KNOTS) -> Order:
@@ -151,7 +151,7 @@ _WHOLE = 16
 def first_entries(field: MeanField, xi: Array, rng: np.random.Generator) -> Array:
     """Entries at t = 0, shape (n,): independent of each other given the feature ``xi``."""
     mean, variance = field.start.conditional(xi)
-    return np.asarray(mean + math.sqrt(variance) * rng.standard_normal(xi.size))
+    return mean + math.sqrt(variance) * rng.standard_normal(xi.size)
 
 
 @dataclass(frozen=True, eq=False)

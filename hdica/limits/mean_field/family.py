@@ -93,14 +93,18 @@ class MeanField:
     motion: Motion = STILL
 
     @property
+    def q0(self) -> float:
+        """Q at t = 0."""
+        return self.start.overlap(self.prior)
+
+    @property
     def followed(self) -> tuple[Schedule, ...]:
         """What a step in time must not leave behind."""
         return self.follows or (self.schedule,)
 
     def curvature(self, q: float, r: float, tau: float) -> float:
         """2 h, the curvature of the effective potential that E[x^2] = 1 demands."""
-        pulled = self.pull(q, tau) * q
-        return self.diffusion(q, tau) + pulled - self.strength(tau) * r
+        return self.diffusion(q, tau) + self.pull(q, tau) * q - self.strength(tau) * r
 
 
 def field_of(

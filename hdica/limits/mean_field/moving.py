@@ -46,7 +46,7 @@ from hdica.ingredients.schedules import Schedule
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.series import fitted
 from hdica.limits.numerics.solvers import integrate
-from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, OverlapPath, coarser
+from hdica.limits.overlap.drift import Drift, OverlapPath, compared
 
 Noise = Callable[[float, float], float]
 _BEND = 1e-5
@@ -107,7 +107,7 @@ def _rate(moving: Moving, factor: float) -> Callable[[Array, float], Array]:
     def rate(state: Array, time: float) -> Array:
         _, spread, m, k, n, error = state.tolist()
         q = min(1.0, max(-1.0, float(state[0])))
-        size = float(schedule.value(np.array(time + _INSIDE * max(1.0, time))))
+        size = schedule.at(time + _INSIDE * max(1.0, time))
         learned, b, h2 = moving.learned(q, size)
         slope = factor * moving.slope(q, size) - delta
         drawn = 0.0 if noise is None else noise(q, size)
@@ -144,9 +144,9 @@ def _jumped(moving: Moving, state: Array) -> Array:
 
 
 def _integrate(
-    moving: Moving, times: Array, tolerance: float, factor: float = 1.0
+    moving: Moving, times: Array, tolerance: float, factor: float
 ) -> tuple[Array, float]:
-    """States at the times, shape (T, 6), just before a jump at one of them, and the tolerance."""
+    """States at the times, shape (6, T), just before a jump at one of them, and the tolerance."""
     state, used, states = _begin(moving.field), tolerance, np.empty((times.size, 6))
     states[times <= 0.0] = state
     end, rate = float(times[-1]), _rate(moving, factor)
@@ -157,10 +157,10 @@ def _integrate(
         inside = (times > low) & (times <= high)
         clock = Schedule(np.asarray, None, moving.field.schedule.breaks).after(low)
         wanted = np.append(times[inside] - low, high - low)
-        part = integrate(rate, clock, state, wanted, tolerance)
-        states[inside], used = part.states[:-1], max(used, part.tolerance)
-        state = _jumped(moving, part.states[-1])
-    return states, used
+        part, needed = integrate(rate, clock, state, wanted, tolerance)
+        states[inside], used = part[:-1], max(used, needed)
+        state = _jumped(moving, part[-1])
+    return states.T, used
 
 
 def solve(moving: Moving, times: Array) -> OverlapPath:
@@ -170,15 +170,11 @@ def solve(moving: Moving, times: Array) -> OverlapPath:
     signal and of the feature. A value at a jump is that before it. The control has b - 2h Q wrong
     by 2 %. The spread is NaN where it is not closed: for a moving feature with E[xi] or E[x] != 0.
     """
-    fine, close = _integrate(moving, times, REFINED)
-    rough = coarser(close)
-    coarse, _ = _integrate(moving, times, rough)
-    wrong, _ = _integrate(moving, times, rough, CONTROL)
-    spread = np.sqrt(np.maximum(fine[:, 1], 0.0))
-    if not closes(moving):
-        spread = np.full(times.size, np.nan)
-    error = np.abs(fine[:, 0] - coarse[:, 0]) + close + np.abs(fine[:, 5])
-    return OverlapPath(fine[:, 0], error, wrong[:, 0], spread)
+
+    def solved(tolerance: float, factor: float = 1.0) -> tuple[Array, float]:
+        return _integrate(moving, times, tolerance, factor)
+
+    return compared(solved, closes(moving), lambda rows: np.abs(rows[5]))
 
 
 def closes(moving: Moving) -> bool:
@@ -244,7 +240,7 @@ def moved_drift(drift: Drift, delta: float, tau: float) -> Drift:
 
 def _parts(drift: Drift, q: Array, side: float) -> tuple[Array, Array]:
     """D1 towards larger Q, and |D2|, on one side."""
-    return side * np.asarray(drift.learning(side * q)), np.abs(np.asarray(drift.loss(side * q)))
+    return side * drift.learning(side * q), np.abs(drift.loss(side * q))
 
 
 def tracked(drift: Drift, q: Array, side: float = 1.0) -> Array:

@@ -101,7 +101,7 @@ def velocity(
     check_deadline()
     q, r = order
     pull, curvature = field.pull(q, tau), field.curvature(q, r, tau)
-    return np.asarray(pull * xi - field.strength(tau) * now.phi - curvature * now.z)
+    return pull * xi - field.strength(tau) * now.phi - curvature * now.z
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,11 +192,8 @@ def _length(
 
 def _tau_within(schedule: Schedule, low: float, high: float) -> Callable[[float], float]:
     """Step size between two jumps, and at each of them its limit from within."""
-    constant = schedule.constant
-    if constant is not None:
-        return lambda t: constant
     first, last = low + _NEAR * max(1.0, low), high * (1 - _NEAR)
-    return lambda t: float(schedule.value(np.array(min(max(t, first), last))))
+    return lambda t: schedule.at(min(max(t, first), last))
 
 
 def steps(

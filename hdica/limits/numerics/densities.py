@@ -51,13 +51,13 @@ class Chain:
 
 def _bernoulli(w: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(np.where(w == 0, 1.0, w / np.expm1(np.where(w == 0, 1.0, w))))
+        return np.where(w == 0, 1.0, w / np.expm1(np.where(w == 0, 1.0, w)))
 
 
 def _start_masses(start: Start, scale: float, width: float, faces: Array, cells: int) -> Array:
     """Masses of the start; of a point by Lagrange's cubic weights, which are exact to order 4."""
     if callable(start):
-        below = np.asarray(start(faces), dtype=float)
+        below = start(faces)
         return np.diff(below, prepend=0.0)
     x = math.asinh(start / scale) / width
     first = min(math.floor(x) - 1, cells - 3)
@@ -96,7 +96,7 @@ def _line(times: Array) -> tuple[NDArray[np.complex128], Array]:
     order = np.arange(sums.size)
     z = np.asarray(_TERMS * math.log(10) / 3 + 1j * np.pi * order, dtype=np.complex128)
     weight = 10 ** (_TERMS / 3) * (-1.0) ** order * sums
-    return np.divide(z, times[:, None]), np.asarray(weight / times[:, None])
+    return np.divide(z, times[:, None]), weight / times[:, None]
 
 
 def _masses(grid: Chain, times: Array) -> Array:
@@ -125,7 +125,7 @@ def _inverted(grid: Chain, times: Array) -> Array:
     for i in range(cells - 2, -1, -1):
         check_deadline()
         masses[i] += share[i] * masses[i + 1]
-    return np.asarray(np.sum(masses.real * weight, axis=-1).T)
+    return np.sum(masses.real * weight, axis=-1).T
 
 
 def _checked(times: Array, high: float, start: Start, scale: float) -> Array:
@@ -193,7 +193,7 @@ def _moved(diffusion: Diffusion, x: Array, step: float, noise: Array) -> Array:
     moved, kick = x + b * step, spread * math.sqrt(step)
     plus, minus = (np.sqrt(diffusion.variance(moved + s * kick)) for s in (1.0, -1.0))
     slope = diffusion.drift(moved + spread * noise)
-    return np.asarray(
+    return (
         x
         + (slope + b) * step / 2
         + (plus + minus + 2 * spread) * noise / 4

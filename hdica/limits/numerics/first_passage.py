@@ -88,20 +88,26 @@ class PassageTime:
         return self.cv * self.mean
 
 
+def antiderivatives(x: Array) -> Array:
+    """Integrals from -1 to every point of the polynomials that are 1 at one and 0 at all others.
+
+    Of shape (points, points): row i holds those of all polynomials up to point i.
+    """
+    up = [legendre.legint(row, lbnd=-1) for row in np.eye(x.size)]
+    integrals = np.array([legendre.legval(x, coefficients) for coefficients in up])
+    return np.linalg.solve(legendre.legvander(x, x.size - 1).T, integrals).T
+
+
 @lru_cache(maxsize=2)
 def _radau(stages: int) -> tuple[Array, Array]:
     """Radau points of [0, 1], the end 1 among them, and the integrals of their polynomials.
 
-    ``matrix[i, j]`` is the integral of polynomial j from 0 to point i, the last row therefore the
-    weights, shape (stages, stages).
+    The last row of the integrals are the weights.
     """
     ends = Legendre.basis(stages) - Legendre.basis(stages - 1)
     x = np.sort(ends.roots().real)
     x[-1] = 1.0
-    up = [legendre.legint(row, lbnd=-1) for row in np.eye(stages)]
-    integrals = np.array([legendre.legval(x, coefficients) for coefficients in up]).T
-    matrix = np.linalg.solve(legendre.legvander(x, stages - 1).T, integrals.T).T / 2
-    return (x + 1) / 2, matrix
+    return (x + 1) / 2, antiderivatives(x) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +123,10 @@ class _Panels:
     def width(self) -> Array:
         """Width of every panel, shape (panels,)."""
         return np.diff(self.edges)
+
+    def parts(self, j: Array, scales: Array) -> Array:
+        """J over its largest scale times the width, shape (panels, stages)."""
+        return j * np.exp(scales - scales.max())[:, None] * self.width[:, None]
 
     @property
     def rise(self) -> Array:
@@ -137,7 +147,7 @@ class _Panels:
         above = self.heights[:-1]
         up = self.width * self.rate.max(axis=1)
         down = -self.width * self.rate.min(axis=1)
-        return np.asarray((up > _STEP) | ((down > _STEP) & (above > 0)))
+        return (up > _STEP) | ((down > _STEP) & (above > 0))
 
 
 def _panels(diffusion: Diffusion, edges: Array) -> _Panels:
@@ -157,7 +167,7 @@ def _first_edges(low: float, high: float, scale: float, start: Start) -> Array:
     if math.isfinite(high):
         edges = np.append(edges[edges < high - 1e-9 * (high - low)], high)
     if callable(start) or not low < start < high:
-        return np.asarray(edges)
+        return edges
     return np.unique(np.append(edges, start))
 
 
@@ -207,11 +217,11 @@ def _marched(panels: _Panels, weight: Array) -> tuple[Array, Array]:
 def _remaining(panels: _Panels, j: Array, scales: Array) -> Array:
     """The mean time from every point over that from the lower end, shape (panels, stages)."""
     _, matrix = _radau(STAGES)
-    parts = j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
+    parts = panels.parts(j, scales)
     whole = np.sum(parts * matrix[-1], axis=1)
     later = np.append(np.cumsum(whole[::-1])[::-1][1:], 0.0)
     inside = np.sum(parts[:, None, :] * (matrix[-1] - matrix), axis=2)
-    return np.asarray((inside + later[:, None]) / whole.sum())
+    return (inside + later[:, None]) / whole.sum()
 
 
 def _log_integral(panels: _Panels, j: Array, scales: Array, weight: Array) -> float:
@@ -227,7 +237,7 @@ def _moments(panels: _Panels, high: float, start: Start) -> tuple[float, float]:
     weight = start(panels.points) if callable(start) else (panels.points > start).astype(float)
     j, scales = _marched(panels, one)
     if math.isinf(high):
-        parts = j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
+        parts = panels.parts(j, scales)
         if np.sum(parts[-2:]) > 1e-12 * np.sum(parts):
             raise HdicaError(
                 "escape: the mean time to infinity is infinite (the drift must carry X there)"

@@ -26,7 +26,7 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
     """The series without trailing coefficients that are rounding errors of its largest."""
-    coefficients = np.asarray(series.coef, dtype=float)
+    coefficients = series.coef
     return Chebyshev(trimmed_tail(coefficients, relative * np.abs(coefficients).max()))
 
 
@@ -71,11 +71,11 @@ def real_roots(series: Chebyshev) -> Array:
 
     A double root within rounding may be missing or appear twice.
     """
-    coef = np.asarray(trimmed(series).coef, dtype=float)
+    coef = trimmed(series).coef
     if coef.size < 2:
         return np.empty(0)
     with one_thread():
-        candidates = np.asarray(cheb.chebroots(coef))
+        candidates = cheb.chebroots(coef)
     near = candidates[np.abs(candidates.imag) < 1e-7].real
     roots = np.sort(near[np.abs(near) <= 1 + 1e-12])
     # Newton's method as long as its steps are small; side by side, series and slope are summed in
@@ -106,12 +106,12 @@ _NEAREST, _OFF_ZERO = 1e-9, 1e-12
 
 def overlap_of(x: ArrayLike) -> Array:
     """|Q| at a position x of a half."""
-    return np.asarray(np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1)))
+    return np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1))
 
 
 def widths_of(q: Array) -> Array:
     """Sqrt(1 - Q^2), without cancellation near 1, at overlaps of any shape."""
-    return np.asarray(np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0)))
+    return np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class Halves:
             value = value * place**self.zero
         if self.over:
             value = value / np.maximum(widths_of(at), _NEAREST) ** self.over
-        return np.asarray(value)
+        return value
 
     def deriv(self) -> Halves:
         """Its derivative with respect to Q."""
@@ -151,7 +151,7 @@ class Halves:
             cheb.chebder(cheb.chebmul(row, cheb.chebpow([1.0, 1.0], self.zero)))
             for row in (self.below, self.above)
         )
-        return Halves(np.asarray(-rise * below), np.asarray(rise * above), 1)
+        return Halves(-rise * below, rise * above, 1)
 
     def with_zero(self, order: int) -> Halves:
         """The same function, known to vanish at Q = 0: its zero is taken out of the series.
@@ -168,7 +168,7 @@ class Halves:
 
 def lobatto(degree: int) -> Array:
     """Chebyshev-Lobatto points of [-1, 1], decreasing, shape (degree + 1,)."""
-    return np.asarray(np.cos(np.pi * np.arange(degree + 1) / degree))
+    return np.cos(np.pi * np.arange(degree + 1) / degree)
 
 
 def coefficients(values: Array) -> Array:
@@ -176,7 +176,7 @@ def coefficients(values: Array) -> Array:
     from scipy.fft import dct
 
     degree = values.shape[-1] - 1
-    series = np.asarray(dct(values, type=1, axis=-1)) / degree
+    series = dct(values, type=1, axis=-1) / degree
     series[..., 0] /= 2
     series[..., -1] /= 2
     return series

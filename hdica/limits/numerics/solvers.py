@@ -163,9 +163,7 @@ def _vector_rate(
     margin = 1e-12 * max(1.0, high)
 
     def vector(t: float, y: Array) -> Array:
-        inside = min(max(t, low), high - margin)
-        size = schedule.constant or float(schedule.value(np.array(inside)))
-        return rate(y.reshape(shape), size).ravel()
+        return rate(y.reshape(shape), schedule.at(min(max(t, low), high - margin))).ravel()
 
     return vector
 

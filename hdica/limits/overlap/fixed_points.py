@@ -85,7 +85,7 @@ def _zeros(function: Callable[[Array], Array], noise: float = 1e-14) -> Array:
 def _divided(function: Function, q: Array, sign: int) -> Array:
     """A function that vanishes at Q = 0, divided by Q, at overlaps of one sign, shape of ``q``."""
     inside = np.maximum(q, 1e-12)
-    return np.asarray(function(sign * inside)) / (sign * inside)
+    return function(sign * inside) / (sign * inside)
 
 
 def _roots_on_halves(learning: Function, loss: Function, tau: float) -> Array:
@@ -124,10 +124,10 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
             if tail <= 1e-12 * size or degree >= _MOST:
                 break
             degree *= 2
-        slope: Array = np.asarray(cheb.chebder(trimmed_tail(series, 1e-13 * size)))
+        slope: Array = cheb.chebder(trimmed_tail(series, 1e-13 * size))
 
         def rise(x: Array, slope: Array = slope) -> Array:
-            return np.asarray(cheb.chebval(x, slope))
+            return cheb.chebval(x, slope)
 
         x = _zeros(rise, _SLOPE_NOISE)
         q = sign * overlap_of(x)
@@ -225,7 +225,7 @@ def find_folds(drift: Drift) -> Folds:
         b, _ = cheb.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
         # D1 = Q^2 top and D2 = Q b, so T = -Q top/b.
         top, _ = cheb.chebdiv(drift.learning.coef, np.array([0.5, 0.0, 0.5]))
-        a = np.asarray(cheb.chebmulx(top), dtype=float)
+        a = cheb.chebmulx(top)
         rise = cheb.chebsub(cheb.chebmul(cheb.chebder(a), b), cheb.chebmul(a, cheb.chebder(b)))
         q = real_roots(Chebyshev(rise))
         q = _distinct(q[(np.abs(q) > _NEAR_ZERO) & (np.abs(q) < 1 - 1e-12)])
@@ -265,7 +265,7 @@ def repelling(drift: Drift, tau: float) -> NDArray[np.complex128]:
     if series.coef.size < 2:
         return real
     with one_thread():
-        roots = np.asarray(cheb.chebroots(series.coef))
+        roots = cheb.chebroots(series.coef)
     off = (np.abs(roots.imag) > _REAL) & (np.abs(roots.real) <= 1)
     return np.concatenate([real, roots[off]])
 
@@ -286,7 +286,7 @@ def holds_from(drift: Drift, schedule: Schedule, begin: tuple[float, float], tim
         states = repelling(drift, schedule.constant)
         away = np.abs(q[:, None] - states).min(axis=1, initial=np.inf)
         least = _clear(spread, away)
-    return np.asarray(np.maximum.accumulate(least)[np.searchsorted(way, times)])
+    return np.maximum.accumulate(least)[np.searchsorted(way, times)]
 
 
 def _clear(spread: Array, away: Array) -> Array:

@@ -72,7 +72,7 @@ def pushed_averages(push: Push, source: Source) -> expectations.Averages:
     ``gain`` is Q <G_u> - <c G>, in the sign in which a descent along f = -G has it.
     """
 
-    def sample(q: float):  # type: ignore[no-untyped-def]
+    def sample(q: float) -> expectations.Integrand:
         def integrand(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
             value = push.value(u, c)
             return q * push.slope(u, c) - c * value, value * value
@@ -251,7 +251,7 @@ class ClosedOverlap:
     @cached_property
     def residues(self) -> Roots:
         """1/(r P'(r)) of every root."""
-        return np.asarray(1 / (self.roots * self.rate.deriv()(self.roots)))
+        return 1 / (self.roots * self.rate.deriv()(self.roots))
 
     def time(self, q: Array) -> Array:
         """The time of q from an arbitrary zero, infinite at a steady state."""
@@ -261,7 +261,7 @@ class ClosedOverlap:
         with np.errstate(divide="ignore"):
             far = self.residues.real[:, None] * np.log(np.abs(gap))
             total = np.sum(far - self.residues.imag[:, None] * turn, axis=0)
-            return np.asarray(np.log(q) / self.rate(0.0) + total)
+            return np.log(q) / self.rate(0.0) + total
 
     @cached_property
     def end(self) -> float:
@@ -270,9 +270,8 @@ class ClosedOverlap:
         if abs(slope) <= _STEADY * self.q0 * np.abs(self.rate.coef).max():
             return self.q0
         steady = np.append(self.roots[self.roots.imag == 0].real, 0.0)
-        if slope > 0:
-            return float(np.min(steady[steady > self.q0]))
-        return float(np.max(steady[steady < self.q0]))
+        above, below = steady[steady > self.q0], steady[steady < self.q0]
+        return float(above.min() if slope > 0 else below.max())
 
     def at(self, times: Array) -> Array:
         """The square of the overlap at some times, by inverting :meth:`time` to rounding."""
@@ -305,14 +304,14 @@ class ClosedOverlap:
         def off(value: Array) -> Array:
             gap = np.maximum(np.abs(value - roots), moved)
             lost = np.sum(residues * (share * np.abs(np.log(gap)) + moved / gap), axis=0)
-            return np.asarray(lost + 4 * _EPS * np.abs(np.log(np.maximum(value, 1e-300))))
+            return lost + 4 * _EPS * np.abs(np.log(np.maximum(value, 1e-300)))
 
         spread = np.abs(q * self.rate(q)) * (off(q) + off(np.array([self.q0])))
         if not self.roots.size:
-            return np.asarray(spread + 4 * _EPS * q)
+            return spread + 4 * _EPS * q
         # At the end of a path the error is that of the root itself.
         there = np.max(np.where(np.abs(q - roots) < _NEAR * moved, moved, 0.0), axis=0)
-        return np.asarray(spread + there + 4 * _EPS * q)
+        return spread + there + 4 * _EPS * q
 
 
 def closed_overlap(

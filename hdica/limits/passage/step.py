@@ -95,7 +95,7 @@ class Step:
         h = -self.tau / self.n * self.f(u)
         longer = h * (2 * u + h * self.square)
         norm = np.sqrt(1 + longer)
-        return np.asarray((h * self.c - overlap * longer / (1 + norm)) / norm)
+        return (h * self.c - overlap * longer / (1 + norm)) / norm
 
     def moments(self, overlap: float) -> tuple[float, float]:
         """Mean and variance of Q' - Q."""
@@ -179,7 +179,7 @@ class LongStep:
         longer = g * (2 * u + g * self.square)
         norm = np.sqrt(1 + longer)
         change = (g * self.c - overlap * longer / (1 + norm)) / norm
-        return np.asarray(change), np.asarray(m * m * q * (1 + longer))
+        return change, m * m * q * (1 + longer)
 
     def turns(self, q: Array) -> NDArray[np.bool_]:
         """Whether w has been turned around when its length has come back."""
@@ -207,7 +207,7 @@ class Lengths:
         inside = np.clip(q, self.low, self.high)[..., None]
         factors = np.ones((*np.shape(q), self.points.size))
         factors[..., 1:] = (inside - self.points[:-1]) / (self.high - self.low)
-        return np.asarray(np.cumprod(factors, axis=-1))
+        return np.cumprod(factors, axis=-1)
 
 
 def lengths_of(step: LongStep, overlaps: tuple[float, ...], grid: Grid) -> Lengths:

@@ -22,7 +22,7 @@ disagreement is the error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -207,7 +207,7 @@ class _Chain:
         c, e = np.broadcast_to(c[:, None], e.shape)[counted], e[counted]
         return c, e, weights[counted] / np.sum(weights[counted])
 
-    def _values(self, order: int, level: int) -> tuple[Array, Array]:
+    def _values(self, order: int, level: int) -> Iterator[Array]:
         """Values of the source and their weights, its panels halved so many times."""
         law = self.source.law
         pairs = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
@@ -216,7 +216,7 @@ class _Chain:
             places = np.arange(((edges.size - 1) << level) + 1) / (1 << level)
             t, width = panel_nodes(np.interp(places, np.arange(edges.size), edges), order)
             pairs.append((part.point(t), part.mass(t) * width))
-        return np.concatenate([c for c, _ in pairs]), np.concatenate([w for _, w in pairs])
+        return map(np.concatenate, zip(*pairs, strict=True))
 
 
 def _integrands(chain: _Chain, q: float, order: int, level: int) -> Array:
@@ -344,13 +344,9 @@ def _integrals(chain: _Chain, top: float) -> tuple[Array, Array]:
 def action(f: Formula, source: Source, tau: float, unstable: float) -> Action:
     """Exponent and prefactor of the escape from Q = 0 at a fixed step size.
 
-    ``unstable`` is the first unstable fixed point above 0, Q_u, which is refined here.
-
-    Raises
-    ------
-    HdicaError
-        If the tails of the source are heavier than Gaussian, or if refinement does not find S to
-        one part in a million and C to one in a thousand.
+    ``unstable`` is the first unstable fixed point above 0, Q_u, which is refined here. Refused if
+    the tails of the source are heavier than Gaussian, or if refinement does not find S to one part
+    in a million and C to one in a thousand.
     """
     chain = _Chain(f, source, tau, _steepest(f, source))
     (top, lead), (moved, off), _ = _refined(lambda *rule: _ends(chain, unstable, *rule), 0)
@@ -360,11 +356,10 @@ def action(f: Formula, source: Source, tau: float, unstable: float) -> Action:
         prefactor = float(lead) * math.exp(log)
         relative = math.expm1(min(errors[2] + off / lead, 700.0))
         if errors[0] <= WORST_EXPONENT * exponent and relative <= WORST_PREFACTOR:
-            off_top, (off_exponent, off_diffusive) = float(moved) + 1e-12, errors[:2].tolist()
-            return Action(
-                *(exponent, prefactor, diffusive, float(top)),
-                *(off_exponent, relative * prefactor, off_diffusive, off_top),
-            )
+            sizes = (exponent, prefactor, diffusive, float(top))
+            off_exponent, off_diffusive, _ = errors.tolist()
+            off_prefactor, off_top = relative * prefactor, float(moved) + 1e-12
+            return Action(*sizes, off_exponent, off_prefactor, off_diffusive, off_top)
     raise HdicaError(
         f"tau: {tau:.6g} is not allowed for escapes at fixed tau by WKB with the source "
         f"{source.label} and the nonlinearity {f.text!r} (refinement does not find the exponent "

@@ -58,13 +58,13 @@ class Lattice:
         """The point with (possibly fractional) number ``j``."""
         inner = np.interp(j, self.numbers, self.kinks)
         outside = np.minimum(j - self.numbers[0], 0) + np.maximum(j - self.numbers[-1], 0)
-        return np.asarray(inner + self.stretch * np.sinh(outside * self.spacing / self.stretch))
+        return inner + self.stretch * np.sinh(outside * self.spacing / self.stretch)
 
     def number(self, x: Array) -> Array:
         """Inverse of :meth:`position`."""
         inner = np.interp(x, self.kinks, self.numbers)
         outside = np.minimum(x - self.kinks[0], 0) + np.maximum(x - self.kinks[-1], 0)
-        return np.asarray(inner + self.stretch / self.spacing * np.arcsinh(outside / self.stretch))
+        return inner + self.stretch / self.spacing * np.arcsinh(outside / self.stretch)
 
 
 def make_lattice(kinks: tuple[float, ...], spacing: float, stretch: float) -> Lattice:
@@ -138,7 +138,7 @@ def _mean_between(phi: Callable[[Array], Array], low: Array, high: Array) -> Arr
     check_deadline()
     half = (high - low) / 2
     points = (low + half)[:, None] + half[:, None] * _GAUSS_4
-    return np.asarray(np.sum(phi(points) * _WEIGHTS_4, axis=1) * half)
+    return np.sum(phi(points) * _WEIGHTS_4, axis=1) * half
 
 
 def make_mesh(
@@ -251,7 +251,7 @@ class Curve:
     def masses(self) -> Array:
         """Integral over each cell."""
         x, weights = self.points
-        return np.asarray((np.exp(self.log_at(x)) * weights).reshape(-1, 3).sum(axis=1))
+        return (np.exp(self.log_at(x)) * weights).reshape(-1, 3).sum(axis=1)
 
     def at(self, x: Array) -> Array:
         """The density, zero outside the faces."""
@@ -268,7 +268,7 @@ class Curve:
         half = (inner - self.faces[cell]) / 2
         points = self.faces[cell][:, None] + half[:, None] * (1 + _GAUSS_3)
         part = np.sum(self.at(points) * _WEIGHTS_3, axis=1) * half
-        return np.asarray(np.minimum(below[cell] + part, below[cell + 1]))
+        return np.minimum(below[cell] + part, below[cell + 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +283,7 @@ class Density:
     curves: tuple[Curve | None, ...]
 
     def _rows(self, x: Array, value: Callable[[Curve, Array], Array]) -> Array:
-        x = np.atleast_1d(np.asarray(x, dtype=float))
+        x = np.array(x, dtype=float, ndmin=1)
         if not self.curves:
             return np.full((self.xi.size, x.size), np.nan)
         return np.array([np.zeros(x.size) if c is None else value(c, x) for c in self.curves])

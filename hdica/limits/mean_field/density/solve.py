@@ -128,9 +128,9 @@ def _explored(
     field = problem.field
     size = lengths(field.phi)
     _, var = field.start.conditional(problem.xi)
-    q0, tau0 = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
-    g0 = field.diffusion(q0, tau0)
-    scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
+    tau0 = field.schedule.at(0.0)
+    first = size.finest(field.diffusion(field.q0, tau0), field.strength(tau0), 0.0)
+    scale = min(math.sqrt(var), first)
     spacing, narrow = _AT_START * coarse * scale, 0.0
     # Within this distance cells hardly widen: it holds the atoms that matter to Q.
     matters = problem.weights * problem.xi**2 > 1e-3
@@ -139,8 +139,8 @@ def _explored(
         tell(lambda: _LEVEL.format(1))
         seen = record()
         lattice = make_lattice(faces, spacing, stretch)
-        first = state.start_windows(problem, lattice, narrow)
-        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, first)
+        windows = state.start_windows(problem, lattice, narrow)
+        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, windows)
         scales = [
             size.finest(field.diffusion(q, tau), field.strength(tau), h2)
             for tau, q, _, h2 in seen.rows[:, :4].tolist()

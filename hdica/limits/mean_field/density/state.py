@@ -190,7 +190,7 @@ class State:
     @property
     def mass(self) -> Array:
         """Cell masses."""
-        return np.asarray(self.work[at.MASS])
+        return self.work[at.MASS]
 
     @property
     def q(self) -> float:
@@ -272,7 +272,7 @@ def start_masses(problem: Problem, mesh: Mesh) -> Array:
         if abs(miss) < 2e-15:
             break
         var -= miss
-    return np.asarray(mass)
+    return mass
 
 
 def begin(
@@ -295,7 +295,7 @@ def begin(
         mesh = whole.on(windows) or whole
     mass = start_masses(problem, mesh)
     _, x, weights = mesh.flat(problem.xi, problem.weights)
-    q, tau = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
+    q, tau = field.q0, field.schedule.at(0.0)
     r = float(np.sum(weights * mass * x * field.phi.value(x)))
     work, clock = np.zeros((at.SMOOTH + 1, mass.size)), np.zeros(7)
     work[at.MASS] = mass

@@ -24,7 +24,13 @@ from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.family import MeanField, Scaled
-from hdica.limits.mean_field.steady.confinement import DEPTH, Confinement, confinement, region
+from hdica.limits.mean_field.steady.confinement import (
+    DEPTH,
+    Confinement,
+    confinement,
+    ends_of,
+    region,
+)
 from hdica.limits.numerics.series import Function, Halves, adaptive, scaled
 from hdica.limits.numerics.solvers import spend
 from hdica.process.progress import check_deadline
@@ -38,7 +44,7 @@ PANELS = 24
 def potential(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> Array:
     """V = a x^2 + k Psi(x) - tilt x; ``x`` of shape (rows, points), the others (rows,)."""
     square, linear = a[:, None] * x * x, tilt[:, None] * x
-    return np.asarray(square + k[:, None] * shape.potential(x) - linear)
+    return square + k[:, None] * shape.potential(x) - linear
 
 
 def _outermost(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array, Mask]:
@@ -65,9 +71,7 @@ def _shrunk(
     for _ in range(40):
         x = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _SAMPLES)
         v = potential(shape, a, k, tilt, x)
-        inside = v - v.min(axis=1)[:, None] < DEPTH
-        first = np.maximum(inside.argmax(axis=1) - 1, 0)
-        last = np.minimum(_SAMPLES - inside[:, ::-1].argmax(axis=1), _SAMPLES - 1)
+        first, last = ends_of(v - v.min(axis=1)[:, None] < DEPTH)
         rows = np.arange(a.size)
         shrunk = (last - first) < 0.7 * (_SAMPLES - 1)
         low, high = x[rows, first], x[rows, last]
@@ -265,7 +269,7 @@ def _end_moment(
     if shape.superlinear:
         return np.full(k.size, np.inf)
     powers = moments(shape, 0 * k[:, None], k[:, None], tilt, finer).powers
-    return np.asarray(np.sum(weights * powers[2], axis=-1))
+    return np.sum(weights * powers[2], axis=-1)
 
 
 def multiplier(
@@ -353,7 +357,7 @@ def close(
     points.
     """
     tau, shape = step_size(field), confinement(field.phi)
-    q = np.atleast_1d(np.asarray(q, dtype=float))
+    q = np.array(q, dtype=float, ndmin=1)
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     b = np.array([field.pull(float(v), tau) for v in q])
     g = np.array([field.diffusion(float(v), tau) for v in q])

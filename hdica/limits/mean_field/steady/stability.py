@@ -61,7 +61,7 @@ def _gauss() -> tuple[Array, Array, Array]:
     return points, weights, np.stack(basis, axis=1) @ inverse
 
 
-def _graded_elements(shape: Confinement, row: tuple[Array, Array, Array], panels: int) -> Array:
+def _graded_elements(shape: Confinement, row: Array, panels: int) -> Array:
     """Ends of elements: at kinks, and at every scale on which the density varies."""
     ends = np.unique(edges(shape, *row, panels)[0][0])
     v = potential(shape, *row, ends[None])[0]
@@ -97,7 +97,7 @@ def _inverse_root(x: Array, mass: Array, half: Array) -> Array:
     kernel[element, :, element, :] = inside - below[:, None, :]
     root = np.sqrt(mass).ravel()
     flat = kernel.reshape(count * nodes, count * nodes)
-    return np.asarray(flat * root[:, None] / root)
+    return flat * root[:, None] / root
 
 
 def graded_modes(
@@ -116,7 +116,7 @@ def graded_modes(
     the slowest rate, which belongs to its largest singular value, has all digits. Rates R times as
     fast have an error of about 1e-16 sqrt(R).
     """
-    row = (np.array([a]), np.array([k]), np.array([tilt]))
+    row = np.array([[a], [k], [tilt]])
     ends = _graded_elements(shape, row, panels)
     points, weights, _ = _gauss()
     half = np.diff(ends)[:, None] / 2
@@ -133,7 +133,7 @@ def _coefficients(shape: Confinement, x: Array, p: Array, vectors: Array) -> Arr
     """Coefficients <f, mode> of f = x, x^2 and Psi, of masses p at points x: (3, modes)."""
     columns = [x, x**2, shape.potential(x)]
     centred = np.stack([f - np.sum(p * f) for f in columns]) * np.sqrt(p)
-    return np.asarray(np.einsum("fi,im->fm", centred, vectors))
+    return np.einsum("fi,im->fm", centred, vectors)
 
 
 DEGREE = 12
@@ -172,16 +172,16 @@ def _lobatto(degree: int) -> tuple[Array, Array, Array]:
     return x, weights, matrix
 
 
-def _elements(shape: Confinement, a: float, k: float, tilt: float) -> tuple[Array, Array, Array]:
+def _elements(shape: Confinement, row: Array) -> tuple[Array, Array, Array]:
     """Points (elements, nodes), half widths (elements, 1) and V' there."""
-    row = (np.array([a]), np.array([k]), np.array([tilt]))
-    ends, _ = edges(shape, *row, panels=PANELS)
-    ends = ends[0][np.concatenate([[True], np.diff(ends[0]) > 1e-9 * np.ptp(ends[0])])]
+    ends = edges(shape, *row, PANELS)[0][0]
+    ends = ends[np.concatenate([[True], np.diff(ends) > 1e-9 * np.ptp(ends)])]
     t, _, _ = _lobatto(DEGREE)
     half = np.diff(ends)[:, None] / 2
     x = ends[:-1, None] + half * (t + 1)
     # One-sided slopes: an end of an element may be a kink.
     inside = x + half * np.where(t == -1, 1e-9, np.where(t == 1, -1e-9, 0.0))
+    a, k, tilt = row
     return x, half, 2 * a * x + k * shape.psi(inside) - tilt
 
 
@@ -192,7 +192,8 @@ def _is_lost(rate: Array) -> bool:
 
 def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
     """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
-    x, half, slope = _elements(shape, a, k, tilt)
+    row = np.array([[a], [k], [tilt]])
+    x, half, slope = _elements(shape, row)
     _, weights, matrix = _lobatto(DEGREE)
     count, nodes = x.shape
     raising = matrix / half[..., None] + slope[..., None] / 2 * np.eye(nodes)
@@ -210,7 +211,7 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
         return Modes(rate, *coefficients)
     points = np.empty(size)
     points[index] = x
-    v = potential(shape, np.array([a]), np.array([k]), np.array([tilt]), points[None])[0]
+    v = potential(shape, *row, points[None])[0]
     density = mass * np.exp(v.min() - v)
     density /= density.sum()
     return Modes(rate[1:], *_coefficients(shape, points, density, vectors)[:, 1:])
@@ -247,7 +248,7 @@ class Linearisation:
                 weak = z / (z * against + 4 * self.condensate)
         else:
             weak = 1 / against
-        return np.asarray(1 - on_drive + on_square * on_energy * weak)
+        return 1 - on_drive + on_square * on_energy * weak
 
     def growing(self) -> int:
         """Number of eigenvalues with positive real part, from the winding of F."""
@@ -277,7 +278,7 @@ class Linearisation:
         if self.condensate == 0:
             # E x^2 is conserved: its eigenvalue 0 is no perturbation that the rule allows.
             full -= 2 * mu.max() * e[:, None] * e / float(np.sum(e * e))
-        return np.asarray(full)
+        return full
 
     def rightmost(self) -> complex:
         """The eigenvalue with the largest real part."""

@@ -91,7 +91,7 @@ def _slope(field: MeanField, x: Array) -> Array:
         at_kink = np.abs(x - kink) < _SIDE
         if abs(jump) > math.sqrt(_SIDE):
             smaller = np.where(at_kink, math.copysign(math.inf, jump), smaller)
-    return np.asarray(smaller)
+    return smaller
 
 
 def _growth(back: Array, weights: Array, noise: float) -> float:
@@ -161,12 +161,16 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
         def changed(q: float, tau: float, of: Rate = coefficient, by: float = size) -> float:
             return of(q, tau) + by
 
-        moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
         base = closure.close(field, q, slopes=False).excess if base is None else base
+        moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
         with np.errstate(invalid="ignore"):
             answer = np.abs(closure.close(moved, q, slopes=False).excess - base) / size
         total += off * np.where(np.isfinite(answer), answer, 0.0)
     return total
+
+
+def _finer(field: MeanField) -> MeanField:
+    return replace(field, prior=field.prior.with_nodes(_FINER))
 
 
 def _moved(field: MeanField, q: Array) -> Array:
@@ -176,7 +180,7 @@ def _moved(field: MeanField, q: Array) -> Array:
     """
     if field.prior.finer is None:
         return np.zeros(q.size)
-    fine, at = replace(field, prior=field.prior.with_nodes(_FINER)), q.copy()
+    fine, at = _finer(field), q.copy()
     for _ in range(_NEWTON):
         there = closure.close(fine, at)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -191,10 +195,9 @@ def open_to_nodes(field: MeanField, q: Array) -> Array:
     base = closure.close(field, q, slopes=False).excess
     with np.errstate(invalid="ignore"):
         if field.prior.finer is not None:
-            fine = closure.close(
-                replace(field, prior=field.prior.with_nodes(_FINER)), q, slopes=False
+            total += _NOT_EXACT * np.abs(
+                closure.close(_finer(field), q, slopes=False).excess - base
             )
-            total += _NOT_EXACT * np.abs(fine.excess - base)
         if confinement(field.phi).l1 is None:
             total += np.abs(closure.close(field, q, slopes=False, finer=True).excess - base)
     return np.where(np.isfinite(total), total, 0.0)
