@@ -27,11 +27,10 @@ from hdica.ingredients.formula import (
     parse_formula,
 )
 from hdica.ingredients.grammar import read_expression
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.switches import SWITCHES, vectorised
 
-Function = Callable[[Array], Array]
 NAMED = {
     "exp": "-exp(-s**2/2)",
     "logcosh": "log(cosh(s))",
@@ -48,12 +47,7 @@ _END, _NODES = 14.0, 32
 class Contrast:
     """A contrast G of one variable s with its first two derivatives, g = G' and g'.
 
-    Parameters
-    ----------
-    name
-        One of :data:`NAMED`, or empty for a formula.
-    formula
-        G as a formula in ``s``.
+    ``name`` is one of :data:`NAMED`, or empty for a formula; ``formula`` is G as one in ``s``.
     """
 
     name: str
@@ -139,20 +133,11 @@ def _jumps(slope: Function, at: float) -> bool:
 
 
 def make_contrast(spec: str, constants: Constants = None) -> Contrast:
-    """The contrast of a name or a formula in ``s``.
+    """The contrast of a name or a formula in ``s``, with numbers for its named constants.
 
-    Parameters
-    ----------
-    spec
-        ``"exp"`` for -exp(-s^2/2), ``"logcosh"`` for log cosh s, ``"kurtosis"`` for s^4 - 3,
-        ``"he4"`` for s^4 - 6 s^2 + 3, or a formula such as ``"log(cosh(2*s))/2"``.
-    constants
-        Numbers for named constants in the formula.
-
-    Raises
-    ------
-    HdicaError
-        If it is no such function, is not finite everywhere, its slope jumps or is constant.
+    ``"exp"`` for -exp(-s^2/2), ``"logcosh"`` for log cosh s, ``"kurtosis"`` for s^4 - 3, ``"he4"``
+    for s^4 - 6 s^2 + 3, or a formula such as ``"log(cosh(2*s))/2"``. Refused if it is no such
+    function, is not finite everywhere, its slope jumps or is constant.
     """
     name = SPELLINGS.get(spec, spec)
     text = NAMED.get(name, spec)

@@ -15,9 +15,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients import switches
 from hdica.ingredients.functions import Opaque, is_word, opaque_of
 from hdica.ingredients.grammar import MAX_POWER, read_expression
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 
-Function = Callable[[Array], Array]
 Constants = Mapping[str, float] | None
 """Numbers for names in a formula."""
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))

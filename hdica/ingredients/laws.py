@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients import quadrature
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 
 Sampler = Callable[[np.random.Generator, int], Array]
 
@@ -55,7 +55,6 @@ def double_factorial(k: int) -> float:
     return math.prod(range(k, 0, -2)) if k > 0 else 1.0
 
 
-Function = Callable[[Array], Array]
 FARTHEST = 184.0
 """Minus the logarithm of the mass beyond which tails are cut off: exp(-184) = 1e-80."""
 
@@ -285,16 +284,13 @@ def quantile_law(
         finite = np.isfinite(raw(t))
         last = t.size if finite.all() else int(np.argmin(finite))
         edges = tuple(sorted(t[:last].tolist()))
-        return _tabulated(Part(raw, raw, lambda t: np.exp(sign * t), place, edges))
+        part = Part(raw, raw, lambda t: np.exp(sign * t), place, edges)
+        # As a polynomial on every panel: quantiles may be slow to find.
+        resolved = part_edges(part)
+        point, slope = tabulated(raw, resolved)
+        return replace(part, point=point, slope=slope, first=tuple(resolved.tolist()))
 
     return Law((half(lower, log_cdf, 1.0), half(upper, log_sf, -1.0)))
-
-
-def _tabulated(part: Part) -> Part:
-    """The same with c(t) as a polynomial on every panel: quantiles may be slow to find."""
-    edges = part_edges(part)
-    point, slope = tabulated(part.point, edges)
-    return replace(part, point=point, slope=slope, first=tuple(edges.tolist()))
 
 
 def tabulated(function: Function, edges: Array) -> tuple[Function, Function]:

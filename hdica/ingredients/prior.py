@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.laws import Law, Source, composite_rule
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices, Mask
 from hdica.ingredients.quadrature import ORDER, Nodes, dot, gauss
 
-Feature = Callable[[np.random.Generator, int], Array]
+Feature = Callable[[Generator, int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,8 @@ class Prior:
     label: str
     feature: Feature
     nodes: Nodes = field(repr=False)
-    groups: NDArray[np.int64] = field(repr=False)
-    classify: Callable[[Array], NDArray[np.int64]] = field(repr=False)
+    groups: Indices = field(repr=False)
+    classify: Callable[[Array], Indices] = field(repr=False)
     random: bool = False
     sum_spread: float = 0.0
     length: int | None = None
@@ -55,7 +55,7 @@ class Prior:
         return replace(self, nodes=nodes, groups=self.classify(nodes.points))
 
     @property
-    def strata(self) -> list[NDArray[np.bool_]]:
+    def strata(self) -> list[Mask]:
         """Nodes whose entries come in exact numbers: zeros and others, or all together."""
         zero = self.nodes.points == 0
         if self.iid or not zero.any() or zero.all():
@@ -95,18 +95,18 @@ def normalised(xi: Array) -> Array:
 
 def by_value(
     values: Array,
-) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
+) -> tuple[Indices, Callable[[Array], Indices]]:
     """Groups of nodes by increasing value, and that of any entry by the nearest one."""
     distinct, groups = np.unique(values, return_inverse=True)
     middle = (distinct[1:] + distinct[:-1]) / 2
     return groups, lambda xi: np.searchsorted(middle, xi)
 
 
-def by_sign(points: Array) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
+def by_sign(points: Array) -> tuple[Indices, Callable[[Array], Indices]]:
     """Groups of nodes by sign, those that there are numbered from 0, and that of any entry."""
     there = np.unique(np.sign(points))
 
-    def classify(xi: Array) -> NDArray[np.int64]:
+    def classify(xi: Array) -> Indices:
         return np.minimum(np.searchsorted(there, np.sign(xi)), there.size - 1)
 
     return classify(points), classify
@@ -126,7 +126,7 @@ _TRIES = 1000
 def until_not_zero(draw: Feature, label: str) -> Feature:
     """Features of entries that are drawn again until one of them is not zero."""
 
-    def feature(rng: np.random.Generator, n: int) -> Array:
+    def feature(rng: Generator, n: int) -> Array:
         for _ in range(_TRIES):
             xi = draw(rng, n)
             if np.any(xi):
@@ -250,11 +250,11 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
     sides = set(np.sign(slab.points).tolist())
     one_sided = _one_sided if len(sides) == 1 else lambda xi: xi
 
-    def values(rng: np.random.Generator, size: int) -> Array:
+    def values(rng: Generator, size: int) -> Array:
         raw = (source.sample(rng, size) + source.shift) / scale
         return np.where(np.abs(raw) < _ZERO, 0.0, raw) if atoms.points.size else one_sided(raw)
 
-    def entries(rng: np.random.Generator, n: int) -> Array:
+    def entries(rng: Generator, n: int) -> Array:
         xi = np.zeros(n)
         active = rng.random(n) < rho if iid else np.arange(n) >= n - max(1, round(rho * n))
         xi[active] = values(rng, int(np.count_nonzero(active)))

@@ -7,10 +7,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.plain import VECTOR, Array, is_number, plain
+from hdica.ingredients.plain import VECTOR, Array, Indices, is_number, plain
 from hdica.ingredients.prior import Prior as Prior
 from hdica.ingredients.prior import (
     by_sign,
@@ -37,7 +37,7 @@ ALLOWED = (
 )
 
 
-def shares(weights: Array, n: int) -> NDArray[np.int64]:
+def shares(weights: Array, n: int) -> Indices:
     """Entries of n for each atom: largest remainders, and at least one for a non-zero weight."""
     exact = weights * n
     counts = np.floor(exact).astype(np.int64)
@@ -47,13 +47,13 @@ def shares(weights: Array, n: int) -> NDArray[np.int64]:
 
 
 def _atoms(values: Array, weights: Array, label: str, iid: bool = False) -> Prior:
-    def feature(rng: np.random.Generator, n: int) -> Array:
+    def feature(rng: Generator, n: int) -> Array:
         xi = np.repeat(values, shares(weights, n))
         if not np.any(xi):
             raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
         return normalised(xi)
 
-    def drawn(rng: np.random.Generator, n: int) -> Array:
+    def drawn(rng: Generator, n: int) -> Array:
         return values[np.searchsorted(edges, rng.random(n), side="right")]
 
     values, weights = values[weights > 0], weights[weights > 0]
@@ -79,11 +79,11 @@ def _sparse_sign(rho: float, iid: bool) -> Prior:
 def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
     label = "gaussian" if rho == 1 else f"bernoulli_gaussian({rho:g})"
 
-    def feature(rng: np.random.Generator, n: int) -> Array:
+    def feature(rng: Generator, n: int) -> Array:
         active = max(1, round(rho * n))
         return normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
 
-    def drawn(rng: np.random.Generator, n: int) -> Array:
+    def drawn(rng: Generator, n: int) -> Array:
         return np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0)
 
     def rule(order: int) -> Nodes:
@@ -209,10 +209,10 @@ def vector_prior(values: Array) -> Prior:
     xi = normalised(values)
     distinct, counts = np.unique(xi, return_counts=True)
 
-    def feature(rng: np.random.Generator, n: int) -> Array:
+    def feature(rng: Generator, n: int) -> Array:
         return of_length(xi, "prior", n)
 
-    def spread_out(rng: np.random.Generator, count: int) -> Array:
+    def spread_out(rng: Generator, count: int) -> Array:
         """As many entries by their quantiles, for what stands for the limit at any count."""
         places = (np.arange(count) + 0.5) * xi.size / count
         return normalised(np.sort(xi)[places.astype(np.int64)])

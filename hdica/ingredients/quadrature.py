@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -11,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import legendre
 
-from hdica.ingredients.plain import Array, is_number
+from hdica.ingredients.plain import Array, Function, Mask, is_number
 
 # SciPy is imported where it is called: that takes longer than a cheap sweep, which needs no nodes.
 _DENSITY = 32
@@ -25,6 +24,11 @@ def dot(a: Array, b: Array) -> float:
     point must have the same bits wherever it is computed.
     """
     return float(np.sum(a * b))
+
+
+def touching(panels: Mask) -> Mask:
+    """Which edges are ends of some panels, shape (panels + 1,)."""
+    return np.concatenate([panels, [False]]) | np.concatenate([[False], panels])
 
 
 def gram(rows: Array) -> Array:
@@ -160,7 +164,7 @@ def panel_nodes(edges: Array, order: int) -> tuple[Array, Array]:
 
 
 def density_nodes(
-    density: Callable[[Array], Array], low: float, high: float, breaks: tuple[float, ...] = ()
+    density: Function, low: float, high: float, breaks: tuple[float, ...] = ()
 ) -> Nodes:
     """Double-exponential nodes of a law given by its density between two ends, finite or not.
 
@@ -179,7 +183,7 @@ def density_nodes(
     return Nodes(points, weights / weights.sum())
 
 
-def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Array]) -> Nodes:
+def quantile_nodes(lower: Function, upper: Function) -> Nodes:
     """Nodes of a law given by its quantiles, for densities that are singular or unknown.
 
     ``lower`` and ``upper`` are the quantile functions of u and of 1 - u, for u in (0, 1/2): two,
@@ -213,7 +217,6 @@ def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
     return x[inside], dx[inside] * step
 
 
-Function = Callable[[Array], Array]
 ORDER = 16
 RESOLVED = 1e-11
 _GENERATIONS, _MOST = 52, 4096

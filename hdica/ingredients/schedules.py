@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Constants, parse_formula
 from hdica.ingredients.grammar import NO_NUMBERS
-from hdica.ingredients.plain import Array, is_number, plain
+from hdica.ingredients.plain import Array, Function, Mask, is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 
 ALLOWED = (
@@ -39,7 +39,7 @@ class Schedule:
     the end of a run is no fault of it.
     """
 
-    value: Callable[[Array], Array]
+    value: Function
     constant: float | None
     breaks: tuple[float, ...] = ()
     refuses: Callable[[float], str] = lambda last: ""
@@ -112,7 +112,7 @@ def _of_formula(spec: str, constants: Constants, name: str, zero: bool) -> Sched
     least = zero or formula.is_positive
     what = "a number >= 0" if zero else "positive"
 
-    def allowed(t: Array) -> NDArray[np.bool_]:
+    def allowed(t: Array) -> Mask:
         value = formula.value(t)
         return np.isfinite(value) & (value >= 0 if least else value > 0)
 

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
 from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients import laws
@@ -33,7 +34,7 @@ LEAST, MOST = 1e-9, 1e6
 """Smallest and largest number of a law: beyond, its moments are no floating-point numbers."""
 
 
-def _signs(rng: np.random.Generator, size: int) -> Array:
+def _signs(rng: Generator, size: int) -> Array:
     """Numbers 1 and -1 from single bits."""
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8))
     return bits[:size] * 2.0 - 1.0
@@ -93,7 +94,7 @@ def _bernoulli_gaussian(p: float) -> Source:
     normal = gaussian_nodes(128)
     nodes = Nodes(np.append(scale * normal.points, 0.0), np.append(p * normal.weights, 1 - p))
 
-    def sample(rng: np.random.Generator, size: int) -> Array:
+    def sample(rng: Generator, size: int) -> Array:
         active = rng.random(size) < p
         return np.where(active, scale * rng.standard_normal(size), 0.0)
 
@@ -140,17 +141,15 @@ def _chi2(k: float) -> Source:
         raise HdicaError(f"source: chi2 = {k} is not allowed (degrees of freedom k > 0)")
     from scipy.special import gammaln
 
-    shift, scale = k, 1 / math.sqrt(2 * k)
+    scale = 1 / math.sqrt(2 * k)
     log_norm = k / 2 * math.log(2) + gammaln(k / 2)
 
     def density(x: Array) -> Array:
         return np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm)
 
     raw = density_nodes(density, 0.0, math.inf)
-    nodes = Nodes((raw.points - shift) * scale, raw.weights)
-
+    nodes = Nodes((raw.points - k) * scale, raw.weights)
     cumulants = [2.0 ** (i - 1) * math.factorial(i - 1) * k * scale**i for i in range(1, 65)]
-    cumulants[0] = 0.0
 
     def moment(j: int) -> float:
         # From the cumulants of the standardised law, all of one sign: nothing cancels.
@@ -163,10 +162,14 @@ def _chi2(k: float) -> Source:
             m.append(math.fsum(terms))
         return m[j]
 
-    def sample(rng: np.random.Generator, size: int) -> Array:
-        return (rng.chisquare(k, size) - shift) * scale
-
-    return Source(f"chi2({k:g})", sample, nodes, moment, False, lambda: laws.chi2_law(k))
+    return Source(
+        f"chi2({k:g})",
+        lambda rng, size: (rng.chisquare(k, size) - k) * scale,
+        nodes,
+        moment,
+        False,
+        lambda: laws.chi2_law(k),
+    )
 
 
 def _discrete(values: list[float], weights: list[float] | None = None) -> Source:
@@ -272,7 +275,6 @@ def make_source(spec: object) -> Source:
 
 
 def _sum(value: object) -> Source:
-    """The sum of laws with weights."""
     from hdica.ingredients.sums import MOST_LAWS, sum_of  # which needs the laws that are made here
 
     rows = value if isinstance(value, list) else []
@@ -309,7 +311,7 @@ class _Frozen:
     def refused(self, why: str) -> HdicaError:
         return HdicaError(f"source: scipy {self.name!r} with {self.shape} is not allowed ({why})")
 
-    def sample(self, rng: np.random.Generator, size: int) -> Array:
+    def sample(self, rng: Generator, size: int) -> Array:
         draws = self.law.rvs(size=size, random_state=rng)
         return (draws - self.mean) / self.sd
 
@@ -324,11 +326,8 @@ class _Frozen:
 def scipy_source(name: str, **shape: float) -> Source:
     """A law of ``scipy.stats`` by its name there, standardised; ``shape`` as SciPy calls it.
 
-    Raises
-    ------
-    HdicaError
-        If SciPy has no such law or refuses its shapes; if mean or variance are not finite; if
-        quadrature cannot follow the density, or a tail of whole numbers is too long.
+    Refused if SciPy has no such law or refuses its shapes; if mean or variance are not finite; if
+    quadrature cannot follow the density, or a tail of whole numbers is too long.
     """
     from scipy import stats  # half a second, and only this source needs it
 

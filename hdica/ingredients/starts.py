@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.plain import VECTOR, Array, is_number, plain
@@ -40,11 +41,11 @@ class Start:
     """
 
     label: str
-    estimate: Callable[[np.random.Generator, Array], Array]
+    estimate: Callable[[Generator, Array], Array]
     overlap: Callable[[Prior], float]
     spread: Callable[[Prior], float]
     conditional: Callable[[Array], tuple[Array, float]]
-    draw_overlap: Callable[[np.random.Generator, int], float] | None = None
+    draw_overlap: Callable[[Generator, int], float] | None = None
     length: int | None = None
     exact: bool = False
     bias: Callable[[Prior], float] = lambda prior: 0.0
@@ -53,15 +54,15 @@ class Start:
 def _overlap(q0: float, exact: bool) -> Start:
     rest = math.sqrt(1 - q0 * q0)
 
-    def sampled(rng: np.random.Generator, xi: Array) -> Array:
+    def sampled(rng: Generator, xi: Array) -> Array:
         return normalised(q0 * xi + rest * rng.standard_normal(xi.size))
 
-    def rotated(rng: np.random.Generator, xi: Array) -> Array:
+    def rotated(rng: Generator, xi: Array) -> Array:
         z = rng.standard_normal(xi.size)
         z -= xi * (dot(xi, z) / xi.size)
         return q0 * xi + rest * normalised(z)
 
-    def drawn(rng: np.random.Generator, n: int) -> float:
+    def drawn(rng: Generator, n: int) -> float:
         # The component of q0 xi + rest z along xi, and the squared length of the rest.
         along = q0 * math.sqrt(n) + rest * rng.standard_normal()
         return float(along / math.hypot(along, rest * math.sqrt(rng.chisquare(n - 1))))
@@ -84,7 +85,7 @@ def _normal(mean: float, var: float) -> Start:
     norm = mean**2 + var
     m, v = mean / math.sqrt(norm), var / norm
 
-    def estimate(rng: np.random.Generator, xi: Array) -> Array:
+    def estimate(rng: Generator, xi: Array) -> Array:
         return normalised(mean + math.sqrt(var) * rng.standard_normal(xi.size))
 
     def first(prior: Prior) -> float:
@@ -142,7 +143,7 @@ def vector_start(values: Array) -> Start:
     """The estimate that begins with these entries, shape (n,), times what makes |x|^2 = n."""
     x = normalised(values)
 
-    def estimate(rng: np.random.Generator, xi: Array) -> Array:
+    def estimate(rng: Generator, xi: Array) -> Array:
         return of_length(x, "start", xi.size)
 
     def overlap(prior: Prior) -> float:

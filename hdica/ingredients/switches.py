@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError
 from hdica.ingredients.functions import Opaque
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 
-Function = Callable[[Array], Array]
 Names = dict[str, Callable[..., object]]
 _HALF = sp.Rational(1, 2)
 

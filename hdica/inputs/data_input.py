@@ -106,8 +106,11 @@ def digests_in(content: Mapping[str, Any]) -> dict[str, str]:
     """Digest of each field that holds the normal form of data, by its name."""
     maps = {name: form for name, form in content.items() if isinstance(form, Mapping)}
     inner = {name: form.get(VECTOR, form.get(ARRAY, form)) for name, form in maps.items()}
-    forms = {name: form for name, form in inner.items() if isinstance(form, Mapping)}
-    return {name: form["sha256"] for name, form in forms.items() if "sha256" in form}
+    return {
+        name: form["sha256"]
+        for name, form in inner.items()
+        if isinstance(form, Mapping) and "sha256" in form
+    }
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError, no_room, path_of, suggestion
+from hdica.ingredients.plain import Indices
 from hdica.inputs.arrays import Refused, check_archive, most_numbers
 from hdica.inputs.place import is_data
 
@@ -27,7 +28,7 @@ class Series:
         If shapes do not fit, steps do not increase, or a number is not finite.
     """
 
-    steps: NDArray[np.int64]  # of training before each snapshot, shape (T,), increasing
+    steps: Indices  # of training before each snapshot, shape (T,), increasing
     filters: NDArray[np.float32]  # shape (T, K, channels, h, w)
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import cumulants, mean_derivative, power_at
@@ -180,7 +180,7 @@ class EscapeLaw:
     passage: PassageTime  # in the unit of time of the setting
 
     @cached_property
-    def _clock(self) -> tuple[Callable[[Array], Array], float]:
+    def _clock(self) -> tuple[Function, float]:
         """Cumulative hazard and error."""
         passage = self.passage
         if passage.barrier > _DEEP or not math.isfinite(passage.log_mean):
@@ -296,7 +296,7 @@ def _octaves(mean: float) -> Array:
     return mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1)
 
 
-def _two_moments(passage: PassageTime, rate: float) -> Callable[[Array], Array]:
+def _two_moments(passage: PassageTime, rate: float) -> Function:
     """Of p exp(-t/tau) with the right mean and second moment; p < 1 if some begin outside."""
     log_tau = passage.log_second - passage.log_mean - math.log(2)
     log_p = min(passage.log_mean - log_tau, 0.0) if math.isfinite(log_tau) else 0.0
@@ -317,7 +317,7 @@ def _tabulated(setting: Range, passage: PassageTime) -> tuple[Array, Array, floa
     return times + delay, np.maximum.accumulate(hazard), float(error.max())
 
 
-def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
+def _interpolated(times: Array, hazard: Array) -> Function:
     """Cumulative hazard: a spline in log t, constant before, of constant slope after it."""
     from scipy.interpolate import CubicSpline
 
@@ -343,7 +343,7 @@ class Optimum:
 
     def nu(self, trap: Trap) -> float:
         """nu* = C/(6 P g)."""
-        return trap.pull / (6 * trap.power * self.depth)
+        return trap.depth(self.depth)
 
     def time(self, trap: Trap) -> float:
         """The least mean time, 36 P/C^2 times the value, in n^3 steps."""
@@ -363,7 +363,7 @@ def least_over_depth(
 
     ``log_mean`` is the logarithm of F, interpolated in the logarithm of the depth.
     """
-    low, high = (math.log(end) for end in ends)
+    low, high = map(math.log, ends)
 
     def log_depth(x: float) -> float:
         return (low + high + (high - low) * x) / 2
@@ -372,8 +372,8 @@ def least_over_depth(
         return log_mean(math.exp(log_depth(x))) + 2 * log_depth(x)
 
     series = interpolate(log_time, degree)
-    stationary = [float(x) for x in real_roots(series.deriv())]
-    return [(math.exp(log_depth(x)), math.exp(float(series(x)))) for x in stationary]
+    stationary = real_roots(series.deriv()).tolist()
+    return [(math.exp(log_depth(x)), math.exp(series(x))) for x in stationary]
 
 
 @lru_cache(maxsize=4)

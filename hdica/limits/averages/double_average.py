@@ -10,7 +10,7 @@ the error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ import numpy as np
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, Part, cut
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import gauss_legendre, resolving_edges
+from hdica.ingredients.quadrature import gauss_legendre, resolving_edges, touching
 from hdica.process.progress import check_deadline
 
 _REACH = 6
@@ -44,8 +44,7 @@ class Features:
 
     def met(self, width: float) -> Array:
         """Kinks, and edges beside which f is resolved on less than a width alone."""
-        narrow = np.diff(self.edges) < width
-        at_narrow = np.concatenate([narrow, [False]]) | np.concatenate([[False], narrow])
+        at_narrow = touching(np.diff(self.edges) < width)
         return self.edges[at_narrow | np.isin(self.edges, self.kinks)]
 
 
@@ -166,11 +165,13 @@ class _Setting:
         # At |Q| = 1 an atom on a jump of f is still seen from both sides.
         s = np.maximum(1e-13 * np.abs(source), 1e-200) if self.blurred else self.s
         parts = self.integrand(source, e, source * self.q + e * s)
-        sums = [np.einsum("ij,ij->i", part, weights) for part in parts]
-        sizes = [np.einsum("ij,ij->i", np.abs(part), weights) for part in parts]
         first = np.flatnonzero(np.concatenate([[True], np.diff(row) > 0]))
-        by_row = [np.array([np.add.reduceat(v, first) for v in w]) for w in (sums, sizes)]
-        return by_row[0], by_row[1], e.size
+
+        def by_row(functions: Iterable[Array]) -> Array:
+            sums = (np.einsum("ij,ij->i", function, weights) for function in functions)
+            return np.array([np.add.reduceat(v, first) for v in sums])
+
+        return by_row(parts), by_row(map(np.abs, parts)), e.size
 
     def rows(self, c: Array, order: int) -> tuple[Array, Array, int]:
         """The same, some rows at a time."""

@@ -39,7 +39,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.quadrature import Nodes
+from hdica.ingredients.quadrature import Nodes, dot
 from hdica.ingredients.starts import Start
 from hdica.limits.averages.expectations import Products
 from hdica.limits.bands import sweep
@@ -322,7 +322,7 @@ def _gradient_level(
                     b, g, big = field.pull(q, tau), field.diffusion(q, tau), field.strength(tau)
                     mesh, factor = (own, *step.cells.compiled[1:]), sign / (2 * change.step)
                     changed(moved, mass, b, g, big, h2, c, factor, mesh, np.empty((3, mass.size)))
-                row[k] += float(np.sum(step.cells.weights * moved * columns[:, 0]))
+                row[k] += dot(step.cells.weights * moved, columns[:, 0])
         parts.append(row)
         ends.append(step.end)
 

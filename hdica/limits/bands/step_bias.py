@@ -159,31 +159,25 @@ class _Moments:
 
 def _of_one(at: Place, t: float, r: float) -> _Moments:
     """Those of one sample of the size ``t``; w and e through u = Q c + e sqrt(1 - Q^2)."""
-    p, q, xi, (s, w) = at.products, at.q, at.cells.xi, at.beside
-    e, ggce = float(p.e), float(p.ggcu - q * p.ggcc) / s
-    ggeu, ggge = float(p.gguu - q * p.ggcu) / s, float(p.gggu - q * p.gggc) / s
-    s1_c = -(t**2 * float(p.ggcu) + t**3 * float(p.gggc) / 2 + r * t * float(p.c))
+    c, u, e, gg, ggcc, ggcu, gguu, ggee, gggc, gggu, gggg = map(float, at.products)
+    q, xi, (s, w) = at.q, at.cells.xi, at.beside
+    ggce, ggeu, ggge = (ggcu - q * ggcc) / s, (gguu - q * ggcu) / s, (gggu - q * gggc) / s
+    s1_c = -(t**2 * ggcu + t**3 * gggc / 2 + r * t * c)
     s1_e = -(t**2 * ggeu + t**3 * ggge / 2 + r * t * e)
-    gg = t**2 * float(p.gg)
-    fu = t * float(p.u)
+    square, fu = t**2 * gg, t * u
     return _Moments(
-        b=t * (xi * float(p.c) + w * e),
-        bend=t**2 * (xi**2 * float(p.ggcc) + 2 * xi * w * ggce + w**2 * float(p.ggee))
-        - (xi**2 + w**2) * gg,
+        b=t * (xi * c + w * e),
+        bend=t**2 * (xi**2 * ggcc + 2 * xi * w * ggce + w**2 * ggee) - (xi**2 + w**2) * square,
         b_rise=t * e / s,
-        square=gg,
-        first=-(fu + gg / 2 + r),
+        square=square,
+        first=-(fu + square / 2 + r),
         along=xi * s1_c + w * s1_e,
-        size=t**2 * float(p.ggcc + p.ggee - 2 * p.gg),
-        first_square=t**2 * float(p.gguu)
-        + t**3 * float(p.gggu)
-        + t**4 * float(p.gggg) / 4
-        + 2 * r * (fu + gg / 2)
-        + r**2,
-        third=t**3 * (xi * float(p.gggc) + w * ggge),
-        power=-(t**3 * float(p.gggu) + t**4 * float(p.gggg) / 2 + r * gg),
-        fourth=t**4 * float(p.gggg),
-        cross=(t * float(p.c), t * e),
+        size=t**2 * (ggcc + ggee - 2 * gg),
+        first_square=t**2 * gguu + t**3 * gggu + t**4 * gggg / 4 + 2 * r * (fu + square / 2) + r**2,
+        third=t**3 * (xi * gggc + w * ggge),
+        power=-(t**3 * gggu + t**4 * gggg / 2 + r * square),
+        fourth=t**4 * gggg,
+        cross=(t * c, t * e),
     )
 
 

@@ -21,10 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices
 from hdica.ingredients.priors import Prior
 from hdica.limits.mean_field.density.grid import ONE, PAST, Mesh, T, Windows
 from hdica.limits.mean_field.density.march import Plan, begun, runs_of
@@ -49,7 +48,7 @@ class Cells:
     x: Array
     low: Array
     high: Array
-    atom: NDArray[np.int64]
+    atom: Indices
     compiled: CompiledMesh
 
 
@@ -71,7 +70,7 @@ class Step:
     q: Array
     taus: Array
     law: Law
-    rows: NDArray[np.int64]
+    rows: Indices
 
 
 def cells_of(state: State) -> Cells:

@@ -17,7 +17,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import panel_nodes
+from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.density.state import Functional
@@ -79,7 +79,7 @@ class NormalDensity(Density):
             edges = np.unique(np.append(np.linspace(-_FARTHEST, _FARTHEST, panels + 1), zero))
             z, dz = panel_nodes(edges, 8)
             values = np.broadcast_to(h(np.array(xi), m + self._sd * z), z.shape)
-            total += weight * float(np.sum(values * np.exp(-z * z / 2) * dz))
+            total += weight * dot(values * np.exp(-z * z / 2), dz)
         return total / float(np.sqrt(2 * np.pi))
 
 

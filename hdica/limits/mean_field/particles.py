@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices
 from hdica.ingredients.prior import normalised
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
@@ -38,7 +38,7 @@ class Lots:
     """
 
     lots: Array
-    order: NDArray[np.int64]
+    order: Indices
 
     def exchanged(self, z: Array, share: float) -> Array:
         """Each particle that takes part goes to the feature's entry of the next one."""
@@ -48,7 +48,7 @@ class Lots:
         return moved
 
 
-def drawn(rng: np.random.Generator, count: int) -> Lots:
+def drawn(rng: Generator, count: int) -> Lots:
     """New lots."""
     return Lots(rng.random(count), rng.permutation(count))
 
@@ -196,9 +196,7 @@ def _tau_within(schedule: Schedule, low: float, high: float) -> Callable[[float]
     return lambda t: schedule.at(min(max(t, first), last))
 
 
-def steps(
-    field: MeanField, xi: Array, z: Array, rng: np.random.Generator, step: float
-) -> Iterator[Step]:
+def steps(field: MeanField, xi: Array, z: Array, rng: Generator, step: float) -> Iterator[Step]:
     """The path from t = 0 on, without end; it ends a step at each jump of the step size.
 
     ``step`` is the time step in units of the fastest time scale.
@@ -225,7 +223,7 @@ def steps(
             now, t = current.at(end), end
 
 
-Stream = Callable[[str], np.random.Generator]
+Stream = Callable[[str], Generator]
 Observe = Callable[[Array, Array, int], None]
 
 STEP = 0.025
@@ -235,7 +233,7 @@ MAX_STEPS = 1_000_000
 _NOT_FINITE = "the particles were not finite at t = {:.6g}"
 
 
-def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _begin(field: MeanField, count: int, rng: Generator) -> tuple[Array, Array]:
     """Feature and particles at t = 0, normal given xi by quantiles, Q and E[Z^2] matched."""
     xi = (field.prior.entries or field.prior.feature)(rng, count)
     mean, variance = field.start.conditional(xi)

@@ -14,21 +14,18 @@ logarithmic scale for each panel keeps every exponent in range. The k-th moment 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import Legendre, legendre
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function, Mask
 from hdica.ingredients.quadrature import dot
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Function = Callable[[Array], Array]
 Start = float | Function
 """A point, or the distribution function of a law on the positions above the lower end."""
 
@@ -142,7 +139,7 @@ class _Panels:
         return heights
 
     @property
-    def steep(self) -> NDArray[np.bool_]:
+    def steep(self) -> Mask:
         """Panels on which J grows, or falls from where it has grown, by more than exp(2)."""
         above = self.heights[:-1]
         up = self.width * self.rate.max(axis=1)
@@ -171,7 +168,7 @@ def _first_edges(low: float, high: float, scale: float, start: Start) -> Array:
     return np.unique(np.append(edges, start))
 
 
-def _halved(edges: Array, chosen: NDArray[np.bool_]) -> Array:
+def _halved(edges: Array, chosen: Mask) -> Array:
     middles = (edges[1:] + edges[:-1])[chosen] / 2
     return np.sort(np.concatenate([edges, middles]))
 

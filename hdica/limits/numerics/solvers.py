@@ -82,7 +82,12 @@ def integrate(
     for low, high in pairwise(edges):
         if high <= low:
             continue
-        flow = _vector_rate(rate, schedule, shape, low, high)
+
+        # Inside a piece the step size is that of the open interval, also at its ends.
+        def flow(t: float, y: Array, low: float = low, high: float = high) -> Array:
+            size = schedule.at(min(max(t, low), high - 1e-12 * max(1.0, high)))
+            return rate(y.reshape(shape), size).ravel()
+
         inside = (times > low) & (times <= high)
         span = (low, high, times[inside])
         with np.errstate(all="ignore"):
@@ -150,22 +155,6 @@ def _solved(
     if not solved.success:
         raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
     return (solved.sol(times).T if times.size else np.empty((0, now.size))), solved.y[:, -1]
-
-
-def _vector_rate(
-    rate: Callable[[Array, float], Array],
-    schedule: Schedule,
-    shape: tuple[int, ...],
-    low: float,
-    high: float,
-) -> Flow:
-    # Inside a piece the step size is that of the open interval, also at its ends.
-    margin = 1e-12 * max(1.0, high)
-
-    def vector(t: float, y: Array) -> Array:
-        return rate(y.reshape(shape), schedule.at(min(max(t, low), high - margin))).ravel()
-
-    return vector
 
 
 _COLUMNS = 3

@@ -29,7 +29,7 @@ from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Mask
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.series import (
     Function,
@@ -149,7 +149,7 @@ class FixedPoints:
     """
 
     q: Array
-    stable: NDArray[np.bool_]
+    stable: Mask
     error: Array
 
 

@@ -22,6 +22,7 @@ from numpy.polynomial import Chebyshev
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
+from hdica.ingredients.quadrature import dot
 from hdica.ingredients.sources import Source
 from hdica.limits.escape import Begin, Range, begin, summit_of
 from hdica.limits.numerics.first_passage import Diffusion
@@ -144,12 +145,12 @@ class PassageLaw:
     @cached_property
     def mean(self) -> float:
         """The mean."""
-        return float(np.sum(self.weights * self.kernel.mean))
+        return dot(self.weights, self.kernel.mean)
 
     @cached_property
     def sd(self) -> float:
         """The standard deviation."""
-        square = float(np.sum(self.weights * self.kernel.second))
+        square = dot(self.weights, self.kernel.second)
         return math.sqrt(max(square - self.mean * self.mean, 0.0))
 
     def survival(self, steps: Array) -> Array:

@@ -33,7 +33,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices, Mask
+from hdica.ingredients.quadrature import dot
 from hdica.limits.passage.step import Grid, Lengths, LongStep, Step, lengths_of
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
@@ -51,7 +52,7 @@ class Collocation:
     """
 
     reach: float
-    orders: NDArray[np.int64]
+    orders: Indices
     values: Array
     matrix: Array
 
@@ -114,7 +115,7 @@ def _powers(parts: Complex, shares: Complex, steps: Array) -> Array:
     return np.clip(np.sum(parts * np.exp(power), axis=-1).real, 0.0, 1.0)
 
 
-def _points(terms: int, even: bool) -> tuple[int, NDArray[np.int64], Array, Array]:
+def _points(terms: int, even: bool) -> tuple[int, Indices, Array, Array]:
     """Least order above 0, orders of the polynomials, angles of the points and values there."""
     stride = 2 if even else 1
     orders = stride * np.arange(terms)
@@ -153,7 +154,7 @@ def _row(angle: float, moved: Array, weights: Array, values: Array, stride: int)
     sums, changes = np.ones_like(both), np.ones_like(half)
     for k in range(1, values.size):
         sums, changes = sums * both, changes * half
-        row[k] += 2 * float(np.sum(weights * sums.imag * changes.imag))
+        row[k] += 2 * dot(weights * sums.imag, changes.imag)
     return row
 
 
@@ -203,7 +204,7 @@ class LongCollocation(Collocation):
                     along = basis[:, : k + 1].T @ new
                     new = new - basis[:, : k + 1] @ along
                     small[: k + 1, k] += along
-            norm = math.sqrt(float(np.sum(new * new)))
+            norm = math.sqrt(dot(new, new))
             if k + 1 == most or norm <= _SPENT * float(np.abs(small[:, k]).max()):
                 return basis[:, : k + 1], small[: k + 1, : k + 1]
             small[k + 1, k] = norm
@@ -221,7 +222,7 @@ class _Bounds:
     lengths: Lengths
     even: bool
 
-    def inside(self, overlap: Array, q: Array) -> NDArray[np.bool_]:
+    def inside(self, overlap: Array, q: Array) -> Mask:
         """Whether a chain has not escaped."""
         size = np.abs(overlap)
         return (size * np.sqrt(q) < self.threshold) & (size < self.reach) & (q < self.lost)

@@ -26,14 +26,12 @@ is in the hundreds, as they normalise by gamma functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import Nodes, from_recurrence, gauss, gaussian_nodes
+from hdica.ingredients.plain import Array, Function, Mask
+from hdica.ingredients.quadrature import Nodes, dot, from_recurrence, gauss, gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.process.progress import check_deadline
 
@@ -52,7 +50,6 @@ def sphere_nodes(n: int, points: int) -> Nodes:
     return from_recurrence(np.zeros(points), off_diagonal)
 
 
-Function = Callable[[Array], Array]
 _LEAST, _LEAST_LONG = 1e-25, 1e-20
 """Weights below which a node of the two steps is left out: its share of any passage is below
 rounding, and below the error of a passage in two variables."""
@@ -100,8 +97,8 @@ class Step:
     def moments(self, overlap: float) -> tuple[float, float]:
         """Mean and variance of Q' - Q."""
         change = self.change(overlap)
-        mean = float(np.sum(self.weights * change))
-        return mean, float(np.sum(self.weights * (change - mean) ** 2))
+        mean = dot(self.weights, change)
+        return mean, dot(self.weights, (change - mean) ** 2)
 
 
 def step_of(f: Function, source: Source, tau: float, n: int, points: Points) -> Step:
@@ -181,7 +178,7 @@ class LongStep:
         change = (g * self.c - overlap * longer / (1 + norm)) / norm
         return change, m * m * q * (1 + longer)
 
-    def turns(self, q: Array) -> NDArray[np.bool_]:
+    def turns(self, q: Array) -> Mask:
         """Whether w has been turned around when its length has come back."""
         turned, q = np.zeros(q.shape, dtype=bool), q.copy()
         for _ in range(_MOST):

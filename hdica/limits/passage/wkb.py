@@ -32,7 +32,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import part_edges
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import panel_nodes
+from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 from hdica.process.progress import check_deadline
@@ -115,17 +115,17 @@ class _Step:
     @cached_property
     def drift(self) -> float:
         """<J>."""
-        return float(np.sum(self.weights * self.first))
+        return dot(self.weights, self.first)
 
     @cached_property
     def noise(self) -> float:
         """Var J."""
-        return float(np.sum(self.weights * self.first**2)) - self.drift**2
+        return dot(self.weights, self.first**2) - self.drift**2
 
     @cached_property
     def slope(self) -> float:
         """The derivative of <J> over Q."""
-        return float(np.sum(self.weights * (self.first * self.score - self.longer / 2)))
+        return dot(self.weights, self.first * self.score - self.longer / 2)
 
     @property
     def second(self) -> Array:
@@ -139,7 +139,7 @@ class _Step:
         with np.errstate(over="ignore", invalid="ignore"):
             grown = self.weights * np.expm1(p * self.first)
             more = float(np.sum(grown))
-            slope = (self.drift + float(np.sum(grown * self.first))) / (1 + more)
+            slope = (self.drift + dot(grown, self.first)) / (1 + more)
         return math.log1p(more), slope, grown
 
     def above(self) -> tuple[_Step, float]:
@@ -232,13 +232,13 @@ def _integrands(chain: _Chain, q: float, order: int, level: int) -> Array:
     tilted = (step.weights + grown) / total
     if p >= chain.steepest * q or float(np.sum(tilted[step.weights < _FAR])) > _SHARE:
         raise _too_heavy(chain.source)
-    spread = float(np.sum(tilted * step.first**2)) - slope**2
+    spread = dot(tilted, step.first**2) - slope**2
     # The mean of the score is zero: what is left of it is rounding.
-    moved = float(np.sum(grown * step.score)) / total - p * float(np.sum(tilted * step.longer)) / 2
+    moved = dot(grown, step.score) / total - p * dot(tilted, step.longer) / 2
     along = step.score - p * step.longer / 2
-    mixed = float(np.sum(tilted * ((step.first - slope) * along - step.longer / 2)))
+    mixed = dot(tilted, (step.first - slope) * along - step.longer / 2)
     # The last term is how |a|^2 fluctuates.
-    rest = float(np.sum(tilted * (p * step.second + (p * step.q) ** 2 * step.g**4 / 4)))
+    rest = dot(tilted, p * step.second + (p * step.q) ** 2 * step.g**4 / 4)
     turn = -moved / slope
     return np.array([p, ratio, (mixed + (spread - slope**2) * turn / 2 - rest) / slope])
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function, Indices
+from hdica.ingredients.quadrature import dot
 from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import check_deadline
 
-Indices = NDArray[np.int64]
 X, X_PHI, GAP, GAP_PHI, GAP_MIDDLE, FROM_LEFT, FROM_RIGHT = range(7)
 """Rows of the table of a mesh."""
 MASS, RATE, ONE, SOURCE, TWO, RIGHT, LEFT, SHARE, SMOOTH = range(9)
@@ -133,7 +132,7 @@ class Mesh:
 _GAUSS_4, _WEIGHTS_4 = np.polynomial.legendre.leggauss(4)
 
 
-def _mean_between(phi: Callable[[Array], Array], low: Array, high: Array) -> Array:
+def _mean_between(phi: Function, low: Array, high: Array) -> Array:
     """Integral of phi over [low, high], free of kinks inside."""
     check_deadline()
     half = (high - low) / 2
@@ -142,7 +141,7 @@ def _mean_between(phi: Callable[[Array], Array], low: Array, high: Array) -> Arr
 
 
 def make_mesh(
-    lattice: Lattice, windows: Windows, refine: int, phi: Callable[[Array], Array], spare: int = 0
+    lattice: Lattice, windows: Windows, refine: int, phi: Function, spare: int = 0
 ) -> Mesh:
     """Cells of the windows, each coarse cell split into ``refine``.
 
@@ -213,7 +212,7 @@ class Curve:
     faces: Array
     log: Array
     breaks: tuple[int, ...]
-    number: Callable[[Array], Array]
+    number: Function
 
     def mirrored(self) -> Curve:
         """The density of -x."""
@@ -318,7 +317,7 @@ class Density:
         for curve, xi, weight in zip(self.curves, self.xi, self.weights.tolist(), strict=True):
             if curve is not None:
                 x, dx = curve.points
-                total += weight * float(np.sum(curve.at(x) * h(xi, x) * dx))
+                total += weight * dot(curve.at(x) * h(xi, x), dx)
         return total
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices, Mask
 from hdica.ingredients.priors import Prior
+from hdica.ingredients.quadrature import dot
 from hdica.ingredients.starts import NOT_NORMAL, Start
 from hdica.limits.mean_field.density import grid as at
 from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
@@ -29,7 +29,6 @@ from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.numerics.series import adaptive, packed, times
 from hdica.process.progress import check_deadline
 
-Indices = NDArray[np.int64]
 Coefficient = Callable[[float, float], float]
 Law = tuple[Array, Array, Array]
 """Coefficients as compiled code takes them: see :func:`tabulated`."""
@@ -114,7 +113,7 @@ class Places:
     """Atom of the problem, or of its mirror image, at each node of the prior; -1 without weight."""
 
     atom: Indices
-    flipped: NDArray[np.bool_]
+    flipped: Mask
 
 
 def start_refusal(start: Start, prior: Prior) -> str:
@@ -268,7 +267,7 @@ def start_masses(problem: Problem, mesh: Mesh) -> Array:
         check_deadline()
         mass = np.exp(-away / var) * dx
         mass /= np.repeat(np.add.reduceat(mass, mesh.offsets[:-1]), sizes)
-        miss = float(np.sum(weights * mass * x * x)) - 1.0
+        miss = dot(weights * mass * x, x) - 1.0
         if abs(miss) < 2e-15:
             break
         var -= miss
@@ -296,7 +295,7 @@ def begin(
     mass = start_masses(problem, mesh)
     _, x, weights = mesh.flat(problem.xi, problem.weights)
     q, tau = field.q0, field.schedule.at(0.0)
-    r = float(np.sum(weights * mass * x * field.phi.value(x)))
+    r = dot(weights * mass * x, field.phi.value(x))
     work, clock = np.zeros((at.SMOOTH + 1, mass.size)), np.zeros(7)
     work[at.MASS] = mass
     clock[at.DT], clock[at.Q], clock[at.H2] = _FIRST_STEP, q, field.curvature(q, r, tau)
@@ -322,8 +321,8 @@ def mix(state: State, share: float) -> None:
     laws *= 1 - share
     laws += share * mixture
     low, size = int(state.mesh.lows[0]), int(state.mesh.offsets[1])
-    first = float(np.sum(mixture * state.mesh.x[low : low + size]))
-    mean = float(np.sum(weights * state.problem.xi)) * first
+    first = dot(mixture, state.mesh.x[low : low + size])
+    mean = dot(weights, state.problem.xi) * first
     state.clock[at.Q] += share * (mean - state.clock[at.Q])
 
 

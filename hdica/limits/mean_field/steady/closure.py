@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Mask
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.mean_field.steady.confinement import (
@@ -35,7 +34,6 @@ from hdica.limits.numerics.series import Function, Halves, adaptive, scaled
 from hdica.limits.numerics.solvers import spend
 from hdica.process.progress import check_deadline
 
-Mask = NDArray[np.bool_]
 _FARTHEST = 2.0**40
 _SAMPLES = 97
 PANELS = 24
@@ -225,7 +223,7 @@ class Closure:
     ratio: Array
     a: Array
     at_end: Array
-    condensed: NDArray[np.bool_]
+    condensed: Mask
     bulk: Array
     excess: Array
     slope: Array

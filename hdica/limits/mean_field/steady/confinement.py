@@ -13,7 +13,6 @@ there are no others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,11 +21,10 @@ import scipy
 import sympy as sp
 from numpy.polynomial import Polynomial
 from numpy.polynomial.chebyshev import cheb2poly, chebint, chebval, chebvander
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function, Indices, Mask
 from hdica.process.progress import check_deadline
 
 _DEGREE = 11
@@ -125,7 +123,7 @@ def _reach_of(x: Array) -> float:
 
 
 @lru_cache(maxsize=64)
-def _table(shape: Confinement, reach: float) -> tuple[Callable[[Array], Array], Array]:
+def _table(shape: Confinement, reach: float) -> tuple[Function, Array]:
     """Psi on [-reach, reach]: adaptive Chebyshev panels of psi, integrated away from zero."""
     grown = 2.0 ** np.arange(0, math.log2(reach) + 1, 2)
     inner = [k for k in shape.phi.kinks if -reach < k < reach]
@@ -180,8 +178,6 @@ def _resolved(shape: Confinement, edges: Array) -> tuple[Array, Array, Array]:
     return parts[0][order], parts[1][order], parts[2][order]
 
 
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 Ends = tuple[Indices, Indices]
 DEPTH = 46.0
 """The density is followed down to exp(-46) = 1e-20 of its maximum."""

@@ -38,7 +38,8 @@ from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices
+from hdica.ingredients.quadrature import dot
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure, edges, potential, rates_of_change
 from hdica.limits.mean_field.steady.confinement import Confinement, confinement
@@ -267,17 +268,17 @@ class Linearisation:
                 return round(-float(np.sum(steps)) / np.pi)
             size *= 3
 
-    def matrix(self, slowest: NDArray[np.int64]) -> Array:
+    def matrix(self, slowest: Indices) -> Array:
         """The linearised dynamics on some of the modes, shape (kept, kept)."""
         mu, u, e = self.rate[slowest], self.readout[slowest], self.energy[slowest]
         drive, square = self.drive[slowest], self.square[slowest]
         bare = mu[:, None] * (drive[:, None] * u) - np.diag(mu)
-        stiff = float(np.sum(e * mu * square)) + 4 * self.condensate
+        stiff = dot(e * mu, square) + 4 * self.condensate
         multiplier = np.sum(e[:, None] * bare, axis=0) / stiff
         full = bare - (mu * square)[:, None] * multiplier
         if self.condensate == 0:
             # E x^2 is conserved: its eigenvalue 0 is no perturbation that the rule allows.
-            full -= 2 * mu.max() * e[:, None] * e / float(np.sum(e * e))
+            full -= 2 * mu.max() * e[:, None] * e / dot(e, e)
         return full
 
     def rightmost(self) -> complex:

@@ -22,7 +22,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Mask
+from hdica.ingredients.quadrature import dot
 from hdica.limits.mean_field.family import MeanField, coefficient_error
 from hdica.limits.mean_field.steady import closure
 from hdica.limits.mean_field.steady.closure import Closure
@@ -70,7 +71,7 @@ def _at(field: MeanField, q: float) -> Noiseless | None:
     tau, (_, widens) = closure.step_size(field), closure.rates_of_change(field)
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     x, shrinks = q * xi, field.phi.value(q * xi)
-    r = float(np.sum(weights * x * shrinks))
+    r = dot(weights * x, shrinks)
     if np.any(np.abs(shrinks - r * x) > _SAME * max(1.0, float(np.abs(shrinks).max()))):
         return None
     strength = field.strength(tau)
@@ -136,7 +137,7 @@ class SteadyStates:
     h: Array
     bulk: Array
     kind: NDArray[np.str_]
-    stable: NDArray[np.bool_]
+    stable: Mask
     growth: Array
     error: Array
 

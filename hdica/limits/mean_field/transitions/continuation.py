@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Mask
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure
 from hdica.limits.mean_field.steady.stability import linearise
@@ -191,7 +191,7 @@ class Branch:
     h: Array
     bulk: Array
     kind: NDArray[np.str_]
-    stable: NDArray[np.bool_]
+    stable: Mask
 
 
 @bounded("the transitions")
@@ -242,19 +242,14 @@ def branches(family: landscape.Family, low: float, high: float) -> tuple[Branch,
 
 
 def _branch(land: Landscape, q: Array, u: Array) -> Branch:
-    states = [land.state(float(x), float(y)) for x, y in zip(q, u, strict=True)]
-    return Branch(
-        parameter=np.array([land.parameter(float(y)) for y in u]),
-        q=q,
-        r=np.array([float(s.r[0]) for s in states]),
-        h=np.array([float(s.h[0]) for s in states]),
-        bulk=np.array([float(s.bulk[0]) for s in states]),
-        kind=np.array([kinds(s)[0] for s in states], dtype=np.str_),
-        stable=_stable_along(land, u, states),
-    )
+    states = [land.state(x, y) for x, y in zip(q.tolist(), u.tolist(), strict=True)]
+    parameter = np.array([land.parameter(y) for y in u.tolist()])
+    r, h, bulk = np.array([(s.r[0], s.h[0], s.bulk[0]) for s in states]).T
+    kind = np.array([kinds(s)[0] for s in states], dtype=np.str_)
+    return Branch(parameter, q, r, h, bulk, kind, _stable_along(land, u, states))
 
 
-def _stable_along(land: Landscape, u: Array, states: list[Closure]) -> NDArray[np.bool_]:
+def _stable_along(land: Landscape, u: Array, states: list[Closure]) -> Mask:
     """Stability of every state: dS/dQ < 0, and no growing mode at samples of each stretch.
 
     Real eigenvalues change sign with dS/dQ alone, so that within a stretch of dS/dQ < 0 only a

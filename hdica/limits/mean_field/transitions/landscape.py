@@ -17,6 +17,7 @@ from numpy.polynomial.legendre import leggauss
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
+from hdica.ingredients.quadrature import dot
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady import states
 from hdica.limits.mean_field.steady.closure import Closure, close
@@ -74,7 +75,7 @@ class Landscape:
             return float(self.state(q, u, slopes=False).excess[0]) / q
         # S/Q is the mean slope between 0 and Q: nothing cancels as Q -> 0.
         slopes = close(self.field(self.parameter(u)), q * _POINTS).slope
-        return float(np.sum(slopes * _WEIGHTS))
+        return dot(slopes, _WEIGHTS)
 
     def gradient(self, q: float, u: float) -> tuple[float, float, float]:
         """Value and derivatives with respect to q and u."""
@@ -186,7 +187,7 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
     at = max(abs(float(z[0])), _NEAR_ZERO) if land.zero else float(z[0])
     open_ += float(states.open_to_nodes(field, np.array([at]))[0])
     noise = np.abs(values) + open_ * np.array([1.0, 30.0])
-    error = float(np.sum(np.abs(inverse[1]) * noise)) + float(np.finfo(float).eps)
+    error = dot(np.abs(inverse[1]), noise) + float(np.finfo(float).eps)
     return Point(float(z[0]), float(np.clip(z[1], 0.0, 1.0)), kind, error)
 
 
