@@ -29,7 +29,7 @@ import numpy as np
 import sympy as sp
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array, Function
+from hdica.ingredients.plain import Function
 from hdica.ingredients.quadrature import resolving_edges, touching
 
 Scalar = Callable[[float], float]
@@ -93,12 +93,9 @@ def _slope(of: type[Opaque]) -> type[Opaque]:
 def _breaks(of: type[Opaque]) -> tuple[float, ...]:
     if of.order:
         return ()
-
-    def values(x: Array) -> Array:
-        return of.array(x)[None]
-
     powers = 2.0 ** np.arange(1, 7)
-    edges = resolving_edges(values, np.concatenate([-powers[::-1], [0.0], powers]))
+    first = np.concatenate([-powers[::-1], [0.0], powers])
+    edges = resolving_edges(lambda x: of.array(x)[None], first)
     narrow = np.diff(edges) < _NARROW * (1 + np.abs(edges[1:]))
     bounds = np.flatnonzero(np.diff(np.concatenate([[0], narrow.astype(int), [0]])))
     points = []

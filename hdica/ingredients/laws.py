@@ -244,9 +244,6 @@ def chi2_law(k: float) -> Law:
     """The standardised chi-squared law: t = log(y/k) tames the edge at y = 0."""
     scale = math.sqrt(k / 2)
 
-    def mass(t: Array) -> Array:
-        return np.exp(k / 2 * (t - np.expm1(t)))
-
     def place(c: Array) -> Array:
         with np.errstate(divide="ignore"):  # the edge itself, at -inf
             return np.log1p(np.maximum(c / scale, -1.0))
@@ -256,7 +253,13 @@ def chi2_law(k: float) -> Law:
     high = math.log1p((2 * FARTHEST + 40 * math.sqrt(k)) / k)
     left = [-t for t in _doubling(2 * FARTHEST / k + 1, step)[:0:-1]]
     ends = (*left, *_doubling(high, step))
-    part = Part(lambda t: scale * np.expm1(t), lambda t: scale * np.exp(t), mass, place, ends)
+    part = Part(
+        lambda t: scale * np.expm1(t),
+        lambda t: scale * np.exp(t),
+        lambda t: np.exp(k / 2 * (t - np.expm1(t))),
+        place,
+        ends,
+    )
     return Law((_with_mass(part, 1.0),))
 
 
@@ -276,15 +279,14 @@ def quantile_law(
                 warnings.simplefilter("ignore")  # some laws complain at u = 1e-80
                 return (quantile(np.exp(sign * t)) - mean) / sd
 
-        def place(c: Array) -> Array:
-            return sign * log_mass(c * sd + mean)
-
         # The first edges are where quantiles are numbers.
         t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
         finite = np.isfinite(raw(t))
         last = t.size if finite.all() else int(np.argmin(finite))
         edges = tuple(sorted(t[:last].tolist()))
-        part = Part(raw, raw, lambda t: np.exp(sign * t), place, edges)
+        part = Part(
+            raw, raw, lambda t: np.exp(sign * t), lambda c: sign * log_mass(c * sd + mean), edges
+        )
         # As a polynomial on every panel: quantiles may be slow to find.
         resolved = part_edges(part)
         point, slope = tabulated(raw, resolved)

@@ -53,16 +53,15 @@ def _atoms(values: Array, weights: Array, label: str, iid: bool = False) -> Prio
             raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
         return normalised(xi)
 
-    def drawn(rng: Generator, n: int) -> Array:
-        return values[np.searchsorted(edges, rng.random(n), side="right")]
-
     values, weights = values[weights > 0], weights[weights > 0]
     edges, nodes = np.cumsum(weights)[:-1], Nodes(values, weights)
     groups, classify = by_value(values)
     if not iid:
         return Prior(label, feature, nodes, groups, classify)
-    draw, spread = until_not_zero(drawn, label), spread_of_mean(nodes)
-    return Prior(label, draw, nodes, groups, classify, True, spread, iid=True)
+    draw = until_not_zero(
+        lambda rng, n: values[np.searchsorted(edges, rng.random(n), side="right")], label
+    )
+    return Prior(label, draw, nodes, groups, classify, True, spread_of_mean(nodes), iid=True)
 
 
 def _sparse(rho: float, iid: bool) -> Prior:
@@ -209,9 +208,6 @@ def vector_prior(values: Array) -> Prior:
     xi = normalised(values)
     distinct, counts = np.unique(xi, return_counts=True)
 
-    def feature(rng: Generator, n: int) -> Array:
-        return of_length(xi, "prior", n)
-
     def spread_out(rng: Generator, count: int) -> Array:
         """As many entries by their quantiles, for what stands for the limit at any count."""
         places = (np.arange(count) + 0.5) * xi.size / count
@@ -225,7 +221,15 @@ def vector_prior(values: Array) -> Prior:
         rest, atoms = (Nodes(distinct[part], counts[part] / xi.size) for part in (~zero, zero))
         nodes = sided(_joined(rest), atoms, "that is a vector")
         groups, classify = by_sign(nodes.points)
-    return Prior(VECTOR, feature, nodes, groups, classify, length=xi.size, entries=spread_out)
+    return Prior(
+        VECTOR,
+        lambda rng, n: of_length(xi, "prior", n),
+        nodes,
+        groups,
+        classify,
+        length=xi.size,
+        entries=spread_out,
+    )
 
 
 def _joined(nodes: Nodes) -> Nodes:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,14 +62,11 @@ def _uniform() -> Source:
 def _laplace() -> Source:
     b = math.sqrt(0.5)
 
-    def density(x: Array) -> Array:
-        return np.exp(-np.abs(x) / b) / (2 * b)
-
     return Source(
         "laplace",
         # Faster than rng.laplace by half.
         lambda rng, size: b * _signs(rng, size) * rng.standard_exponential(size),
-        density_nodes(density, -math.inf, math.inf, (0.0,)),
+        density_nodes(lambda x: np.exp(-np.abs(x) / b) / (2 * b), -math.inf, math.inf, (0.0,)),
         lambda k: 0.0 if k % 2 else math.factorial(k) * b**k,
         True,
         lambda: laws.laplace_law(b),
@@ -144,10 +141,7 @@ def _chi2(k: float) -> Source:
     scale = 1 / math.sqrt(2 * k)
     log_norm = k / 2 * math.log(2) + gammaln(k / 2)
 
-    def density(x: Array) -> Array:
-        return np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm)
-
-    raw = density_nodes(density, 0.0, math.inf)
+    raw = density_nodes(lambda x: np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm), 0.0, math.inf)
     nodes = Nodes((raw.points - k) * scale, raw.weights)
     cumulants = [2.0 ** (i - 1) * math.factorial(i - 1) * k * scale**i for i in range(1, 65)]
 
@@ -369,10 +363,9 @@ def _continuous(frozen: _Frozen) -> Source:
             return math.inf
         return float(nodes.mean(nodes.points**k))
 
-    def pieces() -> Law:
-        return laws.quantile_law(law.ppf, law.isf, law.logcdf, law.logsf, mean, sd)
-
     symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
+    parts = law.ppf, law.isf, law.logcdf, law.logsf, mean, sd
+    pieces = partial(laws.quantile_law, *parts)
     label = f"scipy {frozen.name}"
     return Source(label, frozen.sample, nodes, moment, symmetric, pieces, mean / sd)
 

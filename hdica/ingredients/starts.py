@@ -85,9 +85,6 @@ def _normal(mean: float, var: float) -> Start:
     norm = mean**2 + var
     m, v = mean / math.sqrt(norm), var / norm
 
-    def estimate(rng: Generator, xi: Array) -> Array:
-        return normalised(mean + math.sqrt(var) * rng.standard_normal(xi.size))
-
     def first(prior: Prior) -> float:
         return float(prior.nodes.mean(prior.nodes.points))
 
@@ -106,7 +103,7 @@ def _normal(mean: float, var: float) -> Start:
 
     return Start(
         f"normal({mean:g}, {var:g})",
-        estimate,
+        lambda rng, xi: normalised(mean + math.sqrt(var) * rng.standard_normal(xi.size)),
         overlap,
         spread,
         lambda xi: (np.full(np.shape(xi), m), v),
@@ -143,14 +140,15 @@ def vector_start(values: Array) -> Start:
     """The estimate that begins with these entries, shape (n,), times what makes |x|^2 = n."""
     x = normalised(values)
 
-    def estimate(rng: Generator, xi: Array) -> Array:
-        return of_length(x, "start", xi.size)
-
-    def overlap(prior: Prior) -> float:
-        # Of a feature that is not drawn: its entries are known, and so is the joint law.
-        return dot(prior.feature(np.random.default_rng(0), x.size), x) / x.size
-
     def conditional(xi: Array) -> tuple[Array, float]:
         raise HdicaError(f"start {NOT_NORMAL}")
 
-    return Start(VECTOR, estimate, overlap, lambda prior: 0.0, conditional, length=x.size)
+    return Start(
+        VECTOR,
+        lambda rng, xi: of_length(x, "start", xi.size),
+        # Of a feature that is not drawn: its entries are known, and so is the joint law.
+        lambda prior: dot(prior.feature(np.random.default_rng(0), x.size), x) / x.size,
+        lambda prior: 0.0,
+        conditional,
+        length=x.size,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -409,10 +409,6 @@ def _passes(function: Function) -> list[float]:
     from scipy.optimize import brentq  # half a second, and only switches need it
 
     values = function(_GRID)
-
-    def at_one(x: float) -> float:
-        return float(function(np.array(x)))
-
     size = np.abs(values)
     least = _NOTHING * max(1.0, float(np.nanmax(size[np.abs(_GRID) <= 8], initial=0.0)))
     seen = np.flatnonzero(size > least)
@@ -426,7 +422,8 @@ def _passes(function: Function) -> list[float]:
         raise HdicaError(
             f"its kinks cannot be located (a condition changes sign more than {_MOST} times)"
         )
-    return [float(brentq(at_one, low, high, xtol=1e-300, rtol=_ULPS)) for low, high in brackets]
+    find = partial(brentq, lambda x: float(function(np.array(x))), xtol=1e-300, rtol=_ULPS)
+    return [float(find(low, high)) for low, high in brackets]
 
 
 def _dips(function: Function, low: float, high: float) -> list[tuple[float, float]]:

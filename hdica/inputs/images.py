@@ -14,8 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
-from hdica.inputs.data_input import bundled_names, data_input
-from hdica.inputs.pictures import bundled_pixels, decoded, most_pixels
+from hdica.inputs.data_input import (
+    bundled_names,
+    bundled_pixels,
+    data_input,
+    decoded,
+    most_pixels,
+)
 from hdica.inputs.place import files_below, place
 from hdica.process.private import private_folder, scratch
 

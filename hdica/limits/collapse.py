@@ -85,10 +85,7 @@ def pitchfork(x: float) -> float:
         high *= 1.25
 
     def moment(power: int) -> float:
-        def value(y: float) -> float:
-            return y**power * math.exp(x * y * y - y**4 - top)
-
-        return _integral(value, high, peak)
+        return _integral(lambda y: y**power * math.exp(x * y * y - y**4 - top), high, peak)
 
     return moment(2) / moment(0)
 
@@ -267,11 +264,10 @@ _DRAWN, _NORMAL = 50, 9.0
 
 def diffusion_at(drift: Drift, second: Second, tau: float, n: int) -> Diffusion:
     """The diffusion of Q in time t at n."""
-
-    def moved(q: Array) -> Array:
-        return drift.at(q, tau) + second(q, tau) / n
-
-    return Diffusion(moved, lambda q: np.maximum(drift.variance(q, tau), _LEAST) / n)
+    return Diffusion(
+        lambda q: drift.at(q, tau) + second(q, tau) / n,
+        lambda q: np.maximum(drift.variance(q, tau), _LEAST) / n,
+    )
 
 
 def fall_time(

@@ -77,12 +77,10 @@ def outline(f: Formula) -> Features:
 @lru_cache(maxsize=128)
 def features(f: Formula) -> Features:
     """Kinks of a nonlinearity and edges between which it is smooth."""
-    rough, slope = outline(f), f.derivative
-
-    def functions(x: Array) -> Array:
-        return np.stack([f.value(x)] if rough.steep else [f.value(x), slope.value(x)])
-
-    return replace(rough, edges=resolving_edges(functions, rough.edges))
+    rough = outline(f)
+    parts = [f] if rough.steep else [f, f.derivative]
+    edges = resolving_edges(lambda x: np.stack([part.value(x) for part in parts]), rough.edges)
+    return replace(rough, edges=edges)
 
 
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]

@@ -197,13 +197,10 @@ def mean_derivative(
 
     By Stein's identity; the overlap R lies inside (-1, 1).
     """
-    width, hermite = math.sqrt(1 - overlap * overlap), HermiteE.basis(order)
-
-    def integrand(s: Array, z: Array, y: Array) -> tuple[Array]:
-        return (hermite(z) * phi.value(y),)
-
-    value, error = averaged(integrand, phi, source, overlap).single
-    return value / width**order, error / width**order
+    hermite, scale = HermiteE.basis(order), math.sqrt(1 - overlap * overlap) ** order
+    means = averaged(lambda s, z, y: [hermite(z) * phi.value(y)], phi, source, overlap)
+    value, error = means.single
+    return value / scale, error / scale
 
 
 def _closed(coefficients: Array, source: Source, extra: int) -> Polynomial:
@@ -333,11 +330,9 @@ def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
 
     def each(q: float) -> Array:
         s = width_of(q)
-
-        def integrands(c: Array, u: Array) -> list[Array]:
-            return _integrands(-f.value(u), c, (u - q * c) / s, u)
-
-        means = polynomial_averages(integrands, f, source, q)
+        means = polynomial_averages(
+            lambda c, u: _integrands(-f.value(u), c, (u - q * c) / s, u), f, source, q
+        )
         means[_E] /= s
         return means
 

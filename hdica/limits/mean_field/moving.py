@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -144,7 +145,7 @@ def _jumped(moving: Moving, state: Array) -> Array:
 
 
 def _integrate(
-    moving: Moving, times: Array, tolerance: float, factor: float
+    moving: Moving, times: Array, tolerance: float, factor: float = 1.0
 ) -> tuple[Array, float]:
     """States at the times, shape (6, T), just before a jump at one of them, and the tolerance."""
     state, used, states = _begin(moving.field), tolerance, np.empty((times.size, 6))
@@ -170,10 +171,7 @@ def solve(moving: Moving, times: Array) -> OverlapPath:
     signal and of the feature. A value at a jump is that before it. The control has b - 2h Q wrong
     by 2 %. The spread is NaN where it is not closed: for a moving feature with E[xi] or E[x] != 0.
     """
-
-    def solved(tolerance: float, factor: float = 1.0) -> tuple[Array, float]:
-        return _integrate(moving, times, tolerance, factor)
-
+    solved = partial(_integrate, moving, times)
     return compared(solved, closes(moving), lambda rows: np.abs(rows[5]))
 
 
@@ -187,13 +185,9 @@ def closes(moving: Moving) -> bool:
 
 def moving_of(field: MeanField, drift: Drift) -> Moving:
     """The limit of a rule whose step size is the value of the field's schedule."""
-
-    def spread(q: float, tau: float) -> float:
-        return float(drift.variance(np.array(q), tau))
-
     return Moving(
         field,
-        None if drift.noise is None else spread,
+        None if drift.noise is None else lambda q, tau: float(drift.variance(np.array(q), tau)),
         lambda tau: tau * drift.learning_error + tau**2 * drift.loss_error,
     )
 
@@ -254,26 +248,26 @@ def best(drift: Drift, delta: float, side: float = 1.0) -> Tracking:
     """The best constant step size for delta > 0, on the side of the sign ``side`` of Q."""
     from scipy.optimize import brentq
 
+    def limit(q: float) -> float:
+        return float(tracked(drift, np.array([q]), side)[0])
+
     fast = tracked(drift, _OVERLAPS, side)
-    top = _peak(lambda q: tracked(drift, np.array([q]), side)[0], fast)
-    fastest = float(max(fast.max(), tracked(drift, np.array([top]), side)[0]))
+    top = _peak(limit, fast)
+    fastest = max(float(fast.max()), limit(top))
     if not delta <= fastest:
         return Tracking(*(np.nan,) * 6, fastest=fastest)
     inside = np.flatnonzero(fast >= delta)
     low = max(float(_OVERLAPS[inside[-1]]), top) if inside.size else top
-    above = _OVERLAPS[low < _OVERLAPS]
-
-    def miss(q: float) -> float:
-        return float(tracked(drift, np.array([q]), side)[0]) - delta
-
-    high = float(above[0]) if above.size else 1.0
-    q = low if miss(low) <= 0 or high <= low else float(brentq(miss, low, high, xtol=1e-14))
+    high = min(_OVERLAPS[low < _OVERLAPS].tolist(), default=1.0)
+    q = low
+    if limit(low) > delta and low < high:
+        q = float(brentq(lambda q: limit(q) - delta, low, high, xtol=1e-14))
     gain, loss = _parts(drift, np.array([q]), side)
     ends = _step_sizes(drift, delta, side)
     return Tracking(float(gain[0] / (2 * loss[0])), q, *ends, fastest)
 
 
-def _peak(function, values: Array) -> float:  # type: ignore[no-untyped-def]
+def _peak(function: Callable[[float], float], values: Array) -> float:
     """Where a function that has these values at the overlaps is largest."""
     from scipy.optimize import minimize_scalar
 

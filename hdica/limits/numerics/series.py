@@ -38,12 +38,8 @@ def trimmed_tail(series: Array, level: float) -> Array:
 
 def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
     """Chebyshev interpolant of a scalar function at ``degree + 1`` points of [-1, 1]."""
-
-    def values(x: Array) -> Array:
-        return np.array([function(float(v)) for v in x])
-
     with one_thread():
-        return Chebyshev.interpolate(values, degree)
+        return Chebyshev.interpolate(lambda x: np.array([function(v) for v in x.tolist()]), degree)
 
 
 def adaptive(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -141,10 +141,7 @@ def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Ar
     From Q and n Var(Q) at t = 0 to increasing times, in samples per dimension; it restarts at jumps
     of the step size.
     """
-
-    def solved(tolerance: float, factor: float = 1.0) -> tuple[Array, float]:
-        return _integrate(drift, schedule, q0, spread0, times, tolerance, factor)
-
+    solved = partial(_integrate, drift, schedule, q0, spread0, times)
     closes = drift.noise is not None
     return compared(solved, closes, lambda _: _carried(drift, schedule, q0, times))
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -124,12 +124,8 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
             if tail <= 1e-12 * size or degree >= _MOST:
                 break
             degree *= 2
-        slope: Array = cheb.chebder(trimmed_tail(series, 1e-13 * size))
-
-        def rise(x: Array, slope: Array = slope) -> Array:
-            return cheb.chebval(x, slope)
-
-        x = _zeros(rise, _SLOPE_NOISE)
+        slope = cheb.chebder(trimmed_tail(series, 1e-13 * size))
+        x = _zeros(partial(cheb.chebval, c=slope), _SLOPE_NOISE)
         q = sign * overlap_of(x)
         # Where T rises steadily from rounding, as near Q = 0, its slope may vanish by accident.
         near = _APART * (1 - np.abs(x))

@@ -123,11 +123,9 @@ def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, F
     assert f.coefficients is not None
     degree = 4 * f.coefficients.size  # that of the averages is no higher
     means = lru_cache(lambda q: expectations.polynomial_averages(_step_products(f, q), f, law, q))
-
-    def mean(k: int) -> Chebyshev:
-        return interpolate(lambda q: float(means(q)[k]), degree)
-
-    first, second, fourth, spread, third = (mean(k) for k in range(5))
+    first, second, fourth, spread, third = (
+        interpolate(lambda q, k=k: float(means(q)[k]), degree) for k in range(5)
+    )
     q = Chebyshev([0.0, 1.0])
     v2 = trimmed(spread - first * first, 1e-14)
     v3 = trimmed(q * (third - first * second), 1e-14)

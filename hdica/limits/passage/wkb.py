@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -311,11 +311,7 @@ def _panel(chain: _Chain, low: float, high: float, level: int) -> tuple[Array, A
     places, weights = panel_nodes(np.array([low, high]), _FINE)
     total, error, levels = np.zeros(3), np.zeros(3), []
     for q, weight in zip(places.tolist(), weights.tolist(), strict=True):
-
-        def rule(order: int, fineness: int, q: float = q) -> Array:
-            return _integrands(chain, q, order, fineness)
-
-        values, off, level = _refined(rule, level)
+        values, off, level = _refined(partial(_integrands, chain, q), level)
         total, error = total + weight * values, error + weight * off
         levels.append(level)
     return total, error, min(levels)
@@ -349,7 +345,7 @@ def action(f: Formula, source: Source, tau: float, unstable: float) -> Action:
     in a million and C to one in a thousand.
     """
     chain = _Chain(f, source, tau, _steepest(f, source))
-    (top, lead), (moved, off), _ = _refined(lambda *rule: _ends(chain, unstable, *rule), 0)
+    (top, lead), (moved, off), _ = _refined(partial(_ends, chain, unstable), 0)
     if math.isfinite(top):
         values, errors = _integrals(chain, float(top))
         exponent, diffusive, log = values.tolist()

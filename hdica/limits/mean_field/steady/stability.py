@@ -240,10 +240,11 @@ class Linearisation:
     def secular(self, z: Complex) -> Complex:
         """F at complex numbers ``z``, shape (...)."""
         filtered = self.rate / (z[..., None] + self.rate)
-        on_drive = np.sum(filtered * (self.readout * self.drive), axis=-1)
-        on_square = np.sum(filtered * (self.readout * self.square), axis=-1)
-        on_energy = np.sum(filtered * (self.energy * self.drive), axis=-1)
-        against = np.sum(filtered * (self.energy * self.square), axis=-1)
+        on_drive, on_square, on_energy, against = (
+            np.sum(filtered * (one * other), axis=-1)
+            for one in (self.readout, self.energy)
+            for other in (self.drive, self.square)
+        )
         if self.condensate > 0:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weak = z / (z * against + 4 * self.condensate)
@@ -316,16 +317,12 @@ def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
     shape = confinement(field.phi)
     modes = {t: relaxation_modes(shape, a, k, t) for t in dict.fromkeys((ratio * xi).tolist())}
     atoms = [modes[float(t)] for t in ratio * xi]
+    rows = []
+    for m, v, w in zip(atoms, xi, weights, strict=True):
+        drive = ratio_rate * v * m.x - k_rate * m.energy
+        rows.append((g * m.rate, w * v * m.x, w * m.square, drive, m.square))
     missing = max(0.0, 1.0 - float(state.bulk[i]))
-    drive = [ratio_rate * v * m.x - k_rate * m.energy for m, v in zip(atoms, xi, strict=True)]
-    return Linearisation(
-        rate=np.concatenate([g * m.rate for m in atoms]),
-        readout=np.concatenate([w * v * m.x for m, v, w in zip(atoms, xi, weights, strict=True)]),
-        energy=np.concatenate([w * m.square for m, w in zip(atoms, weights, strict=True)]),
-        drive=np.concatenate(drive),
-        square=np.concatenate([m.square for m in atoms]),
-        condensate=g * missing,
-    )
+    return Linearisation(*map(np.concatenate, zip(*rows, strict=True)), g * missing)
 
 
 def stability(field: MeanField, state: Closure, i: int) -> tuple[bool, float]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy
@@ -223,11 +224,8 @@ def junctions(field: MeanField, q: Array) -> Array:
     """
     ends = closure.close(field, q).at_end
     crossing = np.flatnonzero((ends[:-1] < 1) != (ends[1:] < 1))
-
-    def over(x: float) -> float:
-        return 1 / closure.end_moment(field, x) - 1
-
-    roots = [scipy.optimize.brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
+    find = partial(scipy.optimize.brentq, lambda x: 1 / closure.end_moment(field, x) - 1)
+    roots = [find(q[i], q[i + 1], xtol=1e-15) for i in crossing]
     return np.array([v for x in roots for v in (x - 1e-10, x + 1e-10)])
 
 

@@ -13,11 +13,10 @@ from functools import lru_cache
 
 import numpy as np
 import scipy
-from numpy.polynomial.legendre import leggauss
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import dot
+from hdica.ingredients.quadrature import dot, gauss_legendre
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady import states
 from hdica.limits.mean_field.steady.closure import Closure, close
@@ -25,7 +24,7 @@ from hdica.limits.mean_field.steady.closure import Closure, close
 Family = Callable[[float], MeanField]
 _SMALL = 1e-3
 _STEP = 1e-6
-_POINTS, _WEIGHTS = leggauss(4)
+_POINTS, _WEIGHTS = gauss_legendre(4)
 _POINTS, _WEIGHTS = (_POINTS + 1) / 2, _WEIGHTS / 2
 _PROBES = (0.13, 0.5, 0.87)
 
@@ -69,13 +68,11 @@ class Landscape:
 
     def value(self, q: float, u: float) -> float:
         """The function whose zeros are the branches."""
-        if not self.zero:
-            return float(self.state(q, u, slopes=False).excess[0])
-        if abs(q) >= _SMALL:
-            return float(self.state(q, u, slopes=False).excess[0]) / q
+        if not self.zero or abs(q) >= _SMALL:
+            excess = float(self.state(q, u, slopes=False).excess[0])
+            return excess / q if self.zero else excess
         # S/Q is the mean slope between 0 and Q: nothing cancels as Q -> 0.
-        slopes = close(self.field(self.parameter(u)), q * _POINTS).slope
-        return dot(slopes, _WEIGHTS)
+        return dot(close(self.field(self.parameter(u)), q * _POINTS).slope, _WEIGHTS)
 
     def gradient(self, q: float, u: float) -> tuple[float, float, float]:
         """Value and derivatives with respect to q and u."""
@@ -297,19 +294,17 @@ def _beyond_corner(land: Landscape, at: Spot) -> list[Spot]:
         return []
     slope = float(land.state(corner.q, corner.u).slope[0])
     middle = Spot(corner.q, corner.u, at.tangent, at.condensed, slope)
-    angles = math.atan2(at.u - corner.u, at.q - corner.q) + np.linspace(0, 2 * np.pi, 65)
-    radius = 4 * SHORTEST
+    first = math.atan2(at.u - corner.u, at.q - corner.q)
+    angles, radius = (first + np.linspace(0, 2 * np.pi, 65))[4:-4], 4 * SHORTEST
 
-    def around(angle: float) -> float:
-        return land.value(corner.q + radius * math.cos(angle), corner.u + radius * math.sin(angle))
+    def on_circle(angle: float) -> tuple[float, float]:
+        return corner.q + radius * math.cos(angle), corner.u + radius * math.sin(angle)
 
-    values = np.array([around(float(a)) for a in angles[4:-4]])
-    signs = np.flatnonzero(values[:-1] * values[1:] < 0)
-    for i in signs:
-        angle = float(scipy.optimize.brentq(around, angles[4 + i], angles[5 + i]))
-        way = (math.cos(angle), math.sin(angle))
-        q, u = corner.q + radius * way[0], corner.u + radius * way[1]
-        other = _spot(land, q, u, way)
+    values = np.array([land.value(*on_circle(angle)) for angle in angles.tolist()])
+    for i in np.flatnonzero(values[:-1] * values[1:] < 0):
+        ends = angles[i], angles[i + 1]
+        angle = float(scipy.optimize.brentq(lambda angle: land.value(*on_circle(angle)), *ends))
+        other = _spot(land, *on_circle(angle), (math.cos(angle), math.sin(angle)))
         if other is not None and other.condensed != at.condensed:
             return [middle, other]
     return []
