@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import sympy as sp
@@ -17,6 +17,7 @@ from hdica.ingredients.functions import Opaque, is_word, opaque_of
 from hdica.ingredients.grammar import MAX_POWER, read_expression
 from hdica.ingredients.plain import Array, Function
 
+T = TypeVar("T")
 Constants = Mapping[str, float] | None
 """Numbers for names in a formula."""
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
@@ -80,13 +81,19 @@ class Formula:
 
         return block
 
+    def _read(self, of: Callable[[sp.Expr, sp.Symbol], T]) -> T:
+        try:
+            return of(self.expression, self.symbol)
+        except HdicaError as exc:
+            raise HdicaError(f"formula {self.text!r}: {exc}") from None
+
     @cached_property
     def is_called(self) -> bool:
         """Whether it is a function of Python, of which nothing but its values is known."""
         return bool(self.expression.has(Opaque))
 
     @cached_property
-    def coefficients(self) -> NDArray[np.float64] | None:
+    def coefficients(self) -> Array | None:
         """Polynomial coefficients, lowest degree first; None if it is not a polynomial."""
         if not self.expression.is_polynomial(self.symbol):
             return None
@@ -103,18 +110,12 @@ class Formula:
 
         Exact where that is a polynomial or one piece by piece, else to rounding.
         """
-        try:
-            return switches.kinks_of(self.expression, self.symbol)
-        except HdicaError as exc:
-            raise HdicaError(f"formula {self.text!r}: {exc}") from None
+        return self._read(switches.kinks_of)
 
     @cached_property
     def undefined_at(self) -> float | None:
         """A real number where the function is infinite or no number, or None."""
-        try:
-            point = singular_at(self.expression, self.symbol)
-        except HdicaError as exc:
-            raise HdicaError(f"formula {self.text!r}: {exc}") from None
+        point = self._read(singular_at)
         if point is not None or self.elastic_net is not None:
             # A search in a coefficient asks thousands of these: none is compiled to be looked at.
             return point
@@ -228,7 +229,7 @@ class Pair:
     symbols: tuple[sp.Symbol, ...]
 
     @cached_property
-    def value(self) -> Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]:
+    def value(self) -> Callable[[ArrayLike, ArrayLike], Array]:
         """The function, on arrays that broadcast against each other."""
         return switches.vectorised(self.expression, *self.symbols)
 

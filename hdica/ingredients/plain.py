@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone
 
+T = TypeVar("T")
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -49,13 +50,18 @@ def vector_of(spec: Mapping[str, object]) -> Array:
     content = spec[VECTOR]
     if not isinstance(content, Mapping):
         return np.asarray(content, dtype=float)
-    if content["sha256"] not in _VECTORS:
+    return recalled(_VECTORS, content["sha256"], VECTOR)
+
+
+def recalled(kept: Mapping[str, T], sha256: str, what: str) -> T:
+    """What a process keeps of a digest; refused where nobody gave it to this one."""
+    if sha256 not in kept:
         raise DataGone(
-            f"vector with sha256 {content['sha256']} is not known to this process (a long array is "
-            "known where it was given alone: save it below data/ by numpy.save, and name the file)",
-            [VECTOR],
+            f"{what} with sha256 {sha256} is not known to this process (a long array is known "
+            "where it was given alone: save it below data/ by numpy.save, and name the file)",
+            [what],
         )
-    return _VECTORS[content["sha256"]]
+    return kept[sha256]
 
 
 def without_place(text: str) -> str:

@@ -202,13 +202,9 @@ ALLOWED_MOTIONS = (
 class Motion:
     """How the entries of a feature change places, which keeps them all, and |xi|^2, as they are.
 
-    Parameters
-    ----------
-    rate
-        delta: how often an entry changes places with another, per unit of time t = k/n. Pairs are
-        exchanged at random times, delta/2 of them a step on average.
-    jumps, share
-        Times at which a share of the entries is permuted at random, and that share.
+    ``rate`` is delta: how often an entry changes places with another, per unit of time t = k/n; of
+    pairs that are exchanged at random times delta/2 are on average in a step. ``jumps`` are times
+    at which a ``share`` of the entries is permuted at random.
     """
 
     rate: float = 0.0

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import Array
 from hdica.inputs.data_input import (
     bundled_names,
     bundled_pixels,
@@ -24,7 +25,6 @@ from hdica.inputs.data_input import (
 from hdica.inputs.place import files_below, place
 from hdica.process.private import private_folder, scratch
 
-Array = NDArray[np.float64]
 Colour = Literal["grey", "rgb"]
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)
 DECODED = 4  # sets of pictures that stay in memory

@@ -20,14 +20,21 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.plain import ARRAY, VECTOR, Indices, is_vector, remember_vector, vector_of
+from hdica.ingredients.plain import (
+    ARRAY,
+    VECTOR,
+    Array,
+    Indices,
+    is_vector,
+    recalled,
+    remember_vector,
+    vector_of,
+)
 from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.place import digest, place, relative
 
-Array = NDArray[np.float64]
 LONGEST = 256
 """Entries of a vector that is written out where it is used; longer ones are named by digests."""
 _ALLOWED_VECTOR = "a list of numbers, or the path of a .npy file or a Zarr array below data/"
@@ -234,7 +241,7 @@ def _form(rows: Any) -> object:
             return samples.rows.tolist()
         return _named(_IN_MEMORY.setdefault(samples.sha256, samples))
     if "file" not in form:
-        return _named(_remembered(str(form.get("sha256"))))
+        return _named(recalled(_IN_MEMORY, str(form.get("sha256")), "data"))
     file = relative(form["file"])
     return {"file": file, **_named(_of_file(file, form.get("sha256")))}
 
@@ -255,7 +262,7 @@ def samples_of(data: Mapping[str, Any]) -> Samples:
         return _of_memory(form)
     if "file" in form:
         return _of_file(form["file"], form["sha256"])
-    return _remembered(form["sha256"])
+    return recalled(_IN_MEMORY, form["sha256"], "data")
 
 
 def shape_of(data: Mapping[str, Any]) -> tuple[int, int]:
@@ -264,16 +271,6 @@ def shape_of(data: Mapping[str, Any]) -> tuple[int, int]:
     if isinstance(form, Mapping):
         return int(form["samples"]), int(form["n"])
     return len(form), len(form[0])
-
-
-def _remembered(sha256: str) -> Samples:
-    if sha256 not in _IN_MEMORY:
-        raise DataGone(
-            f"data with sha256 {sha256} is not known to this process (a long array is known where "
-            "it was given alone: save it below data/ by numpy.save, and name the file)",
-            ["data"],
-        )
-    return _IN_MEMORY[sha256]
 
 
 def _of_memory(values: object) -> Samples:

@@ -118,14 +118,11 @@ class Coefficients:
     order: Order
     n: int
 
-    def rows(self, first: int, last: int) -> Array:
-        """Coefficients of the steps ``first`` to ``last - 1`` as far as Q and R are known."""
-        return _rows(self, first, last)
-
 
 # By identity: walks with many seeds share the same coefficients.
 @lru_cache(maxsize=_CACHED)
-def _rows(steps: Coefficients, first: int, last: int) -> Array:
+def rows_of(steps: Coefficients, first: int, last: int) -> Array:
+    """Coefficients of the steps ``first`` to ``last - 1`` as far as Q and R are solved."""
     times, field = np.arange(first, last) / steps.n, steps.field
     # Only what rounding adds to a time lies beyond the last one.
     end = steps.order.last * (1 + 1e-12)
@@ -188,7 +185,7 @@ class Walk:
         # From whole runs, so that seeds share coefficients whenever they are looked at.
         for begin in range(first - first % _RUN, last, _RUN):
             low, high = max(begin, first), min(begin + _RUN, last)
-            rows = self.coefficients.rows(begin, begin + _RUN)[low - begin : high - begin]
+            rows = rows_of(self.coefficients, begin, begin + _RUN)[low - begin : high - begin]
             self._run(rows)
             if not np.all(np.isfinite(self.z)) or len(rows) < high - low:
                 return low + len(rows) - first

@@ -105,7 +105,7 @@ class OverlapPath:
     spread: Array
 
 
-def _packed(drift: Drift) -> list[Array]:
+def packed_flow(drift: Drift) -> list[Array]:
     """D1, D2 and their slopes as compiled code takes them."""
     flow = (drift.learning, drift.loss)
     return [packed(series) for series in (*flow, *(part.deriv() for part in flow))]
@@ -125,7 +125,7 @@ def _integrate(
 
     zero = Chebyshev([0.0])
     noise = [packed(series) for series in drift.noise or (zero, zero, zero)]
-    coefficients, out = [*_packed(drift), *noise], np.empty(2)
+    coefficients, out = [*packed_flow(drift), *noise], np.empty(2)
 
     def rate(state: Array, tau: float) -> Array:
         overlap_rhs(tau, state, factor, *coefficients, out)
@@ -180,7 +180,7 @@ def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array
     size = max(drift.learning_error, drift.loss_error)
     if size == 0.0:
         return np.zeros(times.size)
-    rows, out = _packed(drift), np.empty(2)
+    rows, out = packed_flow(drift), np.empty(2)
     errors = (drift.learning_error / size, drift.loss_error / size)
 
     def rate(state: Array, tau: float) -> Array:

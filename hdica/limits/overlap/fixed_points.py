@@ -43,7 +43,7 @@ from hdica.limits.numerics.series import (
     trimmed_tail,
 )
 from hdica.limits.numerics.solvers import integrate
-from hdica.limits.overlap.drift import Drift, followed
+from hdica.limits.overlap.drift import Drift, followed, packed_flow
 from hdica.process.machine import one_thread
 
 _LONGEST, _MOST = 64, 1024
@@ -300,9 +300,8 @@ def _where_states_move(
         return np.full(way.size, np.nan)
     from hdica.limits.numerics.compiled import value_at
 
-    rise = [packed(part.deriv()) for part in (drift.learning, drift.loss)]
-    flow = [packed(part) for part in (drift.learning, drift.loss)]
-    noise = [packed(part) for part in drift.noise]
+    parts, noise = packed_flow(drift), [packed(part) for part in drift.noise]
+    flow, rise = parts[:2], parts[2:]
 
     def orders(parts: list[Array], q: float, tau: float, first: int) -> float:
         return sum(tau ** (first + k) * value_at(part, q) for k, part in enumerate(parts))
