@@ -101,7 +101,7 @@ def _breaks(of: type[Opaque]) -> tuple[float, ...]:
     points = []
     for a, b in bounds.reshape(-1, 2).tolist():
         # Halving went to the narrowest panel, and one on either side of it.
-        k = a + int(np.argmin(np.diff(edges[a : b + 1])))
+        k = a + np.argmin(np.diff(edges[a : b + 1]))
         points.append(_within(of, float(edges[max(k - 1, a)]), float(edges[min(k + 2, b)])))
     apart = np.min(np.abs(edges[:, None] - np.array([*points, np.inf])), axis=1)
     crowded = touching(narrow) | (apart < _APART * (1 + np.abs(edges)))

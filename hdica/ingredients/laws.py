@@ -282,7 +282,7 @@ def quantile_law(
         # The first edges are where quantiles are numbers.
         t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
         finite = np.isfinite(raw(t))
-        last = t.size if finite.all() else int(np.argmin(finite))
+        last = t.size if finite.all() else np.argmin(finite)
         edges = tuple(sorted(t[:last].tolist()))
         part = Part(
             raw, raw, lambda t: np.exp(sign * t), lambda c: sign * log_mass(c * sd + mean), edges

@@ -178,9 +178,13 @@ def density_nodes(
     with np.errstate(all="ignore"):
         weights = widths * density(points)
     # Far nodes of a heavy tail would overflow in a moment to which they add nothing.
-    matters = np.isfinite(weights) & (weights > 1e-80)
-    points, weights = points[matters], weights[matters]
-    return Nodes(points, weights / weights.sum())
+    return _finite(points, weights)
+
+
+def _finite(points: Array, weights: Array) -> Nodes:
+    """The nodes that are numbers and whose weights are."""
+    matters = np.isfinite(points) & np.isfinite(weights) & (weights > 1e-80)
+    return Nodes(points[matters], weights[matters] / weights[matters].sum())
 
 
 def quantile_nodes(lower: Function, upper: Function) -> Nodes:
@@ -193,9 +197,7 @@ def quantile_nodes(lower: Function, upper: Function) -> Nodes:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some laws complain at u = 1e-300, where nothing is lost
         points = np.concatenate([lower(u), upper(u)])
-    weights = np.concatenate([weights, weights])
-    matters = np.isfinite(points) & (weights > 1e-80)
-    return Nodes(points[matters], weights[matters] / weights[matters].sum())
+    return _finite(points, np.tile(weights, 2))
 
 
 def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
@@ -219,7 +221,7 @@ def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
 
 ORDER = 16
 RESOLVED = 1e-11
-_GENERATIONS, _MOST = 52, 4096
+_GENERATIONS, _MOST, _NARROWEST = 52, 4096, 1e-11
 
 
 @lru_cache(maxsize=8)
@@ -237,18 +239,14 @@ def _highest() -> Array:
 
 
 def resolving_edges(
-    functions: Function,
-    first: Array,
-    resolved: float = RESOLVED,
-    floor: float = 1e-3,
-    narrowest: float = 1e-11,
+    functions: Function, first: Array, resolved: float = RESOLVED, floor: float = 1e-3
 ) -> Array:
     """Increasing edges, ``first`` among them, between which functions are short polynomials.
 
     ``functions`` takes points of any shape and returns shape (functions, *points.shape); what is
     not finite counts as zero. Halving ends where the highest Legendre coefficients are ``resolved``
     relative to the largest value of that function on the panel (or to ``floor`` times that on all
-    first panels), and at a width ``narrowest`` relative to 1 + |position|.
+    first panels), and at a width of 1e-11 relative to 1 + |position|.
     """
     x, _ = gauss_legendre(ORDER)
     edges = [np.asarray(first, dtype=float)]
@@ -264,7 +262,7 @@ def resolving_edges(
             everywhere = floor * size.max(axis=-1, keepdims=True)
         highest = np.abs(np.sum(values[..., None, :] * _highest(), axis=-1)).max(axis=-1)
         share = (highest / np.maximum(size, np.maximum(everywhere, 1e-300))).max(axis=0)
-        rough = (share > resolved) & (high - low > narrowest * (1 + np.abs(low + high) / 2))
+        rough = (share > resolved) & (high - low > _NARROWEST * (1 + np.abs(low + high) / 2))
         # What halving does not make smaller is rounding.
         rough &= (share > 1e3 * resolved) | (share < before / 4)
         if not rough.any() or sum(f.size for f in edges) > _MOST:

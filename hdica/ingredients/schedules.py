@@ -122,7 +122,7 @@ def _of_formula(spec: str, constants: Constants, name: str, zero: bool) -> Sched
         large = tau > LARGEST
         if fine.all() and not large.any():
             return ""
-        k = int(np.argmin(fine & ~large))
+        k = np.argmin(fine & ~large)
         if large[k]:
             return (
                 f"{name} = {spec!r} is {tau[k]:.4g} at t = {t[k]:.6g}, which is not allowed (at "

@@ -208,7 +208,7 @@ def separatrix_of(drift: Drift, second: Second, tau: float) -> Separatrix | None
     enclosed = (q[:-1] > _SMALL) & ~stable[:-1] & stable[1:]
     if not enclosed.any():
         return None
-    k = int(np.flatnonzero(enclosed)[-1])
+    k = np.flatnonzero(enclosed)[-1]
     edge, rate = np.array(q[k]), slope(drift, float(q[k]), tau)
     moved, noise = -float(second(edge, tau)) / rate, float(drift.variance(edge, tau))
     return Separatrix(float(edge), rate, noise, moved, float(q[k - 1]), float(q[k + 1]))
@@ -239,8 +239,8 @@ def pitchfork_of(drift: Drift, tau: float) -> Pitchfork:
     """The normal form at Q = 0, of a drift that is odd and bends back."""
     check_noise(drift)
     at = np.linspace(0.05, 0.95, 10)
-    size = float(np.abs(drift.at(at, tau)).max())
-    if float(np.abs(drift.at(at, tau) + drift.at(-at, tau)).max()) > 1e-9 * size:
+    size = np.abs(drift.at(at, tau)).max()
+    if np.abs(drift.at(at, tau) + drift.at(-at, tau)).max() > 1e-9 * size:
         raise HdicaError("the drift is not odd in Q: Q = 0 gives way to no pitchfork")
     damping = -third(drift, tau) / 6
     if not damping > 1e-9 * size:

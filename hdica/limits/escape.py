@@ -321,8 +321,7 @@ def _interpolated(times: Array, hazard: Array) -> Function:
     """Cumulative hazard: a spline in log t, constant before, of constant slope after it."""
     from scipy.interpolate import CubicSpline
 
-    last = int(np.searchsorted(hazard, -math.log(_SURE)))
-    last = min(max(last, _NODES), times.size - 1)
+    last = min(max(np.searchsorted(hazard, -math.log(_SURE)), _NODES), times.size - 1)
     slope = float((hazard[last] - hazard[last - _NODES]) / (times[last] - times[last - _NODES]))
     spline = CubicSpline(np.log(times[: last + 1]), hazard[: last + 1])
 

@@ -197,8 +197,7 @@ def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
         square = (cells.xi**2)[:, None]
         drawn = -square * z - z * (z**2 - 1) / 2 + 1.25 * z
         return mean(rest * drawn * first + rest**2 * (square / 2 + z**2 / 4) * second)
-    atoms = int(cells.atom[-1]) + 1
-    means_of = np.zeros(atoms)
+    means_of = np.zeros(cells.atom[-1] + 1)
     np.add.at(means_of, cells.atom, at.mass * x**2)
     apart = (x**2 - means_of[cells.atom])[:, None]
     spread = float(mean(apart**2)[0])

@@ -122,10 +122,10 @@ def restored(values: Array, new: Cells, old: Cells) -> Array:
     """
     refine, parts = new.mesh.refine, []
     for a in range(new.windows.low.size):
-        first, end = int(new.mesh.offsets[a]), int(new.mesh.offsets[a + 1])
+        first, end = new.mesh.offsets[a], new.mesh.offsets[a + 1]
         own = values[first:end]
-        shift = int(old.windows.low[a] - new.windows.low[a]) * refine
-        size = int(old.windows.high[a] - old.windows.low[a]) * refine
+        shift = (old.windows.low[a] - new.windows.low[a]) * refine
+        size = (old.windows.high[a] - old.windows.low[a]) * refine
         parts.append(own[np.clip(np.arange(size) + shift, 0, end - first - 1)])
     return np.ascontiguousarray(np.concatenate(parts))
 

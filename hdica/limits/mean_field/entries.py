@@ -126,7 +126,7 @@ def rows_of(steps: Coefficients, first: int, last: int) -> Array:
     times, field = np.arange(first, last) / steps.n, steps.field
     # Only what rounding adds to a time lies beyond the last one.
     end = steps.order.last * (1 + 1e-12)
-    times = times[: int(np.searchsorted(times, end, side="right"))]
+    times = times[: np.searchsorted(times, end, side="right")]
     q, r = steps.order.at(times)
     tau = np.broadcast_to(field.schedule.value(times), times.shape)
     rows = []

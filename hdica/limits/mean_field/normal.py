@@ -131,7 +131,7 @@ def solve(
     q, other = (rows[:, 0] * q0 + rows[:, 1] for rows in (states, rough))
     places = [(at, field.schedule.at(t)) for at, t in zip(q.tolist(), times, strict=True)]
     laws = [_law(field, state) for state in states]
-    where = [int(np.argmin(np.abs(times - t))) for t in snapshots]
+    where = [np.argmin(np.abs(times - t)) for t in snapshots]
     means = {
         name: np.array([law.mean_with_error(h) for law in laws]).T
         for name, h in (functionals or {}).items()

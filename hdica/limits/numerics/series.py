@@ -21,6 +21,7 @@ from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 
 MAX_DEGREE = 1024
+_GOAL = 1e-13
 _ROUNDING = 4 * np.finfo(float).eps
 
 
@@ -42,9 +43,7 @@ def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
         return Chebyshev.interpolate(lambda x: np.array([function(v) for v in x.tolist()]), degree)
 
 
-def adaptive(
-    function: Callable[[float], float], tolerance: float = 1e-13
-) -> tuple[Chebyshev, float]:
+def adaptive(function: Callable[[float], float]) -> tuple[Chebyshev, float]:
     """Chebyshev series of a function on [-1, 1], its degree doubled until its tail is small.
 
     The tail, returned too, is the largest of the last coefficients relative to the largest of all:
@@ -57,7 +56,7 @@ def adaptive(
         scale = size.max()
         tail = float(size[-max(4, degree // 8) :].max() / scale) if scale > 0 else 0.0
         # Interpolation noise grows slowly with the degree; below it more points add nothing.
-        if tail < tolerance * max(1.0, degree / 64) or degree >= MAX_DEGREE:
+        if tail < _GOAL * max(1.0, degree / 64) or degree >= MAX_DEGREE:
             return trimmed(series), tail
         degree *= 2
 
@@ -94,7 +93,6 @@ Sampled = Callable[[float], Samples]
 """Values, errors and sizes of some functions at one overlap."""
 LEAST, MOST = 16, 512
 """Degrees on each half."""
-_GOAL = 1e-13
 _PROBES = np.array([-0.99993, -0.977, -0.71, -0.23, 0.37, 0.831, 0.9831, 0.99995])
 _NEAREST, _OFF_ZERO = 1e-9, 1e-12
 """Least sqrt(1 - Q^2) by which is divided."""

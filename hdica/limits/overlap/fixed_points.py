@@ -64,11 +64,11 @@ def _pieces(
     """Zeros of a function of x in an interval, halved until a short series describes it."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = coefficients(function(middle + half * lobatto(_LONGEST)))
-    size = float(np.abs(series).max())
+    size = np.abs(series).max()
     if size <= floor:
         return []
     level = max(_SMALL * size, floor)
-    if float(np.abs(series[-6:]).max()) > level and half > 1e-4:
+    if np.abs(series[-6:]).max() > level and half > 1e-4:
         return _pieces(function, low, middle, floor) + _pieces(function, middle, high, floor)
     return [middle + half * real_roots(Chebyshev(trimmed_tail(series, level / 8)))]
 
@@ -119,8 +119,7 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
         degree = 64
         while True:
             series = coefficients(steps(lobatto(degree)))
-            size = float(np.abs(series).max())
-            tail = float(np.abs(series[-degree // 8 :]).max())
+            size, tail = np.abs(series).max(), np.abs(series[-degree // 8 :]).max()
             if tail <= 1e-12 * size or degree >= _MOST:
                 break
             degree *= 2

@@ -243,7 +243,7 @@ class ClosedOverlap:
         """The roots of P, those off the real line in pairs."""
         coef = self.rate.coef
         small = np.abs(coef) <= 8 * _EPS * np.abs(coef).max()
-        last = int(np.flatnonzero(~small)[-1])
+        last = np.flatnonzero(~small)[-1]
         return np.asarray(Polynomial(coef[: last + 1]).roots(), dtype=complex)
 
     @cached_property

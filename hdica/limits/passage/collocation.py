@@ -205,7 +205,7 @@ class LongCollocation(Collocation):
                     new = new - basis[:, : k + 1] @ along
                     small[: k + 1, k] += along
             norm = math.sqrt(dot(new, new))
-            if k + 1 == most or norm <= _SPENT * float(np.abs(small[:, k]).max()):
+            if k + 1 == most or norm <= _SPENT * np.abs(small[:, k]).max():
                 return basis[:, : k + 1], small[: k + 1, : k + 1]
             small[k + 1, k] = norm
             basis[:, k + 1] = new / norm

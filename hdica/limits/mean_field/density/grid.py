@@ -229,7 +229,7 @@ class Curve:
             chosen = which == piece
             if not np.any(chosen):
                 continue
-            low, high = int(edges[piece]), int(edges[piece + 1])
+            low, high = edges[piece], edges[piece + 1]
             u = self.number(x[chosen]) - low - 0.5
             result[chosen] = interpolated(self.log[low:high], u)
         return result

@@ -134,7 +134,7 @@ def _explored(
     spacing, narrow = _AT_START * coarse * scale, 0.0
     # Within this distance cells hardly widen: it holds the atoms that matter to Q.
     matters = problem.weights * problem.xi**2 > 1e-3
-    stretch = _EVEN + 1.5 * float(np.abs(problem.xi[matters]).max())
+    stretch = _EVEN + 1.5 * np.abs(problem.xi[matters]).max()
     for _ in range(4):
         tell(lambda: _LEVEL.format(1))
         seen = record()

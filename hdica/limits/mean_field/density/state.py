@@ -99,7 +99,7 @@ class Problem:
     def integrands(self, mesh: Mesh, functionals: Mapping[str, Functional]) -> Array:
         """What to sum against the masses for each functional, shape (functionals, cells)."""
         if not functionals:
-            return np.empty((0, int(mesh.offsets[-1])))
+            return np.empty((0, mesh.offsets[-1]))
         xi, x, weights = mesh.flat(self.xi, self.weights)
         rows = [np.broadcast_to(h(xi, x), x.shape) for h in functionals.values()]
         if self.mirrored:
@@ -218,7 +218,7 @@ class State:
         if np.array_equal(old.low, windows.low) and np.array_equal(old.high, windows.high):
             return
         mesh = self.mesh.on(windows) or _roomy(self.problem, self.mesh.lattice, windows, refine)
-        work = np.empty((self.work.shape[0], int(mesh.offsets[-1])))
+        work = np.empty((self.work.shape[0], mesh.offsets[-1]))
         for row in (at.MASS, at.RATE):
             work[row] = carried(self.work[row], old, windows, refine)
         self.windows, self.mesh, self.work = windows, mesh, work
@@ -320,7 +320,7 @@ def mix(state: State, share: float) -> None:
     mixture = np.sum(weights[:, None] * laws, axis=0)
     laws *= 1 - share
     laws += share * mixture
-    low, size = int(state.mesh.lows[0]), int(state.mesh.offsets[1])
+    low, size = state.mesh.lows[0], state.mesh.offsets[1]
     first = dot(mixture, state.mesh.x[low : low + size])
     mean = dot(weights, state.problem.xi) * first
     state.clock[at.Q] += share * (mean - state.clock[at.Q])

@@ -131,7 +131,7 @@ def _table(shape: Confinement, reach: float) -> tuple[Function, Array]:
     half = (right - left) / 2
     rising = np.stack([chebint(c, lbnd=-1) for c in series], axis=-1) * half
     whole = chebval(1.0, rising)
-    zero = int(np.searchsorted(left, 0.0))
+    zero = np.searchsorted(left, 0.0)
     # Summed outwards from 0, where Psi is small and must be exact.
     below, above = np.cumsum(whole[:zero][::-1])[::-1], np.cumsum(whole[zero:])
     # From Chebyshev coefficients in t to those of powers of t + 1.

@@ -68,7 +68,7 @@ def _graded_elements(shape: Confinement, row: Array, panels: int) -> Array:
     v = potential(shape, *row, ends[None])[0]
     kinks = np.isin(ends, shape.breaks(float(ends[0]), float(ends[-1])))
     is_end = kinks | (v - v.min() > _FLAT)
-    is_end[[0, -1, int(v.argmin())]] = True
+    is_end[[0, -1, v.argmin()]] = True
     ends = ends[is_end]
     size = np.maximum(np.abs(ends[1:]), np.abs(ends[:-1]))
     apart = np.diff(ends) > _SAME * np.minimum(size, np.ptp(ends))

@@ -73,7 +73,7 @@ def _at(field: MeanField, q: float) -> Noiseless | None:
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     x, shrinks = q * xi, field.phi.value(q * xi)
     r = dot(weights * x, shrinks)
-    if np.any(np.abs(shrinks - r * x) > _SAME * max(1.0, float(np.abs(shrinks).max()))):
+    if np.any(np.abs(shrinks - r * x) > _SAME * max(1.0, np.abs(shrinks).max())):
         return None
     strength = field.strength(tau)
     curvature = field.pull(q, tau) * q - strength * r

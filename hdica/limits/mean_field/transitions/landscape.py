@@ -169,7 +169,7 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
             return None
         inverse = np.linalg.inv(jacobian)
         step = -np.sum(inverse * values, axis=1)
-        size = float(np.abs(step).max())
+        size = np.abs(step).max()
         if size < 1e-11 and size >= best / 2:
             break
         best = min(best, size)
