@@ -102,7 +102,7 @@ class Formula:
             raise HdicaError(
                 f"formula {self.text!r} is of degree {poly.degree()} (at most {MAX_POWER})"
             )
-        return np.array([float(c) for c in reversed(poly.all_coeffs())])
+        return np.array(poly.all_coeffs()[::-1], dtype=float)
 
     @cached_property
     def kinks(self) -> tuple[float, ...]:
@@ -420,4 +420,4 @@ def _negative(expression: sp.Expr, symbol: sp.Symbol, zeros: list[float]) -> lis
     ends = np.array([-1e3, *sorted(zeros), 1e3])
     beyond = [ends.min() - 1, ends.max() + 1]
     x = np.unique(np.concatenate([GRID, (ends[1:] + ends[:-1]) / 2, beyond]))
-    return [float(v) for v in x[switches.vectorised(expression, symbol)(x) < 0]]
+    return x[switches.vectorised(expression, symbol)(x) < 0].tolist()

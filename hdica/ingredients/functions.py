@@ -102,10 +102,11 @@ def _breaks(of: type[Opaque]) -> tuple[float, ...]:
     for a, b in bounds.reshape(-1, 2).tolist():
         # Halving went to the narrowest panel, and one on either side of it.
         k = a + np.argmin(np.diff(edges[a : b + 1]))
-        points.append(_within(of, float(edges[max(k - 1, a)]), float(edges[min(k + 2, b)])))
+        low, high = edges[[max(k - 1, a), min(k + 2, b)]].tolist()
+        points.append(_within(of, low, high))
     apart = np.min(np.abs(edges[:, None] - np.array([*points, np.inf])), axis=1)
     crowded = touching(narrow) | (apart < _APART * (1 + np.abs(edges)))
-    points += [float(x) for x in edges[~crowded] if _bends(of, float(x))]
+    points += [x for x in edges[~crowded].tolist() if _bends(of, x)]
     if len(points) > _MOST:
         name = of.__name__.rpartition("_")[0]
         raise HdicaError(f"the function {name} has more than {_MOST} kinks within |x| < {_REACH:g}")

@@ -56,7 +56,7 @@ def numbers(values: object) -> Array | None:
     if not all(is_number(value) or isinstance(value, np.number) for value in values):
         return None
     try:
-        return np.array([float(value) for value in values])
+        return np.array(list(map(float, values)))
     except OverflowError:
         return None
 

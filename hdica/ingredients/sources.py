@@ -338,7 +338,7 @@ def scipy_source(name: str, **shape: float) -> Source:
             # Samplers of laws on whole numbers take whole shapes as whole numbers alone.
             whole = {k: int(v) if v.is_integer() else v for k, v in shape.items()}
             law = family(**(whole if discrete else shape))
-            mean, var = (float(v) for v in law.stats(moments="mv"))
+            mean, var = map(float, law.stats(moments="mv"))
     except TypeError as exc:
         raise HdicaError(f"source: scipy {name!r} with {shape} is not allowed ({exc})") from None
     frozen = _Frozen(name, shape, law, mean, math.sqrt(var) if var > 0 else math.nan)
@@ -372,7 +372,7 @@ def _continuous(frozen: _Frozen) -> Source:
 
 def _window(frozen: _Frozen) -> tuple[Array, Array]:
     """Whole numbers around the mean and their masses, until these are next to nothing."""
-    least, most = (float(end) for end in frozen.law.support())
+    least, most = map(float, frozen.law.support())
     mean, reach = frozen.mean, 8.0
     while True:
         low = max(least, math.floor(mean - reach * frozen.sd))

@@ -198,7 +198,7 @@ def real_zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     if whole.degree() < 1:
         return []
     # Of multiple roots, too, one is left, with a change of sign at it.
-    coefficients = [int(c) for c in whole.sqf_part().all_coeffs()]
+    coefficients = list(map(int, whole.sqf_part().all_coeffs()))
     return sorted({_narrowed(coefficients, *ends) for ends in _isolated(coefficients, symbol)})
 
 

@@ -67,16 +67,15 @@ def common_noise(p: Products, q: Array, tau: Array, batch: int = 1) -> Array:
         scale = size ** (powers[i] + powers[j])
         covariance[..., i, j] = scale * (products[i][j] - means[i] * means[j])
     rest = np.maximum((1 - q) * (1 + q), _LEAST)
-    # How F c, F u and F^2 enter, by alpha, beta and gamma: shape (T, 3, 3).
-    enters = np.zeros((*q.shape, 3, 3))
-    enters[..., 0, 0], enters[..., 0, 1] = 1 + q * q / rest, -q / rest
-    enters[..., 1, 0], enters[..., 1, 1] = -q / rest, 1 / rest - 1
-    enters[..., 2, 1], enters[..., 2, 2] = -0.5, 0.5
-    shared = np.einsum("...ki,...kl,...lj->...ij", enters, covariance, enters)
     # What is along xi and x is no noise of each entry's own.
-    along = np.zeros_like(enters)
+    along = np.zeros((*q.shape, 3, 3))
     along[..., 0, 0], along[..., 1, 1] = 1 + q * q / rest, 1 / rest
     along[..., 0, 1] = along[..., 1, 0] = -q / rest
+    # How F c, F u and F^2 enter, by alpha, beta and gamma: shape (T, 3, 3).
+    enters = along.copy()
+    enters[..., 1, 1] -= 1
+    enters[..., 2, 1], enters[..., 2, 2] = -0.5, 0.5
+    shared = np.einsum("...ki,...kl,...lj->...ij", enters, covariance, enters)
     power = size**2 * p.gg
     return batch * (shared - power[..., None, None] * along)
 

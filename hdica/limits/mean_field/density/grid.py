@@ -151,13 +151,10 @@ def make_mesh(
     points = lattice.position(np.arange(2 * low * refine, 2 * high * refine + 1) / (2 * refine))
     faces, x = points[::2], points[1::2].copy()
     dx = np.diff(faces)
-    gap, middle, mean = np.empty(faces.size), np.empty(faces.size), np.empty(faces.size)
-    inner = slice(1, -1)
-    gap[inner], middle[inner] = np.diff(x), (x[1:] + x[:-1]) / 2
-    left = _mean_between(phi, x[:-1], faces[inner])
-    mean[inner] = (left + _mean_between(phi, faces[inner], x[1:])) / gap[inner]
-    for values in (gap, middle, mean):
-        values[0], values[-1] = values[1], values[-2]
+    inner, between = faces[1:-1], np.diff(x)
+    of_phi = _mean_between(phi, x[:-1], inner) + _mean_between(phi, inner, x[1:])
+    inside = between, (x[1:] + x[:-1]) / 2, of_phi / between
+    gap, middle, mean = (np.pad(values, 1, mode="edge") for values in inside)
     check_deadline()
     table = np.zeros((7, x.size + 1))
     table[X, :-1], table[X_PHI, :-1] = x, x * phi(x)

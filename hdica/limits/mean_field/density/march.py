@@ -159,11 +159,10 @@ class Plan:
 
 def pieces(problem: Problem, times: Array) -> Iterator[Piece]:
     """Stretches of smooth step size, each with the times inside at which a step must end."""
-    schedule, last = problem.field.schedule, float(times[-1])
-    moments = {*schedule.breaks, *problem.field.motion.jumps}
-    breaks = [float(b) for b in sorted(moments) if 0 < b < last]
+    field, last = problem.field, float(times[-1])
+    breaks = sorted({b for b in (*field.schedule.breaks, *field.motion.jumps) if 0 < b < last})
     stops = np.unique([*breaks, *times[times > 0]])
-    for low, high in pairwise([0.0, *sorted(breaks), last]):
+    for low, high in pairwise([0.0, *breaks, last]):
         yield Piece(problem, low, high, stops[(stops > low) & (stops <= high)])
 
 

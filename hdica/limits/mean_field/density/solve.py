@@ -239,9 +239,9 @@ def solve(
     rough = {k: _apart(own, jumps[k], problem.mirrored) for k in functionals if k in jumps}
     rough = {k: faces for k, faces in rough.items() if own != faces and len(faces) <= _MOST_CUTS}
     smooth = {k: h for k, h in functionals.items() if k not in rough}
-    shown = np.array([float(t) for t in snapshots])
+    shown = np.array(snapshots, dtype=float)
     plan, records = _levels(problem, times, tolerance, lambda: Record(problem, shown, smooth), own)
-    densities = tuple(_density(float(t), field, places, records) for t in snapshots)
+    densities = tuple(_density(t, field, places, records) for t in shown.tolist())
     path = _path(field, times, plan, records, list(smooth), densities)
     for name, faces in rough.items():
         seen = partial(Record, problem, shown[:0], {name: functionals[name]})

@@ -109,7 +109,7 @@ def edges(
     total = np.concatenate([np.zeros((a.size, 1)), np.cumsum(measure, axis=1)], axis=1)
     wanted = total[:, -1:] * np.linspace(0, 1, panels + 1)
     rows = [np.interp(w, m, p) for w, m, p in zip(wanted, total, x, strict=True)]
-    even = np.stack(rows) if rows else np.empty((0, panels + 1))
+    even = np.array(rows).reshape(-1, panels + 1)
     if a.size == 0 or not np.any(confined):
         return even, confined
     inner = shape.breaks(float(low[confined].min()), float(high[confined].max()))

@@ -173,9 +173,9 @@ def _resolved(shape: Confinement, edges: Array) -> tuple[Array, Array, Array]:
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
         if left.size == 0:
             break
-    parts = [np.concatenate([d[i] for d in done]) for i in range(3)]
-    order = np.argsort(parts[0], kind="stable")
-    return parts[0][order], parts[1][order], parts[2][order]
+    left, right, series = map(np.concatenate, zip(*done, strict=True))
+    order = np.argsort(left, kind="stable")
+    return left[order], right[order], series[order]
 
 
 Ends = tuple[Indices, Indices]

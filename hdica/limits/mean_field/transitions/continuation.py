@@ -233,10 +233,9 @@ def branches(family: landscape.Family, low: float, high: float) -> tuple[Branch,
         # Transitions in their places along the curve.
         places: list[tuple[float, float]] = []
         for i, spot in enumerate(curve.spots):
-            events = [(p.q, p.u) for j, p in curve.events if j == i]
-            away = [(q - spot.q) ** 2 + (u - spot.u) ** 2 for q, u in events]
-            order = np.argsort(away, kind="stable")
-            places += [(spot.q, spot.u), *(events[k] for k in order)]
+            events = [p for j, p in curve.events if j == i]
+            events.sort(key=lambda p: (p.q - spot.q) ** 2 + (p.u - spot.u) ** 2)
+            places += [(spot.q, spot.u), *((p.q, p.u) for p in events)]
         lines.append(_branch(land, *np.array(places).T.copy()))
     return tuple(lines)
 
