@@ -7,11 +7,10 @@ these leave all but numbers as it is. Each argument stands once, so that nesting
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -275,8 +274,7 @@ _ULPS = 4 * float(np.finfo(float).eps)
 _NOTHING = 1e-14
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """What a formula is between two neighbouring switches: an expression without any."""
 
     low: float

@@ -21,9 +21,8 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -130,8 +129,7 @@ COMPRESSORS: Mapping[str, Callable[[Buffer, int], int]] = {
 COMPRESSORS_3 = ("blosc", "gzip", "zstd")  # those of format 3
 
 
-@dataclass(frozen=True)
-class Codec:
+class Codec(NamedTuple):
     """How a chunk is encoded: by one compressor, with a checksum of 4 bytes behind it or not."""
 
     compressor: str
@@ -145,8 +143,7 @@ class Codec:
             raise Refused(f"a chunk decodes to {decoded} bytes, or more, and not to {size}")
 
 
-@dataclass(frozen=True)
-class Shards:
+class Shards(NamedTuple):
     """Where the chunks of a shard lie in its file."""
 
     chunks: int
@@ -168,8 +165,7 @@ class Shards:
             yield raw[offset : offset + count]
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """What the metadata of a Zarr array say of its files."""
 
     shape: tuple[int, ...]

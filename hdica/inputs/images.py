@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +31,7 @@ ROWS = 4096  # patches of a block
 PREFIX = "patches-"  # begin of the names of folders of patches that do not fit in memory
 
 
-@dataclass(frozen=True, eq=False)
-class Picture:
+class Picture(NamedTuple):
     """A picture: its name, and its pixels in [0, 1], (H, W) grey or (H, W, 3) red, green, blue."""
 
     name: str

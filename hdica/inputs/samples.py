@@ -14,10 +14,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -153,8 +152,7 @@ _NUMBERS, _MOST_NUMBERS = 2**20, 2**27
 _ALLOWED = "rows of numbers, or the path of a .npy file or a Zarr array below data/"
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(NamedTuple):
     """Samples whose rows are read when they are asked for."""
 
     rows: Any  # an array of shape (samples, n), in memory or on disk

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -139,8 +139,7 @@ def check_noise(drift: Drift) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """D = -a (tau - tau_c) - b (Q - Q_c)^2 with the variance V, where two states merge."""
 
     tau: float
@@ -176,8 +175,7 @@ def fold_of(drift: Drift, tau: float) -> Fold:
     return min(lost, key=lambda form: abs(form.tau - tau))
 
 
-@dataclass(frozen=True)
-class Separatrix:
+class Separatrix(NamedTuple):
     """D = lambda (Q - Q_u) with the variance V at an unstable state, between two stable ones.
 
     ``shift`` is n times what n moves it by, -D1/lambda.
@@ -214,8 +212,7 @@ def separatrix_of(drift: Drift, second: Second, tau: float) -> Separatrix | None
     return Separatrix(float(edge), rate, noise, moved, float(q[k - 1]), float(q[k + 1]))
 
 
-@dataclass(frozen=True)
-class Pitchfork:
+class Pitchfork(NamedTuple):
     """D = mu Q - B Q^3 with the variance V, where the uninformative state becomes unstable."""
 
     mu: float

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -149,8 +149,7 @@ _OPTIMA = 0.03, 0.15
 """Range of g in which the best is sought."""
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """A diffusion of |r| and where it begins and ends."""
 
     diffusion: Diffusion  # of r, in the unit of time of ``rate``
@@ -333,8 +332,7 @@ def _interpolated(times: Array, hazard: Array) -> Function:
     return value
 
 
-@dataclass(frozen=True)
-class Optimum:
+class Optimum(NamedTuple):
     """The learning rate at which an entry escapes fastest."""
 
     depth: float  # g there: the same for all nonlinearities and sources

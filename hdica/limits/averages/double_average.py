@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,8 +105,7 @@ def width_of(q: float) -> float:
     return math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
 
 
-@dataclass(frozen=True)
-class Average:
+class Average(NamedTuple):
     """Averages of several functions; arrays of shape (functions,).
 
     ``error`` is what rules of other orders, with other nodes, disagree by, and rounding; ``size``

@@ -17,6 +17,7 @@ those derivatives at all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,8 +57,7 @@ class Rule:
     unlike: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class _At:
+class _At(NamedTuple):
     """The columns at one time: on which cells, with which masses, at which Q and step size."""
 
     time: float
@@ -132,8 +132,7 @@ def _rates(field: MeanField, q: float, tau: float) -> Array:
     return np.array([rows[:, 1], slope, bend]).T
 
 
-@dataclass(frozen=True, eq=False)
-class _Met:
+class _Met(NamedTuple):
     """Columns whose variances give the covariances at one time, and what these are for."""
 
     at: _At

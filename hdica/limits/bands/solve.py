@@ -30,7 +30,7 @@ the same cells, and not of a limit on others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -264,8 +264,7 @@ def spreads(field: MeanField, noise: sweep.Noise, targets: Sequence[Target]) -> 
 _GRADIENT_TOLERANCE, _GRADIENT_LEVELS = 1e-6, 4
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
+class Change(NamedTuple):
     """A parameter a little larger and a little smaller, by ``step`` each.
 
     ``functions`` are h(xi, x) on either side.
@@ -277,8 +276,7 @@ class Change:
     functions: tuple[sweep.Function, sweep.Function]
 
 
-@dataclass(frozen=True, eq=False)
-class Gradient:
+class Gradient(NamedTuple):
     """The mean, its derivatives of shape (changes,) with their errors, and how they came about.
 
     ``rate``, shape (steps, changes), is the derivative by the parameter between ``times``, shape

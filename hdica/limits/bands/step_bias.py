@@ -35,6 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,8 +46,7 @@ from hdica.limits.bands.sweep import Cells
 Edge = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Pieces:
+class Pieces(NamedTuple):
     """Runs of cells of one atom without a kink inside, and the pairs of runs that meet at one."""
 
     x: Array
@@ -139,8 +139,7 @@ class Place:
         return np.tensordot(weighed, values, (0, 0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
+class _Moments(NamedTuple):
     """Averages over a step of F and s_1 with what the entry of y is made of."""
 
     b: Array
@@ -205,8 +204,7 @@ def _moments(at: Place) -> _Moments:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Density:
+class _Density(NamedTuple):
     """The density of a place, its two derivatives within pieces, and the jump of its slope."""
 
     at: Place

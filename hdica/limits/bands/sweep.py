@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +38,7 @@ from hdica.limits.mean_field.density.state import (
 from hdica.process.progress import check_deadline
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(NamedTuple):
     """The cells of a stretch of steps: their mesh, windows, and the flat arrays over them."""
 
     mesh: Mesh
@@ -52,8 +52,7 @@ class Cells:
     compiled: CompiledMesh
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """One step of the march: masses before, at its middle stage and after, and what they met.
 
     ``met`` are Q and 2h of the two stages, ``q`` the overlap before and after, ``taus`` the step
@@ -160,8 +159,8 @@ def graded(plan: Plan, times: Array) -> Plan:
     for run in plan.runs:
         ends = np.array(list(_cut(run.start, run.ends, times, last)))
         last = float(np.diff(np.concatenate([[run.start], ends]))[-1])
-        runs.append(replace(run, ends=ends))
-    return replace(plan, runs=tuple(runs))
+        runs.append(run._replace(ends=ends))
+    return plan._replace(runs=tuple(runs))
 
 
 TOGETHER = 64
@@ -188,8 +187,7 @@ Noise = Callable[[Array, Array], Array]
 Seen = Callable[[Step, Array, Array], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Swept:
+class Swept(NamedTuple):
     """What a sweep leaves at t = 0: the columns there, and what the noise on the way adds.
 
     ``values`` of shape (cells, functions) are in the order of the targets, as ``way``, which is n

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -73,8 +74,7 @@ KNOTS = 500
 """Times at which it is solved: what is between them is right to 1e-8 unless the step size jumps."""
 
 
-@dataclass(frozen=True, eq=False)
-class Order:
+class Order(NamedTuple):
     """Q and R of a solved limit.
 
     ``last`` is the time until which they are, ``stopped`` why they are not later, or empty.

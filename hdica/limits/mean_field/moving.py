@@ -34,9 +34,10 @@ Lambda = 1 + omega and gamma = omega for Oja's method, E[c^6] and 3 - E[c^4] for
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -57,8 +58,7 @@ _INSIDE = 1e-13
 _ZERO = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Moving:
+class Moving(NamedTuple):
     """A limit closed in the overlap, and what moves in it.
 
     ``noise(q, size)`` is the variance of a step times n^2 at an overlap and a value of the field's
@@ -202,8 +202,7 @@ _OVERLAPS = np.concatenate(
 )
 
 
-@dataclass(frozen=True)
-class Tracking:
+class Tracking(NamedTuple):
     """The best constant step size for a drift; numbers are NaN where no step size tracks it.
 
     ``tau`` and ``q``: the step size and the overlap that it holds; ``low`` and ``high``: step sizes

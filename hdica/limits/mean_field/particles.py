@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -29,8 +29,7 @@ from hdica.process.progress import check_deadline
 VERSION = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Lots:
+class Lots(NamedTuple):
     """Lots of particles in an exchange, and their order, each of shape (count,).
 
     A particle takes part in exchanges of a share above its lot, so that a later one holds an
@@ -57,8 +56,7 @@ _STABLE = 0.5
 _NEAR = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Cloud:
+class Cloud(NamedTuple):
     """Particles z at one time, phi(z), and the means q and r of xi z and of z phi(z)."""
 
     z: Array
@@ -104,8 +102,7 @@ def velocity(
     return pull * xi - field.strength(tau) * now.phi - curvature * now.z
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """One step of the particles from ``t`` to ``end``, which can be left at any time within.
 
     Where the feature moves, half of the exchanges come before and half after what is learned, by

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ _AT_ONCE = 32
 """Times that are treated together: their arrays fit into the cache."""
 
 
-@dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(NamedTuple):
     """A birth-and-death process that stands for a diffusion on [0, high], stopped at ``high``.
 
     Nodes (high's excluded, the first 0), widths of their cells, rates ``up`` to the next node and

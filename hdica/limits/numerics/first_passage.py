@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Legendre, legendre
@@ -40,8 +41,7 @@ MOST_GROWTH = 1e4
 """Largest exponent of a mean time; beyond, nothing is computed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Diffusion:
+class Diffusion(NamedTuple):
     """dX = b(X) dt + sqrt(a(X)) dB with vectorised b and a > 0; a is no diffusion constant a/2."""
 
     drift: Function

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -208,8 +209,7 @@ def sampled(
     return rows, noise + tail + missed, size
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(NamedTuple):
     """A function of Q with its largest absolute error, of it times sqrt(1 - Q^2)^over.
 
     ``size`` is the largest average of absolute values behind it, to which rounding is relative.

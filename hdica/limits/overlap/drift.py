@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -89,8 +90,7 @@ def _of_batch(drift: Drift, m: int) -> Drift:
     return replace(drift, loss=loss, find_noise=noise, loss_error=error)
 
 
-@dataclass(frozen=True)
-class OverlapPath:
+class OverlapPath(NamedTuple):
     """The limit at the asked times, each array of shape (T,): the overlap ``q`` and more.
 
     ``error`` is the difference to a run with a hundredfold finer tolerance, plus that tolerance,

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -136,8 +137,7 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
     return np.concatenate(places), np.concatenate(sizes)
 
 
-@dataclass(frozen=True)
-class FixedPoints:
+class FixedPoints(NamedTuple):
     """All fixed points at one step size, by increasing Q; arrays of shape (points,).
 
     ``stable`` says whether a small departure dies out, ``error`` is that of the overlap.

@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -212,8 +213,7 @@ class LongCollocation(Collocation):
         raise AssertionError("a space has at least one dimension")
 
 
-@dataclass(frozen=True)
-class _Bounds:
+class _Bounds(NamedTuple):
     """Where A and q are followed, and when a chain has escaped."""
 
     threshold: float

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,8 +74,7 @@ class Points:
         return Points(self.source * 3 // 2, self.normal * 3 // 2, self.length + 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """A step of the chain at one n: nodes c, e, c^2 + |a|^2 and their weights, shape (nodes,)."""
 
     f: Function
@@ -146,8 +146,7 @@ class Grid:
         return Grid(c, e, self.rest + 1, self.lengths + 2, self.beyond / 10)
 
 
-@dataclass(frozen=True, eq=False)
-class LongStep:
+class LongStep(NamedTuple):
     """A step at one n: nodes c, e, |x|^2 and their weights, shape (nodes,)."""
 
     f: Function
@@ -191,8 +190,7 @@ class LongStep:
         return turned
 
 
-@dataclass(frozen=True, eq=False)
-class Lengths:
+class Lengths(NamedTuple):
     """The q at which equations hold: Gaussian nodes of its own law, and the range of that law."""
 
     points: Array

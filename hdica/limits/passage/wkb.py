@@ -25,6 +25,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,8 +64,7 @@ WORST_EXPONENT, WORST_PREFACTOR = 1e-6, 1e-3
 """Largest relative errors of S and C with which they are a result."""
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """The mean escape time n C exp(n S) steps, what it is made of, and absolute errors."""
 
     exponent: float  # S

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +39,7 @@ _LEAST = 4
 """Cells at least between two neighbouring kinks."""
 
 
-@dataclass(frozen=True, eq=False)
-class Lattice:
+class Lattice(NamedTuple):
     """Faces x(j) of cells for every integer j, numbered from the first kink.
 
     Between kinks the cells are uniform, of width ``spacing`` at most. Outside they follow x = k + a
@@ -73,8 +73,7 @@ def make_lattice(kinks: tuple[float, ...], spacing: float, stretch: float) -> La
     return Lattice(spacing, stretch, points, np.concatenate([[0.0], np.cumsum(counts)]))
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(NamedTuple):
     """The cells of the coarsest level that each atom uses: first and last face, shape (atoms,)."""
 
     low: Indices
@@ -86,8 +85,7 @@ class Windows:
         return int(np.sum(self.high - self.low))
 
 
-@dataclass(frozen=True, eq=False)
-class Mesh:
+class Mesh(NamedTuple):
     """One level of refinement of the lattice on the windows of all atoms.
 
     Each cell is cut into ``refine`` parts, and ``first`` is the number (of a part) of face 0. The
@@ -115,7 +113,7 @@ class Mesh:
         sizes = (windows.high - windows.low) * self.refine
         if lows.min() < 0 or (lows + sizes).max() > self.x.size:
             return None
-        return replace(self, offsets=np.concatenate([[0], np.cumsum(sizes)]), lows=lows)
+        return self._replace(offsets=np.concatenate([[0], np.cumsum(sizes)]), lows=lows)
 
     def slices(self) -> list[tuple[slice, slice]]:
         """For each atom, where it lies in flat arrays and in arrays over cells."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,8 +96,7 @@ _NUMBERS = 1_000_000
 """Cells times steps that one call of the compiled march takes: a tenth of a second."""
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
+class Piece(NamedTuple):
     """A stretch of time on which the step size tau(t) is smooth.
 
     A step must end at the marks: times inside, and its end.
@@ -120,8 +120,7 @@ class Piece:
         return self.problem.law(self.tau(np.stack([starts + at.GAMMA * (ends - starts), ends], 1)))
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+class Run(NamedTuple):
     """Consecutive steps of the coarsest level on the same cells, between ``start`` and the ends."""
 
     start: float
@@ -130,8 +129,7 @@ class Run:
     piece: Piece
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(NamedTuple):
     """The steps of the coarsest level, from its first windows on, and why it ended early, if so."""
 
     lattice: Lattice

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ _REACH = 4.0
 _SIDE = 1e-9
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """What the regularizer contributes.
 
     ``jump`` is half its largest: near it the density decays like exp(-B jump |x|/g); ``slope`` its
@@ -84,8 +83,7 @@ _CLOSEST, _MOST_CUTS = 1e-5, 400
 """Distance of faces at kinks at least, and how many a lattice takes."""
 
 
-@dataclass(frozen=True, eq=False)
-class DensityPath:
+class DensityPath(NamedTuple):
     """The limit at the asked times; arrays of shape (T,), NaN after a stop.
 
     ``q``, ``r``: overlap Q = E[xi x] and R = E[x phi(x)]; ``curvature``, ``pull``: 2h and b there;
@@ -249,7 +247,7 @@ def solve(
         other = _path(field, times, plan, records, [name], ())
         means = path.functionals | other.functionals
         errors = path.functional_errors | other.functional_errors
-        path = replace(path, functionals=means, functional_errors=errors)
+        path = path._replace(functionals=means, functional_errors=errors)
     return path
 
 

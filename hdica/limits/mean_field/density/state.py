@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -108,8 +109,7 @@ class Problem:
         return np.array([weights * row for row in rows])
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(NamedTuple):
     """Atom of the problem, or of its mirror image, at each node of the prior; -1 without weight."""
 
     atom: Indices

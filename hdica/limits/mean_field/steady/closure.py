@@ -14,8 +14,8 @@ where it lives, and no faster than it varies.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -121,8 +121,7 @@ _ORDER = 16
 """Points a panel; twice as many where it is asked what they leave out."""
 
 
-@dataclass(frozen=True)
-class Moments:
+class Moments(NamedTuple):
     """Averages over densities exp{-a x^2 - k Psi(x) + c x}/Z.
 
     ``powers`` are E x^j for j = 0 to 4, shape (5, ...), ``mixed`` E[x^j Psi(x)] for j = 0 to 2,
@@ -202,8 +201,7 @@ def density(
 _STEPS = 200
 
 
-@dataclass(frozen=True)
-class Closure:
+class Closure(NamedTuple):
     """Boltzmann states with E x^2 = 1 at given overlaps, arrays of shape (overlaps,).
 
     ``q`` are the overlaps that enter drift and diffusion, ``g`` is g(q), ``k`` B/g, ``ratio`` b/g,

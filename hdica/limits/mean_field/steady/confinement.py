@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -195,8 +196,7 @@ _AT_ONCE = 4_000_000
 """Values of V that are found between two checks of the deadline."""
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
+class Region(NamedTuple):
     """Where densities are larger than 1e-20 of their maximum: from ``low`` to ``high``, each row.
 
     ``confined``: whether it is normalisable with a second moment; ``many``: whether there may be

@@ -29,8 +29,8 @@ which spectral elements with a boundary at every kink resolve to rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -144,8 +144,7 @@ _GROUND, _RANGE = 1e-6, 1e-11
 share of the fastest one that the slowest may be, before rounding is seen in it."""
 
 
-@dataclass(frozen=True)
-class Modes:
+class Modes(NamedTuple):
     """Modes of one density; arrays of shape (modes,), by increasing rate, without the constant.
 
     Relaxation rates in units of the diffusion g, and coefficients <f, mode> of f = x, x^2 and
@@ -222,8 +221,7 @@ Complex = NDArray[np.complex128]
 _SLOWEST = 240
 
 
-@dataclass(frozen=True, eq=False)
-class Linearisation:
+class Linearisation(NamedTuple):
     """The linearised dynamics, all modes of all atoms in a row; arrays of shape (modes,).
 
     ``rate`` is mu; ``readout`` w xi x_m, how a mode enters dQ; ``energy`` w s_m, how it enters d E

@@ -6,8 +6,8 @@ A curve is a contour of steady states in a landscape, with the transitions along
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,7 @@ _AT_ZERO = 65
 _SAME = 1e-7
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A contour in order, and its transitions, each with the index of the point before it."""
 
     spots: list[Spot]
@@ -159,8 +158,7 @@ _SAMPLES = 9
 _MARGINAL = 1e-9
 
 
-@dataclass(frozen=True)
-class Transitions:
+class Transitions(NamedTuple):
     """Where the number, the stability or the kind of the steady states changes.
 
     Critical values of the parameter, decreasing, their errors, overlap and multiplier there; shape
@@ -177,8 +175,7 @@ class Transitions:
     error: Array
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(NamedTuple):
     """One curve of steady states; arrays of shape (points,), in order along the curve.
 
     Beside the parameter that varies they are those of
@@ -279,8 +276,7 @@ _NEAR = 0.1
 """How far Q may move between neighbouring points."""
 
 
-@dataclass(frozen=True)
-class TransitionCurve:
+class TransitionCurve(NamedTuple):
     """A transition along a second parameter; arrays of shape (values,), NaN where it is lost.
 
     Values of the second parameter, critical value of the first with its error, overlap and

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -113,8 +114,7 @@ _NEAR_ZERO = 0.03
 """Overlap at which it is asked what averages leave out, in place of smaller ones."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A transition: overlap, position of the parameter, kind, and the error of the position."""
 
     q: float
@@ -194,8 +194,7 @@ _TURN = 0.12
 _MOST = 1500
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(NamedTuple):
     """A point of the contour: the unit tangent of the way it is followed, and dS/dQ."""
 
     q: float
