@@ -138,12 +138,12 @@ _EMPTY = 1e-13
 def composite_rule(law: Law, points: Array, order: int = quadrature.ORDER) -> quadrature.Nodes:
     """A composite Gauss rule of a whole law, its panels cut at some values of c."""
     x, w = quadrature.gauss_legendre(order)
-    rules = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
+    rules = [] if law.atoms is None else [law.atoms]
     for part in law.parts:
         edges = cut(part, points)
         half = np.diff(edges)[:, None] / 2
         t = (edges[:-1, None] + half * (x + 1)).ravel()
-        rules.append((part.point(t), part.mass(t) * (half * w).ravel()))
+        rules.append(quadrature.Nodes(part.point(t), part.mass(t) * (half * w).ravel()))
     return quadrature.Nodes(*map(np.concatenate, zip(*rules, strict=True)))
 
 

@@ -159,8 +159,7 @@ def _one_sided(xi: Array) -> Array:
 
 def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
     """Negative values, zero as an atom, positive values: those that there are."""
-    whole = _together([nodes, atoms])
-    points, weights = whole.points, whole.weights
+    points, weights = _together([nodes, atoms])
     smooth = np.arange(points.size) < nodes.points.size
     positive = float(np.sum(weights[points > 0])) > 0
     at_zero = points == 0
@@ -176,8 +175,7 @@ def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
 
 
 def _together(rules: list[Nodes]) -> Nodes:
-    pairs = ((rule.points, rule.weights) for rule in rules)
-    return Nodes(*map(np.concatenate, zip(*pairs, strict=True)))
+    return Nodes(*map(np.concatenate, zip(*rules, strict=True)))
 
 
 def _tests(nodes: Nodes, stretch: float) -> Array:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -66,8 +66,7 @@ def increasing(times: Array) -> bool:
     return bool(np.all((np.diff(times, prepend=0.0) > 0) & np.isfinite(times)))
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(NamedTuple):
     """A discrete measure that stands for a law: points and weights of sum one, shape (nodes,)."""
 
     points: Array
@@ -92,8 +91,8 @@ def half_normal_nodes(order: int) -> Nodes:
     """Gauss nodes of the law of |z|, z standard normal: for averages with a break at zero."""
     points, weights = panel_nodes(np.linspace(0.0, 12.0, 25), 24)
     weights = weights * np.exp(-points * points / 2)
-    nodes = _jacobi(points, weights / weights.sum(), order)
-    return Nodes(nodes.points, nodes.weights / float(np.sum(nodes.weights)))
+    points, weights = _jacobi(points, weights / weights.sum(), order)
+    return Nodes(points, weights / weights.sum())
 
 
 def gauss(nodes: Nodes, order: int) -> Nodes:
@@ -104,8 +103,8 @@ def gauss(nodes: Nodes, order: int) -> Nodes:
     if nodes.points.size <= order:
         return nodes
     mass = float(nodes.weights.sum())
-    rule = _jacobi(nodes.points, nodes.weights / mass, order)
-    return Nodes(rule.points, mass * rule.weights / float(rule.weights.sum()))
+    points, weights = _jacobi(nodes.points, nodes.weights / mass, order)
+    return Nodes(points, mass * weights / float(weights.sum()))
 
 
 def _jacobi(points: Array, weights: Array, order: int) -> Nodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +29,7 @@ PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(NamedTuple):
     """A step size as a function of time.
 
     ``value(t)`` takes times of any shape; ``constant`` is the step size if it never changes, else
@@ -198,8 +197,7 @@ ALLOWED_MOTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Motion:
+class Motion(NamedTuple):
     """How the entries of a feature change places, which keeps them all, and |xi|^2, as they are.
 
     ``rate`` is delta: how often an entry changes places with another, per unit of time t = k/n; of

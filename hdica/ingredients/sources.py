@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -292,8 +291,7 @@ they are below the second, beyond all that a double tells apart."""
 _LOST, _TAIL = 1e-9, 1e-10
 
 
-@dataclass(frozen=True)
-class _Frozen:
+class _Frozen(NamedTuple):
     """A law of ``scipy.stats`` with its shapes, mean and standard deviation."""
 
     name: str
@@ -417,7 +415,7 @@ def _atoms(frozen: _Frozen) -> Nodes:
 
 def _on_whole_numbers(frozen: _Frozen) -> Source:
     nodes = _atoms(frozen)
-    z, p = nodes.points, nodes.weights
+    z, p = nodes
     # Which ends of the list are none of the law.
     goes_on = [not math.isfinite(float(end)) for end in frozen.law.support()]
     even = bool(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -26,8 +26,7 @@ NOT_NORMAL = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
+class Start(NamedTuple):
     """Where a rule begins.
 
     ``estimate(rng, xi)`` is x of shape (n,), |x|^2 = n, given the feature xi. As n -> infinity,

@@ -46,8 +46,7 @@ _VANISHES = 1e-11
 """An average by quadrature below this, relative to its scale, counts as zero."""
 
 
-@dataclass(frozen=True)
-class Trap:
+class Trap(NamedTuple):
     """What a nonlinearity and a source mean to an overlap near zero."""
 
     power: float  # P = <phi(z)^2>

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,8 +27,7 @@ _REACH = 6
 _GROWTH = 1e12
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
+class Features(NamedTuple):
     """Abrupt changes of f.
 
     Between two of the edges f and, if it is bounded, its slope are polynomials of low degree; at
@@ -81,7 +79,7 @@ def features(f: Formula) -> Features:
     rough = outline(f)
     parts = [f] if rough.steep else [f, f.derivative]
     edges = resolving_edges(lambda x: np.stack([part.value(x) for part in parts]), rough.edges)
-    return replace(rough, edges=edges)
+    return rough._replace(edges=edges)
 
 
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
@@ -126,8 +124,7 @@ class Average(NamedTuple):
         return float(self.value[0]), float(self.error[0])
 
 
-@dataclass(frozen=True, eq=False)
-class _Setting:
+class _Setting(NamedTuple):
     """What is averaged, at which overlap."""
 
     integrand: Integrand
@@ -238,8 +235,8 @@ def double_average(
     s, total, points = width_of(q), np.zeros((4, 1)), 0
     setting = _Setting(integrand, features, q, s, most)
     if law.atoms is not None:
-        c, mass = law.atoms.points, law.atoms.weights
-        at_atoms = replace(setting, blurred=s == 0.0)
+        c, mass = law.atoms
+        at_atoms = setting._replace(blurred=s == 0.0)
         value, size, _ = at_atoms.rows(c, FINE)
         other, _, _ = at_atoms.rows(c, COARSE)
         total = total + _sums(value * mass, np.abs(value - other) * mass, size * mass, mass)

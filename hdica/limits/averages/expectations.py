@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -47,8 +47,7 @@ _ZERO = 20.0
 """Errors within which a function is taken to vanish."""
 
 
-@dataclass(frozen=True, eq=False)
-class Averages:
+class Averages(NamedTuple):
     """What the limit of a projected gradient rule needs of f and the source, for every Q.
 
     ``gain`` is <c f(u)> - Q <f'(u)>, which vanishes as Q^2 at 0, ``power`` is <f(u)^2>: Chebyshev
@@ -69,7 +68,7 @@ class Averages:
         """
         if m == 1:
             return self
-        return replace(self, power=scaled(self.power, 1 / m), power_error=self.power_error / m)
+        return self._replace(power=scaled(self.power, 1 / m), power_error=self.power_error / m)
 
 
 def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Average:

@@ -166,18 +166,17 @@ def posed_whole(field: MeanField) -> tuple[Problem, Prior]:
     Where the feature itself is drawn every node stands again a little scaled, without a weight.
     """
     prior, few = field.prior, _nodes(field)
-    counts, xi, weights = prior.nodes.weights >= NO_WEIGHT, few.points, few.weights
+    counts, (xi, weights) = prior.nodes.weights >= NO_WEIGHT, few
     if prior.random:
+        weights = np.concatenate([weights, np.zeros(2 * xi.size)])
         xi = np.concatenate([xi, xi * (1 + STRETCH), xi * (1 - STRETCH)])
-        weights = np.concatenate([weights, np.zeros(2 * few.points.size)])
     return Problem(field, xi, weights), replace(prior, nodes=few, groups=prior.groups[counts])
 
 
 def _nodes(field: MeanField) -> Nodes:
     """The nodes of the prior that count."""
-    nodes = field.prior.nodes
-    counts = nodes.weights >= NO_WEIGHT
-    return Nodes(*(np.ascontiguousarray(v[counts]) for v in (nodes.points, nodes.weights)))
+    counts = field.prior.nodes.weights >= NO_WEIGHT
+    return Nodes(*(np.ascontiguousarray(v[counts]) for v in field.prior.nodes))
 
 
 Task = tuple[Problem, Prior, sweep.Noise]
@@ -353,8 +352,7 @@ def gradient(field: MeanField, target: Target, changes: Sequence[Change]) -> Gra
                 "sensitivities by a parameter that moves a kink of the regularizer are not known "
                 f"(kinks at {change.down.phi.kinks} and {change.up.phi.kinks})"
             )
-    nodes = _nodes(field)
-    problem = Problem(field, nodes.points, nodes.weights)
+    problem = Problem(field, *_nodes(field))
     times = np.array([target.time])
     plan = sweep.graded(planned(problem, times, _GRADIENT_TOLERANCE), times)
     levels = [

@@ -101,7 +101,7 @@ def _law(field: MeanField, state: Array) -> NormalDensity:
     nodes, (a, b, v) = field.prior.nodes, state.tolist()
     mean, variance = field.start.conditional(nodes.points)
     means = a * mean + b * nodes.points
-    return NormalDensity(nodes.points, nodes.weights, (), means, a * a * variance + v)
+    return NormalDensity(*nodes, (), means, a * a * variance + v)
 
 
 def solve(

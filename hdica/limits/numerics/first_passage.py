@@ -53,8 +53,7 @@ def safe_exp(log: float) -> float:
     return math.exp(log) if log < 709.0 else math.inf
 
 
-@dataclass(frozen=True)
-class PassageTime:
+class PassageTime(NamedTuple):
     """Logarithms of mean and second moment of a first-passage time, finite for any exponent.
 
     They are -inf for a start beyond the end. ``barrier`` is the largest rise of log J without its

@@ -26,7 +26,6 @@ is in the hundreds, as they normalise by gamma functions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +56,7 @@ rounding, and below the error of a passage in two variables."""
 _SAME = 1e-9
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """How many nodes there are of c, of e and of X."""
 
     source: int = 24
@@ -125,8 +123,7 @@ _SHORT, _LONG = 0.02, 0.9
 """Ends of the range of q at most, above 0 and before where w turns around."""
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """How many nodes there are of c, e and X, and how the length is resolved."""
 
     source: int = 16
@@ -241,6 +238,6 @@ def long_step(
     if folded:
         share = np.where(np.abs(c.points) < _SAME, 1.0, 2.0)
         half = c.points > -_SAME
-        c = replace(c, points=c.points[half], weights=(share * c.weights)[half])
+        c = Nodes(c.points[half], (share * c.weights)[half])
     e, rest = gaussian_nodes(grid.normal), chi2_nodes(n - 2, grid.rest)
     return LongStep(f, *rates, *_product(c, e, rest, _LEAST_LONG))

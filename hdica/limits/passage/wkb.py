@@ -33,7 +33,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import part_edges
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import dot, panel_nodes
+from hdica.ingredients.quadrature import Nodes, dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 from hdica.process.progress import check_deadline
@@ -210,12 +210,12 @@ class _Chain:
     def _values(self, order: int, level: int) -> Iterator[Array]:
         """Values of the source and their weights, its panels halved so many times."""
         law = self.source.law
-        pairs = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
+        pairs = [] if law.atoms is None else [law.atoms]
         for part in law.parts:
             edges = part_edges(part)
             places = np.arange(((edges.size - 1) << level) + 1) / (1 << level)
             t, width = panel_nodes(np.interp(places, np.arange(edges.size), edges), order)
-            pairs.append((part.point(t), part.mass(t) * width))
+            pairs.append(Nodes(part.point(t), part.mass(t) * width))
         return map(np.concatenate, zip(*pairs, strict=True))
 
 

@@ -195,7 +195,7 @@ def _curve(mesh: Mesh, mass: Array, cells: slice, kinks: tuple[float, ...]) -> C
 def _density(t: float, field: MeanField, places: state.Places, records: list[Record]) -> Density:
     nodes = field.prior.nodes
     if t not in records[-1].masses:
-        return Density(nodes.points, nodes.weights, ())
+        return Density(*nodes, ())
     levels = [r.masses[t] for r in records]
     curves = [
         [_curve(mesh, mass[part], cells, field.phi.kinks) for part, cells in mesh.slices()]
@@ -209,7 +209,7 @@ def _density(t: float, field: MeanField, places: state.Places, records: list[Rec
     images = {a: own[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
     where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
     at_nodes = tuple(None if a < 0 else (images[a] if flip else own[a]) for a, flip in where)
-    return Density(nodes.points, nodes.weights, at_nodes)
+    return Density(*nodes, at_nodes)
 
 
 def solve(

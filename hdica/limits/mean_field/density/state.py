@@ -144,7 +144,7 @@ def posed(field: MeanField) -> tuple[Problem, Places]:
     refusal = start_refusal(field.start, field.prior)
     if refusal:
         raise HdicaError(refusal)
-    points, weights = field.prior.nodes.points, field.prior.nodes.weights
+    points, weights = field.prior.nodes
     counts = weights >= NO_WEIGHT
     mirrored = not field.motion.moves and _symmetric(field, points[counts], weights[counts])
     own = counts & (points >= 0) if mirrored else counts

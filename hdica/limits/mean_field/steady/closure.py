@@ -354,7 +354,7 @@ def close(
     """
     tau, shape = step_size(field), confinement(field.phi)
     q = np.array(q, dtype=float, ndmin=1)
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    xi, weights = field.prior.nodes
     b = np.array([field.pull(float(v), tau) for v in q])
     g = np.array([field.diffusion(float(v), tau) for v in q])
     strength = field.strength(tau)
@@ -395,7 +395,7 @@ def _slopes(
     field: MeanField, q: Array, g: Array, k: Array, ratio: Array, averages: Moments
 ) -> tuple[Array, Array]:
     """dS/dq at fixed a and at fixed E x^2, from covariances."""
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    xi, weights = field.prior.nodes
     _, x1, x2, x3, x4 = averages.powers
     p0, p1, p2 = averages.mixed
     pulls, widens = rates_of_change(field)

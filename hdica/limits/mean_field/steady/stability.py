@@ -307,7 +307,7 @@ class Linearisation(NamedTuple):
 
 def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
     """Linearisation of the limit about steady state ``i`` of ``state``."""
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    xi, weights = field.prior.nodes
     q, g, a, k = (float(v[i]) for v in (state.q, state.g, state.a, state.k))
     pulls, widens = rates_of_change(field)
     g_rate, ratio = float(widens(q)) / g, float(state.ratio[i])

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -40,8 +41,7 @@ _SAME = 1e-12
 _SIDE = 1e-7
 
 
-@dataclass(frozen=True)
-class Noiseless:
+class Noiseless(NamedTuple):
     """A steady state at Q = 1 or -1 at which nothing moves.
 
     R = E[x phi(x)] and the multiplier h are NaN where phi jumps at a value of the feature;
@@ -70,7 +70,7 @@ def noiseless(field: MeanField) -> list[Noiseless]:
 def _at(field: MeanField, q: float) -> Noiseless | None:
     """The state at Q = 1 or -1, None if the regularizer drives the entries away from it."""
     tau, (_, widens) = closure.step_size(field), closure.rates_of_change(field)
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    xi, weights = field.prior.nodes
     x, shrinks = q * xi, field.phi.value(q * xi)
     r = dot(weights * x, shrinks)
     if np.any(np.abs(shrinks - r * x) > _SAME * max(1.0, np.abs(shrinks).max())):

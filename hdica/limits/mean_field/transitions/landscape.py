@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,8 +29,7 @@ _POINTS, _WEIGHTS = (_POINTS + 1) / 2, _WEIGHTS / 2
 _PROBES = (0.13, 0.5, 0.87)
 
 
-@dataclass(frozen=True, eq=False)
-class Landscape:
+class Landscape(NamedTuple):
     """S(Q; p), or S/Q where Q = 0 is always steady, over Q and a position u in [0, 1].
 
     Dividing by Q removes the states Q = 0, so that the informative branch is a smooth curve through
