@@ -28,7 +28,7 @@ def dot(a: Array, b: Array) -> float:
 
 def touching(panels: Mask) -> Mask:
     """Which edges are ends of some panels, shape (panels + 1,)."""
-    return np.concatenate([panels, [False]]) | np.concatenate([[False], panels])
+    return np.append(panels, False) | np.append(False, panels)
 
 
 def gram(rows: Array) -> Array:

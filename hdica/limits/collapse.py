@@ -300,7 +300,7 @@ def _panels(low: float, high: float, at: Diffusion, count: int) -> tuple[Array, 
     points = (edges[:-1] + half)[:, None] + half * x
     rate = 2 * at.drift(points) / at.variance(points)
     whole = half * np.sum(rate * w, axis=1)
-    before = np.concatenate([[0.0], np.cumsum(whole)[:-1]])
+    before = np.append(0.0, np.cumsum(whole)[:-1])
     inside = half * np.sum(rate[:, None, :] * antiderivatives(x), axis=2)
     return points, np.broadcast_to(half * w, points.shape), before[:, None] + inside
 
@@ -326,7 +326,7 @@ def success_odds(
     def odds(count: int) -> float:
         _, weights, rise = _panels(low, high, at, count)
         size = weights * np.exp(rise.min() - rise)
-        up = np.concatenate([[0.0], np.cumsum(size.sum(axis=1))])
+        up = np.append(0.0, np.cumsum(size.sum(axis=1)))
         from_place = PchipInterpolator(np.linspace(low, high, count + 1), up / up[-1])
         if variance <= 0:
             return float(from_place(min(max(mean, low), high)))

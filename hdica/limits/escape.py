@@ -185,7 +185,7 @@ class EscapeLaw:
             return _two_moments(passage, self.setting.rate), math.exp(-_DEEP)
         times, hazard, error = _tabulated(self.setting, passage)
         cumulative = _interpolated(times / self.setting.rate, hazard)
-        nodes, weights = panel_nodes(np.concatenate([[0.0], _octaves(self.mean)]), _NODES)
+        nodes, weights = panel_nodes(np.append(0.0, _octaves(self.mean)), _NODES)
         # The mean is known far better from its own equation: the clock is set by it.
         pace = dot(weights, np.exp(-cumulative(nodes))) / self.mean
         return lambda t: cumulative(t * pace), max(error, abs(pace - 1))

@@ -160,7 +160,7 @@ class _Setting(NamedTuple):
         # At |Q| = 1 an atom on a jump of f is still seen from both sides.
         s = np.maximum(1e-13 * np.abs(source), 1e-200) if self.blurred else self.s
         parts = self.integrand(source, e, source * self.q + e * s)
-        first = np.flatnonzero(np.concatenate([[True], np.diff(row) > 0]))
+        first = np.flatnonzero(np.append(True, np.diff(row) > 0))
 
         def by_row(functions: Iterable[Array]) -> Array:
             sums = (np.einsum("ij,ij->i", function, weights) for function in functions)

@@ -176,7 +176,7 @@ def posed_whole(field: MeanField) -> tuple[Problem, Prior]:
 def _nodes(field: MeanField) -> Nodes:
     """The nodes of the prior that count."""
     counts = field.prior.nodes.weights >= NO_WEIGHT
-    return Nodes(*(np.ascontiguousarray(v[counts]) for v in field.prior.nodes))
+    return Nodes(*(part[counts] for part in field.prior.nodes))
 
 
 Task = tuple[Problem, Prior, sweep.Noise]

@@ -89,7 +89,7 @@ def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
     state = begun(problem, plan, refine)
     for run, ends in runs_of(plan, state):
         start = float(state.clock[T])
-        cells, starts = cells_of(state), np.concatenate([[start], ends[:-1]])
+        cells, starts = cells_of(state), np.append(start, ends[:-1])
         law, rows = run.piece.law(start, ends)
         taus = run.piece.tau(np.stack([starts, ends], 1))
         none = np.empty((0, state.work.shape[1]))
@@ -158,7 +158,7 @@ def graded(plan: Plan, times: Array) -> Plan:
     runs, last = [], np.inf
     for run in plan.runs:
         ends = np.array(list(_cut(run.start, run.ends, times, last)))
-        last = float(np.diff(np.concatenate([[run.start], ends]))[-1])
+        last = float(np.diff(np.append(run.start, ends))[-1])
         runs.append(run._replace(ends=ends))
     return plan._replace(runs=tuple(runs))
 

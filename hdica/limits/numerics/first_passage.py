@@ -14,7 +14,6 @@ logarithmic scale for each panel keeps every exponent in range. The k-th moment 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -106,8 +105,7 @@ def _radau(stages: int) -> tuple[Array, Array]:
     return (x + 1) / 2, antiderivatives(x) / 2
 
 
-@dataclass(frozen=True, eq=False)
-class _Panels:
+class _Panels(NamedTuple):
     """The equation on panels: points, 2/a and the rate -2 b/a there, shape (panels, stages)."""
 
     edges: Array
@@ -158,7 +156,7 @@ def _panels(diffusion: Diffusion, edges: Array) -> _Panels:
 def _first_edges(low: float, high: float, scale: float, start: Start) -> Array:
     """Edges in geometric progression from the lower end, so that no length is missed."""
     steps = np.arange(2 * math.log2(_SMALLEST), 2 * math.log2(_LARGEST) + 1)
-    edges = low + scale * np.concatenate([[0.0], 2.0 ** (steps / 2)])
+    edges = low + scale * np.append(0.0, 2.0 ** (steps / 2))
     edges = np.unique(edges[edges < high])
     if math.isfinite(high):
         edges = np.append(edges[edges < high - 1e-9 * (high - low)], high)

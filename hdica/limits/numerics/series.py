@@ -261,9 +261,9 @@ def packed(function: Function) -> Array:
     order of the zero at Q = 0, and the number of coefficients of the lower half, which come first.
     """
     if isinstance(function, Chebyshev):
-        return np.ascontiguousarray(np.concatenate([[0.0], function.coef]), dtype=float)
+        return np.append(0.0, function.coef)
     head = [1.0, float(function.over), float(function.zero), float(function.below.size)]
-    return np.ascontiguousarray(np.concatenate([head, function.below, function.above]))
+    return np.concatenate([head, function.below, function.above])
 
 
 def scaled(function: Function, factor: float) -> Function:
@@ -275,7 +275,6 @@ def scaled(function: Function, factor: float) -> Function:
 
 def times(series: Array, factor: Array | float) -> Array:
     """The function times some factors of shape (rows, 1), or one; the head stays."""
-    scaled = np.array(np.asarray(factor) * series)
-    first = 1 if series[0] == 0.0 else 4
+    scaled, first = factor * series, 1 if series[0] == 0.0 else 4
     scaled[..., :first] = series[:first]
-    return np.ascontiguousarray(scaled)
+    return scaled

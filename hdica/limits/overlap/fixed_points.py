@@ -157,7 +157,7 @@ class Folds:
 
 
 def _distinct(values: Array) -> Array:
-    return values[np.concatenate([[True], np.diff(values) > _SAME])] if values.size else values
+    return values[np.append(True, np.diff(values) > _SAME)] if values.size else values
 
 
 def _ends(drift: Drift, others: Array) -> Array:

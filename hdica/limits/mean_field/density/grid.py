@@ -70,7 +70,7 @@ def make_lattice(kinks: tuple[float, ...], spacing: float, stretch: float) -> La
     """Cells of about ``spacing`` within ``stretch``, with a face at every kink."""
     points = np.array(kinks or (0.0,))
     counts = np.maximum(_LEAST, np.ceil(np.diff(points) / spacing - 1e-9))
-    return Lattice(spacing, stretch, points, np.concatenate([[0.0], np.cumsum(counts)]))
+    return Lattice(spacing, stretch, points, np.append(0.0, np.cumsum(counts)))
 
 
 class Windows(NamedTuple):
@@ -113,7 +113,7 @@ class Mesh(NamedTuple):
         sizes = (windows.high - windows.low) * self.refine
         if lows.min() < 0 or (lows + sizes).max() > self.x.size:
             return None
-        return self._replace(offsets=np.concatenate([[0], np.cumsum(sizes)]), lows=lows)
+        return self._replace(offsets=np.append(0, np.cumsum(sizes)), lows=lows)
 
     def slices(self) -> list[tuple[slice, slice]]:
         """For each atom, where it lies in flat arrays and in arrays over cells."""
@@ -159,7 +159,7 @@ def make_mesh(
     table[GAP], table[GAP_PHI], table[GAP_MIDDLE] = gap, gap * mean, gap * middle
     table[FROM_LEFT, 1:], table[FROM_RIGHT, :-1] = 1 / (gap[1:] * dx), 1 / (gap[:-1] * dx)
     check_deadline()
-    offsets = np.concatenate([[0], np.cumsum((windows.high - windows.low) * refine)])
+    offsets = np.append(0, np.cumsum((windows.high - windows.low) * refine))
     places = offsets, (windows.low - low) * refine
     return Mesh(lattice, refine, low * refine, faces, x, dx, table, *places)
 
@@ -256,7 +256,7 @@ class Curve:
 
     def cdf(self, x: Array) -> Array:
         """The distribution function."""
-        below = np.concatenate([[0.0], np.cumsum(self.masses)]) / self.total
+        below = np.append(0.0, np.cumsum(self.masses)) / self.total
         inner = np.clip(x, self.faces[0], self.faces[-1])
         cell = np.clip(np.searchsorted(self.faces, inner, side="right") - 1, 0, self.log.size - 1)
         half = (inner - self.faces[cell]) / 2

@@ -116,7 +116,7 @@ class Piece(NamedTuple):
 
     def law(self, start: float, ends: Array) -> tuple[Law, Indices]:
         """The law at the step sizes of some steps, and its rows at both stages of each."""
-        starts = np.concatenate([[start], ends[:-1]])
+        starts = np.append(start, ends[:-1])
         return self.problem.law(self.tau(np.stack([starts + at.GAMMA * (ends - starts), ends], 1)))
 
 
@@ -265,7 +265,7 @@ def explore(
 
 def cut(start: float, ends: Array, parts: int) -> Array:
     """Ends of the steps when each is cut into equal parts, shape (steps * parts,)."""
-    starts = np.concatenate([[start], ends[:-1]])
+    starts = np.append(start, ends[:-1])
     shares = np.arange(1, parts + 1) / parts
     parted = starts[:, None] + (ends - starts)[:, None] * shares
     parted[:, -1] = ends

@@ -57,7 +57,7 @@ def _rows(coefficient: Coefficient, taus: Array) -> Array:
     values = [[float(coefficient(q, tau)) for q in points] for tau in taus.tolist()]
     # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
     series = [np.sum(matrix * np.array(row), axis=1) for row in values]
-    return np.array([np.concatenate([[0.0], row]) for row in series])
+    return np.array([np.append(0.0, row) for row in series])
 
 
 def tabulated(field: MeanField, taus: Array) -> Law:
@@ -154,8 +154,7 @@ def posed(field: MeanField) -> tuple[Problem, Places]:
     number = dict(zip(points[own].tolist(), atom[own].tolist(), strict=True))
     atom[flipped] = [number[-xi] for xi in points[flipped].tolist()]
     share = np.where(mirrored & (points > 0), 2.0, 1.0) * weights
-    xi, share = (np.ascontiguousarray(v[own], dtype=float) for v in (points, share))
-    return Problem(field, xi, share, mirrored), Places(atom, flipped)
+    return Problem(field, points[own], share[own], mirrored), Places(atom, flipped)
 
 
 Memory = tuple[Array, Array, Array, Array]

@@ -72,7 +72,7 @@ def _graded_elements(shape: Confinement, row: Array, panels: int) -> Array:
     ends = ends[is_end]
     size = np.maximum(np.abs(ends[1:]), np.abs(ends[:-1]))
     apart = np.diff(ends) > _SAME * np.minimum(size, np.ptp(ends))
-    ends = ends[np.concatenate([[True], apart])]
+    ends = ends[np.append(True, apart)]
     rise = np.abs(np.diff(potential(shape, *row, ends[None])[0]))
     parts = [
         np.linspace(low, high, max(1, int(np.ceil(one / _RISE))), endpoint=False)
@@ -86,8 +86,8 @@ def _inverse_root(x: Array, mass: Array, half: Array) -> Array:
     _, weights, rising = _gauss()
     count, nodes = mass.shape
     whole = mass.sum(axis=1)
-    before = np.concatenate([[0.0], np.cumsum(whole)[:-1]])
-    behind = np.concatenate([np.cumsum(whole[::-1])[::-1][1:], [0.0]])
+    before = np.append(0.0, np.cumsum(whole)[:-1])
+    behind = np.append(np.cumsum(whole[::-1])[::-1][1:], 0.0)
     span, inside = half * weights, half[..., None] * rising
     below = np.einsum("ei,eij->ej", mass, inside) + behind[:, None] * span
     above = np.einsum("ei,eij->ej", mass, span[:, None, :] - inside) + before[:, None] * span
@@ -175,7 +175,7 @@ def _lobatto(degree: int) -> tuple[Array, Array, Array]:
 def _elements(shape: Confinement, row: Array) -> tuple[Array, Array, Array]:
     """Points (elements, nodes), half widths (elements, 1) and V' there."""
     ends = edges(shape, *row, PANELS)[0][0]
-    ends = ends[np.concatenate([[True], np.diff(ends) > 1e-9 * np.ptp(ends)])]
+    ends = ends[np.append(True, np.diff(ends) > 1e-9 * np.ptp(ends))]
     t, _, _ = _lobatto(DEGREE)
     half = np.diff(ends)[:, None] / 2
     x = ends[:-1, None] + half * (t + 1)
@@ -260,7 +260,7 @@ class Linearisation(NamedTuple):
             )
         size = 400
         while True:
-            omega = np.concatenate([[0.0], np.geomspace(low, high, size)])
+            omega = np.append(0.0, np.geomspace(low, high, size))
             phase = np.angle(self.secular(1j * omega))
             steps = np.angle(np.exp(1j * np.diff(phase)))
             if np.abs(steps).max() < 1.0 or size > 10_000:

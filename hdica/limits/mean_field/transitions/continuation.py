@@ -224,7 +224,7 @@ def branches(family: landscape.Family, low: float, high: float) -> tuple[Branch,
     zero, grid = at_zero(land)
     lines = []
     if land.zero:
-        u = np.unique(np.concatenate([grid, [p.u for p in zero]]))
+        u = np.unique(np.append(grid, [p.u for p in zero]))
         lines.append(_branch(land, np.zeros(u.size), u))
     for curve in curves(land, zero):
         # Transitions in their places along the curve.
