@@ -82,9 +82,6 @@ def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
         active = max(1, round(rho * n))
         return normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
 
-    def drawn(rng: Generator, n: int) -> Array:
-        return np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0)
-
     def rule(order: int) -> Nodes:
         half, zeros = half_normal_nodes(order), np.zeros(int(rho < 1))
         sides, share = half.points / math.sqrt(rho), rho * half.weights / 2
@@ -93,7 +90,11 @@ def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
 
     nodes, iid = rule(HALF_NORMAL), iid and rho < 1
     groups, classify = by_sign(nodes.points)
-    draw = until_not_zero(drawn, "bernoulli_gaussian") if iid else feature
+    drawn = until_not_zero(
+        lambda rng, n: np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0),
+        "bernoulli_gaussian",
+    )
+    draw = drawn if iid else feature
     return Prior(label, draw, nodes, groups, classify, True, 1.0, iid=iid, finer=rule)
 
 

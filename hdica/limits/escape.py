@@ -364,10 +364,7 @@ def least_over_depth(
     def log_depth(x: float) -> float:
         return (low + high + (high - low) * x) / 2
 
-    def log_time(x: float) -> float:
-        return log_mean(math.exp(log_depth(x))) + 2 * log_depth(x)
-
-    series = interpolate(log_time, degree)
+    series = interpolate(lambda x: log_mean(math.exp(log_depth(x))) + 2 * log_depth(x), degree)
     stationary = real_roots(series.deriv()).tolist()
     return [(math.exp(log_depth(x)), math.exp(series(x))) for x in stationary]
 

@@ -116,19 +116,18 @@ def field_of(
     errors = (0.0, 0.0) if closed else (mean.gain_error, mean.power_error / 2)
     gain, power = packed(mean.gain), packed(mean.power)
 
-    def pull(q: float, tau: float) -> float:
-        return -tau * _value_at()(gain, min(1.0, max(-1.0, float(q))))
-
-    def diffusion(q: float, tau: float) -> float:
-        return tau**2 * _value_at()(power, min(1.0, max(-1.0, float(q)))) / 2
+    def value(series: Array, q: float) -> float:
+        return _value_at()(series, min(1.0, max(-1.0, float(q))))
 
     return MeanField(
         prior=prior,
         start=start,
         schedule=schedule,
         phi=phi,
-        pull=Scaled(pull, scaled(mean.gain, -1.0), 1, errors[0]),
-        diffusion=Scaled(diffusion, scaled(mean.power, 0.5), 2, errors[1]),
+        pull=Scaled(lambda q, tau: -tau * value(gain, q), scaled(mean.gain, -1.0), 1, errors[0]),
+        diffusion=Scaled(
+            lambda q, tau: tau**2 * value(power, q) / 2, scaled(mean.power, 0.5), 2, errors[1]
+        ),
         strength=lambda tau: tau,
     )
 

@@ -273,8 +273,8 @@ def scaled(function: Function, factor: float) -> Function:
     return factor * function
 
 
-def times(series: Array, factor: Array | float) -> Array:
-    """The function times some factors of shape (rows, 1), or one; the head stays."""
+def times(series: Array, factor: Array) -> Array:
+    """The function times some factors of shape (rows, 1); the head stays."""
     scaled, first = factor * series, 1 if series[0] == 0.0 else 4
     scaled[..., :first] = series[:first]
     return scaled

@@ -25,7 +25,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -64,7 +63,8 @@ WORST_EXPONENT, WORST_PREFACTOR = 1e-6, 1e-3
 """Largest relative errors of S and C with which they are a result."""
 
 
-class Action(NamedTuple):
+@dataclass(frozen=True)
+class Action:
     """The mean escape time n C exp(n S) steps, what it is made of, and absolute errors."""
 
     exponent: float  # S
