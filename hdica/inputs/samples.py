@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -152,7 +153,8 @@ _NUMBERS, _MOST_NUMBERS = 2**20, 2**27
 _ALLOWED = "rows of numbers, or the path of a .npy file or a Zarr array below data/"
 
 
-class Samples(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Samples:
     """Samples whose rows are read when they are asked for."""
 
     rows: Any  # an array of shape (samples, n), in memory or on disk
