@@ -29,10 +29,9 @@ import numpy as np
 import sympy as sp
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Function
+from hdica.ingredients.plain import Function, Scalar
 from hdica.ingredients.quadrature import resolving_edges, touching
 
-Scalar = Callable[[float], float]
 _REACH = 64.0
 _MOST = 64
 _NARROW, _SIDE, _APART = 1e-6, 1e-9, 3e-3

@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Function = Callable[[Array], Array]
+Scalar = Callable[[float], float]
 VECTOR = "vector"
 """Key of a feature or an estimate that is given entry by entry."""
 ARRAY = "array"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Scalar
 from hdica.ingredients.quadrature import dot, gauss_legendre, panel_nodes
 from hdica.limits.numerics.first_passage import (
     Diffusion,
@@ -35,7 +35,7 @@ _SLOWEST = 1e2
 """Logarithm of a law's value from which on no run will show it: infinite."""
 
 
-def _integral(value: Callable[[float], float], high: float, peak: float) -> float:
+def _integral(value: Scalar, high: float, peak: float) -> float:
     """From 0 on, of a function that is largest at a peak."""
     from scipy.integrate import quad
 
@@ -115,7 +115,7 @@ def slope(drift: Drift, q: float, tau: float) -> float:
     return float(tau * drift.learning.deriv()(at) + tau**2 * drift.loss.deriv()(at))
 
 
-def _extrapolated(difference: Callable[[float], float]) -> float:
+def _extrapolated(difference: Scalar) -> float:
     return (4 * difference(_STEP) - difference(2 * _STEP)) / 3
 
 

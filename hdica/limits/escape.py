@@ -16,7 +16,6 @@ by a diffusion with the moments of one step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
@@ -25,7 +24,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array, Function
+from hdica.ingredients.plain import Array, Function, Scalar
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import cumulants, mean_derivative, power_at
@@ -353,7 +352,7 @@ def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
 
 
 def least_over_depth(
-    log_mean: Callable[[float], float], ends: tuple[float, float], degree: int
+    log_mean: Scalar, ends: tuple[float, float], degree: int
 ) -> list[tuple[float, float]]:
     """Depths d at which d^2 F(d) is stationary between two, each with its value.
 

@@ -24,13 +24,14 @@ from typing import NamedTuple
 from numpy.polynomial import Chebyshev
 
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Scalar
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
 from hdica.limits.averages.expectations import Averages
 from hdica.limits.numerics.series import Function, Halves, packed, scaled
 
+Coefficient = Callable[[float, float], float]
 OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
 """Names of order parameters here: systems call them as their users do."""
 
@@ -42,7 +43,7 @@ class Scaled(NamedTuple):
     of S times sqrt(1 - Q^2) where it is divided by that.
     """
 
-    value: Callable[[float, float], float]
+    value: Coefficient
     function: Function
     power: int
     error: float = 0.0
@@ -63,7 +64,7 @@ class Scaled(NamedTuple):
         return float(tau**self.power * self.error / width**over)
 
 
-def coefficient_error(coefficient: Callable[[float, float], float], q: float, tau: float) -> float:
+def coefficient_error(coefficient: Coefficient, q: float, tau: float) -> float:
     """Error of b or g at one overlap and step size, as far as it is known."""
     return coefficient.error_at(q, tau) if isinstance(coefficient, Scaled) else 0.0
 
@@ -86,9 +87,9 @@ class MeanField:
     start: Start
     schedule: Schedule
     phi: Formula
-    pull: Callable[[float, float], float]
-    diffusion: Callable[[float, float], float]
-    strength: Callable[[float], float]
+    pull: Coefficient
+    diffusion: Coefficient
+    strength: Scalar
     follows: tuple[Schedule, ...] = ()
     motion: Motion = STILL
 

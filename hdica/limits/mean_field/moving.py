@@ -42,15 +42,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Scalar
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.family import Coefficient, MeanField
 from hdica.limits.numerics.series import fitted
 from hdica.limits.numerics.solvers import integrate
 from hdica.limits.overlap.drift import Drift, OverlapPath, compared
 
-Noise = Callable[[float, float], float]
 _BEND = 1e-5
 """Distance over which slopes of the drift are taken; their error is its square."""
 _INSIDE = 1e-13
@@ -66,8 +65,8 @@ class Moving(NamedTuple):
     """
 
     field: MeanField
-    noise: Noise | None
-    errors: Callable[[float], float] = lambda size: 0.0
+    noise: Coefficient | None
+    errors: Scalar = lambda size: 0.0
 
     def learned(self, q: float, size: float) -> tuple[float, float, float]:
         """The drift b - 2h Q of what is learned, b and 2h."""
@@ -266,7 +265,7 @@ def best(drift: Drift, delta: float, side: float = 1.0) -> Tracking:
     return Tracking(float(gain[0] / (2 * loss[0])), q, *ends, fastest)
 
 
-def _peak(function: Callable[[float], float], values: Array) -> float:
+def _peak(function: Scalar, values: Array) -> float:
     """Where a function that has these values at the overlaps is largest."""
     from scipy.optimize import minimize_scalar
 

@@ -19,7 +19,7 @@ import scipy
 from numpy.random import Generator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array, Indices
+from hdica.ingredients.plain import Array, Indices, Scalar
 from hdica.ingredients.prior import normalised
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
@@ -116,7 +116,7 @@ class Step(NamedTuple):
     noise: Array
     t: float
     end: float
-    tau: Callable[[float], float]
+    tau: Scalar
     lots: tuple[Lots, Lots] | None = None
 
     def at(self, later: float) -> Cloud:
@@ -168,10 +168,10 @@ def _length(
     field: MeanField,
     now: Cloud,
     t: float,
-    tau: Callable[[float], float],
+    tau: Scalar,
     step: float,
     jump: float,
-    within: tuple[Callable[[float], float], ...],
+    within: tuple[Scalar, ...],
 ) -> float:
     """Length of the next step: from the present state alone, not from the times asked for."""
     law, particle = _rates(field, now, tau(t), jump)
@@ -187,7 +187,7 @@ def _length(
     return length
 
 
-def _tau_within(schedule: Schedule, low: float, high: float) -> Callable[[float], float]:
+def _tau_within(schedule: Schedule, low: float, high: float) -> Scalar:
     """Step size between two jumps, and at each of them its limit from within."""
     first, last = low + _NEAR * max(1.0, low), high * (1 - _NEAR)
     return lambda t: schedule.at(min(max(t, first), last))

@@ -18,7 +18,7 @@ from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import ArrayLike
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Scalar
 from hdica.process.machine import one_thread
 
 MAX_DEGREE = 1024
@@ -38,13 +38,13 @@ def trimmed_tail(series: Array, level: float) -> Array:
     return series[: (above[-1] + 1 if above.size else 1)]
 
 
-def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
+def interpolate(function: Scalar, degree: int) -> Chebyshev:
     """Chebyshev interpolant of a scalar function at ``degree + 1`` points of [-1, 1]."""
     with one_thread():
         return Chebyshev.interpolate(lambda x: np.array([function(v) for v in x.tolist()]), degree)
 
 
-def adaptive(function: Callable[[float], float]) -> tuple[Chebyshev, float]:
+def adaptive(function: Scalar) -> tuple[Chebyshev, float]:
     """Chebyshev series of a function on [-1, 1], its degree doubled until its tail is small.
 
     The tail, returned too, is the largest of the last coefficients relative to the largest of all:

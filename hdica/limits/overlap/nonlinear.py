@@ -31,7 +31,7 @@ from hdica.ingredients.laws import double_factorial
 from hdica.ingredients.plain import Array
 from hdica.ingredients.sources import Source
 from hdica.limits.averages import expectations
-from hdica.limits.numerics.series import Function, Halves, fitted, interpolate, trimmed
+from hdica.limits.numerics.series import Halves, fitted, interpolate, trimmed
 from hdica.limits.overlap.drift import Drift, Noise
 from hdica.limits.overlap.fixed_points import Folds, find_folds, fold_error
 
@@ -98,7 +98,7 @@ def drift_of(f: Formula, law: Source) -> Drift:
     return projected_drift(expectations.averages(f, law), lambda: _noise(f, law))
 
 
-def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
+def _noise(f: Formula, law: Source) -> Noise | None:
     """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau."""
     try:
         if f.coefficients is None:
@@ -119,7 +119,7 @@ def _step_products(f: Formula, q: float) -> Callable[[Array, Array], list[Array]
     return integrand
 
 
-def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, Function]:
+def _noise_of_polynomial(f: Formula, law: Source) -> Noise:
     assert f.coefficients is not None
     degree = 4 * f.coefficients.size  # that of the averages is no higher
     means = lru_cache(lambda q: expectations.polynomial_averages(_step_products(f, q), f, law, q))
@@ -132,7 +132,7 @@ def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, F
     return v2, v3, trimmed(0.25 * q * q * (fourth - second * second), 1e-14)
 
 
-def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
+def _noise_on_halves(f: Formula, law: Source) -> Noise:
     def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
         products = _step_products(f, q)
         return lambda c, e, u: products(c, u)

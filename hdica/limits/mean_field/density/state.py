@@ -26,11 +26,10 @@ from hdica.ingredients.quadrature import dot
 from hdica.ingredients.starts import NOT_NORMAL, Start
 from hdica.limits.mean_field.density import grid as at
 from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
-from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.mean_field.family import Coefficient, MeanField, Scaled
 from hdica.limits.numerics.series import adaptive, packed, times
 from hdica.process.progress import check_deadline
 
-Coefficient = Callable[[float, float], float]
 Law = tuple[Array, Array, Array]
 """Coefficients as compiled code takes them: see :func:`tabulated`."""
 Functional = Callable[[Array, Array], Array]

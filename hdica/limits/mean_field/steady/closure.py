@@ -13,7 +13,6 @@ where it lives, and no faster than it varies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array, Mask
 from hdica.ingredients.quadrature import panel_nodes
-from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.mean_field.family import Coefficient, MeanField, Scaled
 from hdica.limits.mean_field.steady.confinement import (
     DEPTH,
     Confinement,
@@ -251,7 +250,7 @@ def rates_of_change(field: MeanField) -> tuple[Function, Function]:
     return _rise(field.pull, tau), _rise(field.diffusion, tau)
 
 
-def _rise(coefficient: Callable[[float, float], float], tau: float) -> Function:
+def _rise(coefficient: Coefficient, tau: float) -> Function:
     halves = coefficient.function if isinstance(coefficient, Scaled) else None
     if isinstance(coefficient, Scaled) and isinstance(halves, Halves) and not halves.over:
         return scaled(halves.deriv(), tau**coefficient.power)

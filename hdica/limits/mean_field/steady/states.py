@@ -15,7 +15,6 @@ G E[1/lambda] < 2. A shift of the means of x at each xi decays as exp(-lambda t)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -26,14 +25,13 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.plain import Array, Mask
 from hdica.ingredients.quadrature import dot
-from hdica.limits.mean_field.family import MeanField, coefficient_error
+from hdica.limits.mean_field.family import Coefficient, MeanField, coefficient_error
 from hdica.limits.mean_field.steady import closure
 from hdica.limits.mean_field.steady.closure import Closure
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.stability import stability
 from hdica.limits.numerics.solvers import bounded, find_zeros
 
-Rate = Callable[[float, float], float]
 _VANISHES = 1e-13
 """Share of the largest diffusion below which it is zero with rounding."""
 _SAME = 1e-12
@@ -160,7 +158,7 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
         size = _SHOWN * float(np.abs([coefficient(float(v), tau) for v in q]).max())
         pulled = coefficient is field.pull
 
-        def changed(q: float, tau: float, of: Rate = coefficient, by: float = size) -> float:
+        def changed(q: float, tau: float, of: Coefficient = coefficient, by: float = size) -> float:
             return of(q, tau) + by
 
         base = closure.close(field, q, slopes=False).excess if base is None else base
