@@ -36,7 +36,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.mean_field.family import Coefficient, MeanField
 from hdica.limits.numerics.series import fitted
-from hdica.limits.numerics.solvers import integrate
+from hdica.limits.numerics.solvers import integrate, stretches
 from hdica.limits.overlap.drift import Drift, OverlapPath, compared
 
 _BEND = 1e-5
@@ -89,14 +88,13 @@ def moments(prior: Prior) -> tuple[float, float, float]:
 def _begin(field: MeanField) -> Array:
     """Q, n Var(Q), M, K, N and the error of Q at t = 0."""
     law, start = field.prior, field.start
-    if not field.motion.moves:
-        # Q and n Var(Q) alone matter, and a start that is a vector has no law of its entries.
-        return np.array([start.overlap(law), start.spread(law), 0.0, 0.0, 0.0, 0.0])
-    xi, mean = law.nodes.points, law.nodes.mean
-    x, var = start.conditional(xi)
-    square = x**2 + var
-    third, fourth = float(mean(xi**3 * x)), float(mean(xi**2 * square))
-    return np.array([start.overlap(law), start.spread(law), float(mean(x)), third, fourth, 0.0])
+    first = third = fourth = 0.0
+    if field.motion.moves:
+        # Else Q and n Var(Q) alone matter, and a vector as a start has no law of its entries.
+        xi, mean = law.nodes.points, law.nodes.mean
+        x, var = start.conditional(xi)
+        first, third, fourth = map(float, (mean(x), mean(xi**3 * x), mean(xi**2 * (x**2 + var))))
+    return np.array([start.overlap(law), start.spread(law), first, third, fourth, 0.0])
 
 
 def _rate(moving: Moving, factor: float) -> Callable[[Array, float], Array]:
@@ -149,11 +147,8 @@ def _integrate(
     """States at the times, shape (6, T), just before a jump at one of them, and the tolerance."""
     state, used, states = _begin(moving.field), tolerance, np.empty((times.size, 6))
     states[times <= 0.0] = state
-    end, rate = float(times[-1]), _rate(moving, factor)
-    jumps = [t for t in moving.field.motion.jumps if t < end]
-    for low, high in pairwise([0.0, *jumps, end]):
-        if high <= low:
-            continue
+    rate = _rate(moving, factor)
+    for low, high in stretches(moving.field.motion.jumps, times):
         inside = (times > low) & (times <= high)
         clock = Schedule(np.asarray, None, moving.field.schedule.breaks).after(low)
         wanted = np.append(times[inside] - low, high - low)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from hdica.ingredients.plain import Array
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.expectations import Products
 from hdica.limits.numerics.series import Function, packed, scaled
-from hdica.limits.numerics.solvers import integrate
+from hdica.limits.numerics.solvers import integrate, stretches
 
 TOLERANCE = 1e-10
 REFINED = 1e-12
@@ -237,10 +236,7 @@ def bias(
         return np.array([d, 2 * rise * spread + float(drift.variance(at, tau)), moved])
 
     result, now = np.full(times.size, begin[2]), np.array(begin)
-    end = float(times[-1])
-    for low, high in pairwise([0.0, *(b for b in schedule.breaks if 0 < b < end), end]):
-        if high <= low:
-            continue
+    for low, high in stretches(schedule.breaks, times):
         # Where the step size jumps m goes on, and D/2 does not.
         clock = schedule.after(low)
         now[2] += _half(drift, clock, now[0], 0.0)
