@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 import sympy as sp
@@ -151,7 +150,7 @@ def make_contrast(spec: str, constants: Constants = None) -> Contrast:
 class Push(Pair):
     """G(u, c) of a rule, smooth in u and c."""
 
-    coefficients: ClassVar[None] = None
+    coefficients = None
 
     @cached_property
     def slope(self) -> Callable[[ArrayLike, ArrayLike], Array]:

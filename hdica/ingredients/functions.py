@@ -47,7 +47,7 @@ class Opaque(sp.Function):
     """Compiled by Numba, of a number."""
     array: ClassVar[Function]
     """The same of arrays."""
-    order: ClassVar[int] = 0
+    order = 0
     """Of the derivative that it is."""
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:

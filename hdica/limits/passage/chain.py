@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -53,9 +53,9 @@ class NormalisedChain:
     n: int
     threshold: float
     even: bool  # whether Q and -Q are alike
-    enough: ClassVar[float] = 1e-6  # relative error of a mean
-    first: ClassVar[Points] = Points()
-    remedy: ClassVar[str] = "WKB is the better the longer it is; or take a smaller step size or n"
+    enough = 1e-6  # relative error of a mean
+    first = Points()
+    remedy = "WKB is the better the longer it is; or take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
@@ -97,9 +97,9 @@ class FreeChain:
     threshold: float
     even: bool  # whether A and -A are alike
     odd: bool  # whether f is, and the source symmetric
-    enough: ClassVar[float] = 5e-4
-    first: ClassVar[Grid] = Grid()
-    remedy: ClassVar[str] = "take a smaller step size or n"
+    enough = 5e-4
+    first = Grid()
+    remedy = "take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
