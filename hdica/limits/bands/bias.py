@@ -125,7 +125,7 @@ def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[
 def _rates(field: MeanField, q: float, tau: float) -> Array:
     """B, H and g of L v = B xi v' - (H - B_phi R) x v' - B_phi phi v' + g v'', by Q: (3, 3)."""
     at = q + _STEP * np.array([-1.0, 0.0, 1.0])
-    pull, noise = (np.array([f(float(k), tau) for k in at]) for f in (field.pull, field.diffusion))
+    pull, noise = field.rates(at, tau)
     rows = np.array([pull, pull * at + noise, noise])
     slope = (rows[:, 2] - rows[:, 0]) / (2 * _STEP)
     bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _STEP**2

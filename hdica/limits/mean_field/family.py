@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 from numpy.polynomial import Chebyshev
 
 from hdica.ingredients.formula import Formula
@@ -102,6 +103,10 @@ class MeanField:
     def followed(self) -> tuple[Schedule, ...]:
         """What a step in time must not leave behind."""
         return self.follows or (self.schedule,)
+
+    def rates(self, q: Array, tau: float) -> Array:
+        """B and g at overlaps, shape (2, overlaps)."""
+        return np.array([[of(v, tau) for v in q.tolist()] for of in (self.pull, self.diffusion)])
 
     def curvature(self, q: float, r: float, tau: float) -> float:
         """2 h, the curvature of the effective potential that E[x^2] = 1 demands."""

@@ -354,9 +354,7 @@ def close(
     tau, shape = step_size(field), confinement(field.phi)
     q = np.array(q, dtype=float, ndmin=1)
     xi, weights = field.prior.nodes
-    b = np.array([field.pull(float(v), tau) for v in q])
-    g = np.array([field.diffusion(float(v), tau) for v in q])
-    strength = field.strength(tau)
+    (b, g), strength = field.rates(q, tau), field.strength(tau)
     k, ratio = strength / g, b / g
     tilt = ratio[:, None] * xi
     # In closed form a state costs what some points do; quadrature counts its own.

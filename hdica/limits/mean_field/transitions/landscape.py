@@ -176,14 +176,15 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
             break
     if best > 1e-8 or not -1e-12 <= z[1] <= 1 + 1e-12:
         return None
-    field = land.field(land.parameter(float(np.clip(z[1], 0.0, 1.0))))
+    q, u = float(z[0]), min(max(float(z[1]), 0.0), 1.0)
+    field = land.field(land.parameter(u))
     open_ = states.accuracy(field) + float(states.open_to_averages(field, z[:1])[0])
     # At Q = 0 symmetry would hide what averages leave out.
-    at = max(abs(float(z[0])), _NEAR_ZERO) if land.zero else float(z[0])
+    at = max(abs(q), _NEAR_ZERO) if land.zero else q
     open_ += float(states.open_to_nodes(field, np.array([at]))[0])
     noise = np.abs(values) + open_ * np.array([1.0, 30.0])
     error = dot(np.abs(inverse[1]), noise) + float(np.finfo(float).eps)
-    return Point(float(z[0]), float(np.clip(z[1], 0.0, 1.0)), kind, error)
+    return Point(q, u, kind, error)
 
 
 LONGEST, SHORTEST = 0.02, 2e-5
