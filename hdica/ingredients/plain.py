@@ -54,15 +54,15 @@ def vector_of(spec: Mapping[str, object]) -> Array:
     return recalled(_VECTORS, content["sha256"], VECTOR)
 
 
-def recalled(kept: Mapping[str, T], sha256: str, what: str) -> T:
-    """What a process keeps of a digest; refused where nobody gave it to this one."""
-    if sha256 not in kept:
+def recalled(memory: Mapping[str, T], sha256: str, what: str) -> T:
+    """The numbers of a digest in a memory; refused where this process never had them."""
+    if sha256 not in memory:
         raise DataGone(
             f"{what} with sha256 {sha256} is not known to this process (a long array is known "
             "where it was given alone: save it below data/ by numpy.save, and name the file)",
             [what],
         )
-    return kept[sha256]
+    return memory[sha256]
 
 
 def without_place(text: str) -> str:

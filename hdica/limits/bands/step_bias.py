@@ -128,7 +128,7 @@ class Place:
     batch: int = 1
 
     @cached_property
-    def beside(self) -> tuple[float, Array]:
+    def across(self) -> tuple[float, Array]:
         """sqrt(1 - Q^2), and w."""
         s = np.sqrt(max((1 - self.q) * (1 + self.q), _LEAST))
         return s, (self.cells.x - self.q * self.cells.xi) / s
@@ -159,7 +159,7 @@ class _Moments(NamedTuple):
 def _of_one(at: Place, t: float, r: float) -> _Moments:
     """Those of one sample of the size ``t``; w and e through u = Q c + e sqrt(1 - Q^2)."""
     c, u, e, gg, ggcc, ggcu, gguu, ggee, gggc, gggu, gggg = map(float, at.products)
-    q, xi, (s, w) = at.q, at.cells.xi, at.beside
+    q, xi, (s, w) = at.q, at.cells.xi, at.across
     ggce, ggeu, ggge = (ggcu - q * ggcc) / s, (gguu - q * ggcu) / s, (gggu - q * gggc) / s
     s1_c = -(t**2 * ggcu + t**3 * gggc / 2 + r * t * c)
     s1_e = -(t**2 * ggeu + t**3 * ggge / 2 + r * t * e)
@@ -238,7 +238,7 @@ class _Density(NamedTuple):
 
 def _longer(at: Place, p: _Density, m: _Moments) -> float:
     """E s_2."""
-    psi, sides = at.psi, (at.cells.xi, at.beside[1])
+    psi, sides = at.psi, (at.cells.xi, at.across[1])
     if at.moved:
         radial = at.cells.x * psi
         met = [float(p.by_parts(f, radial[:, None])[0]) for f in sides]
