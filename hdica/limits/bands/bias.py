@@ -68,6 +68,12 @@ class _At(NamedTuple):
     values: Array
 
 
+def _at(step: Step, side: int, values: Array) -> _At:
+    """Columns before a step, at the side 0, or after it, at the side 1."""
+    time, mass = (step.end, step.after) if side else (step.end - step.length, step.before)
+    return _At(time, step.cells, mass, float(step.q[side]), float(step.taus[side]), values)
+
+
 def refusal(field: MeanField, rule: Rule) -> str:
     """Empty if the bias of a mean field's means is known, else the sentence that says why not."""
     conditions = (
@@ -95,16 +101,13 @@ def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[
     varies = field.schedule.constant is None
 
     def passed(step: Step, later: Array, earlier: Array) -> None:
-        weights, tau = step.cells.weights, float(step.taus[1])
-        moved = weights * (step.after - step.before) / step.length
+        moved = step.cells.weights * (step.after - step.before) / step.length
         lag.append((moved @ (later - earlier)) / 2)
         if varies:
             gain.append((moved @ (later + earlier)) / 2)
-        places.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
+        places.append(_at(step, 1, later))
         if step is steps[0]:
-            start = step.end - step.length
-            first = float(step.q[0]), float(step.taus[0])
-            places.append(_At(start, step.cells, step.before, *first, earlier))
+            places.append(_at(step, 0, earlier))
 
     sweep(steps, [target], None, passed=passed)
     longer = np.sum(lag, axis=0)
@@ -256,8 +259,7 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     if target.time <= 0:
         # Only the start has made any.
         step = next(remembered(problem, plan, 4))
-        values = target.values(step.cells)
-        at_start = _At(0.0, step.cells, step.before, float(step.q[0]), float(step.taus[0]), values)
+        at_start = _at(step, 0, target.values(step.cells))
         pieces = pieces_of(step.cells, field.phi.kinks)
         return _at_start(at_start, pieces, field.start, prior), np.zeros(target.count)
     if float(plan.runs[-1].ends[-1]) < target.time:

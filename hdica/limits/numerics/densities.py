@@ -127,7 +127,10 @@ def _inverted(grid: Chain, times: Array) -> Array:
     return np.sum(masses.real * weight, axis=-1).T
 
 
-def _checked(times: Array, high: float, start: Start, scale: float) -> Array:
+def _grids(
+    diffusion: Diffusion, high: float, start: Start, times: Array, scale: float
+) -> tuple[Array, list[Chain]]:
+    """The times as an array, and all grids; refused where a number is out of its range."""
     times = np.asarray(times, dtype=float)
     if times.ndim != 1 or not np.all(np.isfinite(times) & (times > 0)):
         raise HdicaError("times: they must be a list of finite numbers above 0")
@@ -135,11 +138,7 @@ def _checked(times: Array, high: float, start: Start, scale: float) -> Array:
         raise HdicaError(f"threshold: {high} with scale {scale} is not allowed (finite, above 0)")
     if not callable(start) and not 0 <= start < high:
         raise HdicaError(f"start: {start} is not allowed (from 0 to below the threshold {high})")
-    return times
-
-
-def _grids(diffusion: Diffusion, high: float, start: Start, scale: float) -> list[Chain]:
-    return [chain(diffusion, high, start, scale, _CELLS * 2**k) for k in range(_LEVELS)]
+    return times, [chain(diffusion, high, start, scale, _CELLS * 2**k) for k in range(_LEVELS)]
 
 
 def survival(
@@ -152,8 +151,8 @@ def survival(
     error is estimated from the grids and absolute, 1e-9 at least; both are of the shape of the
     times.
     """
-    times = _checked(times, high, start, scale)
-    levels = [_masses(grid, times).sum(axis=1) for grid in _grids(diffusion, high, start, scale)]
+    times, grids = _grids(diffusion, high, start, times, scale)
+    levels = [_masses(grid, times).sum(axis=1) for grid in grids]
     values, error = romberg(np.array(levels))
     return np.clip(values, 0.0, 1.0), np.maximum(error, _INVERSION)
 
@@ -168,12 +167,12 @@ def density(
     """
     from scipy.interpolate import CubicSpline
 
-    times = _checked(times, high, start, scale)
+    times, grids = _grids(diffusion, high, start, times, scale)
     where = np.abs(np.asarray(points, dtype=float))
     if not np.all(where < high):
         raise HdicaError(f"points: they must lie between -{high:g} and {high:g}")
     levels = []
-    for grid in _grids(diffusion, high, start, scale):
+    for grid in grids:
         heights = _masses(grid, times) / grid.widths / 2
         # In the even coordinate of the cells, mirrored at 0 and at 0 where it stops.
         full = np.concatenate([heights, np.zeros((times.size, 1))], axis=1)
