@@ -410,7 +410,7 @@ def _narrowed(function: Function, low: float, high: float) -> tuple[float, float
     for _ in range(12):
         x = np.linspace(low, high, 33)
         size = np.abs(function(x))
-        k = np.argmin(np.where(np.isfinite(size), size, np.inf))
+        k = int(np.argmin(np.where(np.isfinite(size), size, np.inf)))
         low, high = float(x[max(k - 1, 0)]), float(x[min(k + 1, 32)])
     return float(x[k]), float(size[k])
 

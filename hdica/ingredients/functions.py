@@ -100,7 +100,7 @@ def _breaks(of: type[Opaque]) -> tuple[float, ...]:
     points = []
     for a, b in bounds.reshape(-1, 2).tolist():
         # Halving went to the narrowest panel, and one on either side of it.
-        k = a + np.argmin(np.diff(edges[a : b + 1]))
+        k = a + int(np.argmin(np.diff(edges[a : b + 1])))
         low, high = edges[[max(k - 1, a), min(k + 2, b)]].tolist()
         points.append(_within(of, low, high))
     apart = np.min(np.abs(edges[:, None] - np.array([*points, np.inf])), axis=1)

@@ -308,7 +308,7 @@ def tabulated(function: Function, edges: Array) -> tuple[Function, Function]:
     def value(table: Array, t: Array) -> Array:
         panel = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, edges.size - 2)
         inside = 2 * (t - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
-        return legendre.legval(inside, table[:, panel], tensor=False)
+        return np.asarray(legendre.legval(inside, table[:, panel], tensor=False))
 
     return partial(value, coefficients), partial(value, slopes)
 

@@ -72,7 +72,7 @@ class Prior:
     @property
     def group_weights(self) -> Array:
         """Share of the entries in each group, shape (groups,)."""
-        return np.bincount(self.groups, self.nodes.weights)
+        return np.asarray(np.bincount(self.groups, self.nodes.weights))
 
 
 def spread_of_mean(nodes: Nodes, share: float = 1.0) -> float:
@@ -171,7 +171,7 @@ def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
         if matters.any():
             distinct, place = np.unique(points[matters], return_inverse=True)
             mass = np.bincount(np.ravel(place), weights[matters])
-            yield Nodes(distinct, mass)
+            yield Nodes(distinct, np.asarray(mass))
 
 
 def _together(rules: list[Nodes]) -> Nodes:

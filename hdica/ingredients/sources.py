@@ -36,7 +36,7 @@ LEAST, MOST = 1e-9, 1e6
 def _signs(rng: Generator, size: int) -> Array:
     """Numbers 1 and -1 from single bits."""
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8))
-    return bits[:size] * 2.0 - 1.0
+    return np.asarray(bits[:size] * 2.0 - 1.0)
 
 
 def _rademacher() -> Source:

@@ -290,7 +290,7 @@ def escape_law(setting: Range) -> EscapeLaw:
 
 
 def _octaves(mean: float) -> Array:
-    return mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1)
+    return np.asarray(mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1))
 
 
 def _two_moments(passage: PassageTime, rate: float) -> Function:
@@ -318,7 +318,8 @@ def _interpolated(times: Array, hazard: Array) -> Function:
     """Cumulative hazard: a spline in log t, constant before, of constant slope after it."""
     from scipy.interpolate import CubicSpline
 
-    last = min(max(np.searchsorted(hazard, -math.log(_SURE)), _NODES), times.size - 1)
+    last = int(np.searchsorted(hazard, -math.log(_SURE)))
+    last = min(max(last, _NODES), times.size - 1)
     slope = float((hazard[last] - hazard[last - _NODES]) / (times[last] - times[last - _NODES]))
     spline = CubicSpline(np.log(times[: last + 1]), hazard[: last + 1])
 

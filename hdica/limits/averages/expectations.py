@@ -224,8 +224,8 @@ def _closed(coefficients: Array, source: Source, extra: int) -> Polynomial:
 def _polynomial(f: Formula, source: Source) -> Averages:
     c = f.coefficients
     assert c is not None
-    slope = Polynomial(c).deriv().coef
-    square = (Polynomial(c) ** 2).coef
+    slope = np.asarray(Polynomial(c).deriv().coef, dtype=float)
+    square = np.asarray((Polynomial(c) ** 2).coef, dtype=float)
     pull, drop = _closed(c, source, 1), Polynomial([0.0, 1.0]) * _closed(slope, source, 0)
     power = _closed(square, source, 0)
     series = [trimmed(p.convert(kind=Chebyshev)) for p in (pull - drop, power)]

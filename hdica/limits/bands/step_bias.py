@@ -69,11 +69,9 @@ class Pieces(NamedTuple):
 
     def sides(self, values: Array) -> tuple[Array, Array]:
         """Values at every joint by continuation from its left and its right."""
-        left, right = (
-            np.array([self._continued(values, *joint[side], joint[2]) for joint in self.joints])
-            for side in (0, 1)
-        )
-        return left, right
+        left = [self._continued(values, *end, at) for end, _, at in self.joints]
+        right = [self._continued(values, *end, at) for _, end, at in self.joints]
+        return np.array(left), np.array(right)
 
     def _continued(self, values: Array, run: int, edge: int, at: float) -> Array:
         """A parabola through the three cells next to an end of a run, at the kink there."""

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -37,7 +36,8 @@ OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
 """Names of order parameters here: systems call them as their users do."""
 
 
-class Scaled(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Scaled:
     """A coefficient tau^power S(Q) of a limit, which compiled code can evaluate by itself.
 
     ``value(q, tau)`` is the coefficient, ``function`` is S on [-1, 1], ``error`` the largest of S,
@@ -56,7 +56,7 @@ class Scaled(NamedTuple):
     def times(self, factor: float) -> Scaled:
         """The same times a number."""
         value, function = self.value, scaled(self.function, factor)
-        return self._replace(value=lambda q, tau: factor * value(q, tau), function=function)
+        return replace(self, value=lambda q, tau: factor * value(q, tau), function=function)
 
     def error_at(self, q: float, tau: float) -> float:
         """Error of the coefficient at one overlap and step size."""

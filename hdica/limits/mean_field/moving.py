@@ -264,7 +264,7 @@ def _peak(function: Scalar, values: Array) -> float:
     """Where a function that has these values at the overlaps is largest."""
     from scipy.optimize import minimize_scalar
 
-    k = np.argmax(values)
+    k = int(np.argmax(values))
     low, high = _OVERLAPS[max(k - 1, 0)], _OVERLAPS[min(k + 1, values.size - 1)]
     peak = minimize_scalar(
         lambda q: -function(q), bounds=(low, high), method="bounded", options={"xatol": 1e-12}

@@ -28,7 +28,7 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
     """The series without trailing coefficients that are rounding errors of its largest."""
-    coefficients = series.coef
+    coefficients = np.asarray(series.coef, dtype=float)
     return Chebyshev(trimmed_tail(coefficients, relative * np.abs(coefficients).max()))
 
 
@@ -67,11 +67,11 @@ def real_roots(series: Chebyshev) -> Array:
 
     A double root within rounding may be missing or appear twice.
     """
-    coef = trimmed(series).coef
+    coef = np.asarray(trimmed(series).coef, dtype=float)
     if coef.size < 2:
         return np.empty(0)
     with one_thread():
-        candidates = cheb.chebroots(coef)
+        candidates = np.asarray(cheb.chebroots(coef))
     near = candidates[np.abs(candidates.imag) < 1e-7].real
     roots = np.sort(near[np.abs(near) <= 1 + 1e-12])
     # Newton's method as long as its steps are small; side by side, series and slope are summed in
@@ -146,7 +146,7 @@ class Halves:
             cheb.chebder(cheb.chebmul(row, cheb.chebpow([1.0, 1.0], self.zero)))
             for row in (self.below, self.above)
         )
-        return Halves(-rise * below, rise * above, 1)
+        return Halves(np.asarray(-rise * below), np.asarray(rise * above), 1)
 
     def with_zero(self, order: int) -> Halves:
         """The same function, known to vanish at Q = 0: its zero is taken out of the series.

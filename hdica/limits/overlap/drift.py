@@ -153,11 +153,16 @@ def compared(
     ``closes`` says whether n Var(Q) is known; ``carried`` is what the drift leaves open in Q.
     """
     fine, close = solved(REFINED)
-    rough = TOLERANCE if close == REFINED else close * TOLERANCE / REFINED
+    rough = coarser(close)
     coarse, _ = solved(rough)
     wrong, _ = solved(rough, CONTROL)
     error = np.abs(fine[0] - coarse[0]) + close + carried(fine)
     return OverlapPath(fine[0], error, wrong[0], _deviation(fine[1], closes))
+
+
+def coarser(close: float) -> float:
+    """The tolerance of the run with which one of tolerance ``close`` is compared."""
+    return TOLERANCE if close == REFINED else close * TOLERANCE / REFINED
 
 
 def _deviation(variance: Array, closes: bool) -> Array:

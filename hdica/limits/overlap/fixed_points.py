@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -124,8 +124,12 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
             if tail <= 1e-12 * size or degree >= _MOST:
                 break
             degree *= 2
-        slope = cheb.chebder(trimmed_tail(series, 1e-13 * size))
-        x = _zeros(partial(cheb.chebval, c=slope), _SLOPE_NOISE)
+        slope: Array = np.asarray(cheb.chebder(trimmed_tail(series, 1e-13 * size)))
+
+        def rise(x: Array, slope: Array = slope) -> Array:
+            return np.asarray(cheb.chebval(x, slope))
+
+        x = _zeros(rise, _SLOPE_NOISE)
         q = sign * overlap_of(x)
         # Where T rises steadily from rounding, as near Q = 0, its slope may vanish by accident.
         near = _APART * (1 - np.abs(x))
@@ -220,7 +224,7 @@ def find_folds(drift: Drift) -> Folds:
         b, _ = cheb.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
         # D1 = Q^2 top and D2 = Q b, so T = -Q top/b.
         top, _ = cheb.chebdiv(drift.learning.coef, np.array([0.5, 0.0, 0.5]))
-        a = cheb.chebmulx(top)
+        a = np.asarray(cheb.chebmulx(top), dtype=float)
         rise = cheb.chebsub(cheb.chebmul(cheb.chebder(a), b), cheb.chebmul(a, cheb.chebder(b)))
         q = real_roots(Chebyshev(rise))
         q = _distinct(q[(np.abs(q) > _NEAR_ZERO) & (np.abs(q) < 1 - 1e-12)])

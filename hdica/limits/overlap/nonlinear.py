@@ -123,9 +123,11 @@ def _noise_of_polynomial(f: Formula, law: Source) -> Noise:
     assert f.coefficients is not None
     degree = 4 * f.coefficients.size  # that of the averages is no higher
     means = lru_cache(lambda q: expectations.polynomial_averages(_step_products(f, q), f, law, q))
-    first, second, fourth, spread, third = (
-        interpolate(lambda q, k=k: float(means(q)[k]), degree) for k in range(5)
-    )
+
+    def mean(k: int) -> Chebyshev:
+        return interpolate(lambda q: float(means(q)[k]), degree)
+
+    first, second, fourth, spread, third = map(mean, range(5))
     q = Chebyshev([0.0, 1.0])
     v2 = trimmed(spread - first * first, 1e-14)
     v3 = trimmed(q * (third - first * second), 1e-14)
@@ -249,7 +251,7 @@ class ClosedOverlap:
     @cached_property
     def residues(self) -> Roots:
         """1/(r P'(r)) of every root."""
-        return 1 / (self.roots * self.rate.deriv()(self.roots))
+        return np.asarray(1 / (self.roots * self.rate.deriv()(self.roots)))
 
     def time(self, q: Array) -> Array:
         """The time of q from an arbitrary zero, infinite at a steady state."""

@@ -244,7 +244,7 @@ def long_collocated(
                 check_deadline()
                 rows.append(_long_row(step, bounds, (math.cos(angle), q), along, across))
     at_one = lengths.polynomials(np.ones(1))[0]
-    values = np.kron(first, second)
+    values = np.asarray(np.kron(first, second))
     return LongCollocation(reach, orders, values, np.array(rows), at_one)
 
 

@@ -199,7 +199,7 @@ class Lengths(NamedTuple):
         inside = np.clip(q, self.low, self.high)[..., None]
         factors = np.ones((*np.shape(q), self.points.size))
         factors[..., 1:] = (inside - self.points[:-1]) / (self.high - self.low)
-        return np.cumprod(factors, axis=-1)
+        return np.asarray(np.cumprod(factors, axis=-1))
 
 
 def lengths_of(step: LongStep, overlaps: tuple[float, ...], grid: Grid) -> Lengths:

@@ -131,7 +131,7 @@ def _table(shape: Confinement, reach: float) -> tuple[Function, Array]:
     left, right, series = _resolved(shape, np.unique([-reach, reach, 0.0, *grown, *-grown, *inner]))
     half = (right - left) / 2
     rising = np.stack([chebint(c, lbnd=-1) for c in series], axis=-1) * half
-    whole = chebval(1.0, rising)
+    whole = np.asarray(chebval(1.0, rising))
     zero = np.searchsorted(left, 0.0)
     # Summed outwards from 0, where Psi is small and must be exact.
     below, above = np.cumsum(whole[:zero][::-1])[::-1], np.cumsum(whole[zero:])

@@ -45,6 +45,7 @@ from hdica.limits.mean_field.steady.closure import Closure, edges, potential, ra
 from hdica.limits.mean_field.steady.confinement import Confinement, confinement
 from hdica.process.machine import one_thread
 
+_Row = tuple[Array, Array, Array]
 _NODES = 12
 _FLAT = 0.1
 """Height above the bottom below which a well is one element, unless phi has a kink there."""
@@ -62,7 +63,7 @@ def _gauss() -> tuple[Array, Array, Array]:
     return points, weights, np.stack(basis, axis=1) @ inverse
 
 
-def _graded_elements(shape: Confinement, row: Array, panels: int) -> Array:
+def _graded_elements(shape: Confinement, row: _Row, panels: int) -> Array:
     """Ends of elements: at kinks, and at every scale on which the density varies."""
     ends = np.unique(edges(shape, *row, panels)[0][0])
     v = potential(shape, *row, ends[None])[0]
@@ -117,7 +118,7 @@ def graded_modes(
     the slowest rate, which belongs to its largest singular value, has all digits. Rates R times as
     fast have an error of about 1e-16 sqrt(R).
     """
-    row = np.array([[a], [k], [tilt]])
+    row = (np.array([a]), np.array([k]), np.array([tilt]))
     ends = _graded_elements(shape, row, panels)
     points, weights, _ = _gauss()
     half = np.diff(ends)[:, None] / 2
@@ -172,7 +173,7 @@ def _lobatto(degree: int) -> tuple[Array, Array, Array]:
     return x, weights, matrix
 
 
-def _elements(shape: Confinement, row: Array) -> tuple[Array, Array, Array]:
+def _elements(shape: Confinement, row: _Row) -> tuple[Array, Array, Array]:
     """Points (elements, nodes), half widths (elements, 1) and V' there."""
     ends = edges(shape, *row, PANELS)[0][0]
     ends = ends[np.append(True, np.diff(ends) > 1e-9 * np.ptp(ends))]
@@ -192,7 +193,7 @@ def _is_lost(rate: Array) -> bool:
 
 def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
     """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
-    row = np.array([[a], [k], [tilt]])
+    row = (np.array([a]), np.array([k]), np.array([tilt]))
     x, half, slope = _elements(shape, row)
     _, weights, matrix = _lobatto(DEGREE)
     count, nodes = x.shape
@@ -320,7 +321,9 @@ def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
         drive = ratio_rate * v * m.x - k_rate * m.energy
         rows.append((g * m.rate, w * v * m.x, w * m.square, drive, m.square))
     missing = max(0.0, 1.0 - float(state.bulk[i]))
-    return Linearisation(*map(np.concatenate, zip(*rows, strict=True)), g * missing)
+    columns = (np.concatenate(column) for column in zip(*rows, strict=True))
+    rate, readout, energy, drive, square = columns
+    return Linearisation(rate, readout, energy, drive, square, g * missing)
 
 
 def stability(field: MeanField, state: Closure, i: int) -> tuple[bool, float]:

@@ -6,6 +6,7 @@ A curve is a contour of steady states in a landscape, with the transitions along
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -158,7 +159,8 @@ _SAMPLES = 9
 _MARGINAL = 1e-9
 
 
-class Transitions(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Transitions:
     """Where the number, the stability or the kind of the steady states changes.
 
     Critical values of the parameter, decreasing, their errors, overlap and multiplier there; shape
