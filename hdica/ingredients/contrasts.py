@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 import sympy as sp
@@ -27,11 +26,10 @@ from hdica.ingredients.formula import (
     parse_formula,
 )
 from hdica.ingredients.grammar import read_expression
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.switches import SWITCHES, vectorised
 
-Function = Callable[[Array], Array]
 NAMED = {
     "exp": "-exp(-s**2/2)",
     "logcosh": "log(cosh(s))",
@@ -48,12 +46,7 @@ _END, _NODES = 14.0, 32
 class Contrast:
     """A contrast G of one variable s with its first two derivatives, g = G' and g'.
 
-    Parameters
-    ----------
-    name
-        One of :data:`NAMED`, or empty for a formula.
-    formula
-        G as a formula in ``s``.
+    ``name`` is one of :data:`NAMED`, or empty for a formula; ``formula`` is G as one in ``s``.
     """
 
     name: str
@@ -91,13 +84,13 @@ class Contrast:
 
 def _log_cosh(s: Array) -> Array:
     size = np.abs(s)
-    return np.asarray(size + np.log1p(np.exp(-2 * size)) - math.log(2))
+    return size + np.log1p(np.exp(-2 * size)) - math.log(2)
 
 
 def _sech2(s: Array) -> Array:
     # 1 - tanh^2 has no digits where it is small.
     small = np.exp(-np.abs(s))
-    return np.asarray((2 * small / (1 + small * small)) ** 2)
+    return (2 * small / (1 + small * small)) ** 2
 
 
 @lru_cache(maxsize=128)
@@ -139,20 +132,11 @@ def _jumps(slope: Function, at: float) -> bool:
 
 
 def make_contrast(spec: str, constants: Constants = None) -> Contrast:
-    """The contrast of a name or a formula in ``s``.
+    """The contrast of a name or a formula in ``s``, with numbers for its named constants.
 
-    Parameters
-    ----------
-    spec
-        ``"exp"`` for -exp(-s^2/2), ``"logcosh"`` for log cosh s, ``"kurtosis"`` for s^4 - 3,
-        ``"he4"`` for s^4 - 6 s^2 + 3, or a formula such as ``"log(cosh(2*s))/2"``.
-    constants
-        Numbers for named constants in the formula.
-
-    Raises
-    ------
-    HdicaError
-        If it is no such function, is not finite everywhere, its slope jumps or is constant.
+    ``"exp"`` for -exp(-s^2/2), ``"logcosh"`` for log cosh s, ``"kurtosis"`` for s^4 - 3, ``"he4"``
+    for s^4 - 6 s^2 + 3, or a formula such as ``"log(cosh(2*s))/2"``. Refused if it is no such
+    function, is not finite everywhere, its slope jumps or is constant.
     """
     name = SPELLINGS.get(spec, spec)
     text = NAMED.get(name, spec)
@@ -166,7 +150,7 @@ def make_contrast(spec: str, constants: Constants = None) -> Contrast:
 class Push(Pair):
     """G(u, c) of a rule, smooth in u and c."""
 
-    coefficients: ClassVar[None] = None
+    coefficients = None
 
     @cached_property
     def slope(self) -> Callable[[ArrayLike, ArrayLike], Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import sympy as sp
@@ -15,9 +15,9 @@ from hdica.errors import HdicaError
 from hdica.ingredients import switches
 from hdica.ingredients.functions import Opaque, is_word, opaque_of
 from hdica.ingredients.grammar import MAX_POWER, read_expression
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 
-Function = Callable[[Array], Array]
+T = TypeVar("T")
 Constants = Mapping[str, float] | None
 """Numbers for names in a formula."""
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
@@ -81,13 +81,19 @@ class Formula:
 
         return block
 
+    def _read(self, of: Callable[[sp.Expr, sp.Symbol], T]) -> T:
+        try:
+            return of(self.expression, self.symbol)
+        except HdicaError as exc:
+            raise HdicaError(f"formula {self.text!r}: {exc}") from None
+
     @cached_property
     def is_called(self) -> bool:
         """Whether it is a function of Python, of which nothing but its values is known."""
         return bool(self.expression.has(Opaque))
 
     @cached_property
-    def coefficients(self) -> NDArray[np.float64] | None:
+    def coefficients(self) -> Array | None:
         """Polynomial coefficients, lowest degree first; None if it is not a polynomial."""
         if not self.expression.is_polynomial(self.symbol):
             return None
@@ -96,7 +102,7 @@ class Formula:
             raise HdicaError(
                 f"formula {self.text!r} is of degree {poly.degree()} (at most {MAX_POWER})"
             )
-        return np.array([float(c) for c in reversed(poly.all_coeffs())])
+        return np.array(poly.all_coeffs()[::-1], dtype=float)
 
     @cached_property
     def kinks(self) -> tuple[float, ...]:
@@ -104,18 +110,12 @@ class Formula:
 
         Exact where that is a polynomial or one piece by piece, else to rounding.
         """
-        try:
-            return switches.kinks_of(self.expression, self.symbol)
-        except HdicaError as exc:
-            raise HdicaError(f"formula {self.text!r}: {exc}") from None
+        return self._read(switches.kinks_of)
 
     @cached_property
     def undefined_at(self) -> float | None:
         """A real number where the function is infinite or no number, or None."""
-        try:
-            point = singular_at(self.expression, self.symbol)
-        except HdicaError as exc:
-            raise HdicaError(f"formula {self.text!r}: {exc}") from None
+        point = self._read(singular_at)
         if point is not None or self.elastic_net is not None:
             # A search in a coefficient asks thousands of these: none is compiled to be looked at.
             return point
@@ -229,7 +229,7 @@ class Pair:
     symbols: tuple[sp.Symbol, ...]
 
     @cached_property
-    def value(self) -> Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]:
+    def value(self) -> Callable[[ArrayLike, ArrayLike], Array]:
         """The function, on arrays that broadcast against each other."""
         return switches.vectorised(self.expression, *self.symbols)
 
@@ -420,4 +420,4 @@ def _negative(expression: sp.Expr, symbol: sp.Symbol, zeros: list[float]) -> lis
     ends = np.array([-1e3, *sorted(zeros), 1e3])
     beyond = [ends.min() - 1, ends.max() + 1]
     x = np.unique(np.concatenate([GRID, (ends[1:] + ends[:-1]) / 2, beyond]))
-    return [float(v) for v in x[switches.vectorised(expression, symbol)(x) < 0]]
+    return x[switches.vectorised(expression, symbol)(x) < 0].tolist()

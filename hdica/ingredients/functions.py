@@ -29,10 +29,9 @@ import numpy as np
 import sympy as sp
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import resolving_edges
+from hdica.ingredients.plain import Function, Scalar
+from hdica.ingredients.quadrature import resolving_edges, touching
 
-Scalar = Callable[[float], float]
 _REACH = 64.0
 _MOST = 64
 _NARROW, _SIDE, _APART = 1e-6, 1e-9, 3e-3
@@ -46,9 +45,9 @@ class Opaque(sp.Function):
     is_extended_real = True
     scalar: ClassVar[Scalar]
     """Compiled by Numba, of a number."""
-    array: ClassVar[Callable[[Array], Array]]
+    array: ClassVar[Function]
     """The same of arrays."""
-    order: ClassVar[int] = 0
+    order = 0
     """Of the derivative that it is."""
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
@@ -93,24 +92,20 @@ def _slope(of: type[Opaque]) -> type[Opaque]:
 def _breaks(of: type[Opaque]) -> tuple[float, ...]:
     if of.order:
         return ()
-
-    def values(x: Array) -> Array:
-        return np.asarray(of.array(x))[None]
-
     powers = 2.0 ** np.arange(1, 7)
-    edges = resolving_edges(values, np.concatenate([-powers[::-1], [0.0], powers]))
+    first = np.concatenate([-powers[::-1], [0.0], powers])
+    edges = resolving_edges(lambda x: of.array(x)[None], first)
     narrow = np.diff(edges) < _NARROW * (1 + np.abs(edges[1:]))
     bounds = np.flatnonzero(np.diff(np.concatenate([[0], narrow.astype(int), [0]])))
-    runs = zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True)
     points = []
-    for a, b in runs:
+    for a, b in bounds.reshape(-1, 2).tolist():
         # Halving went to the narrowest panel, and one on either side of it.
         k = a + int(np.argmin(np.diff(edges[a : b + 1])))
-        points.append(_within(of, float(edges[max(k - 1, a)]), float(edges[min(k + 2, b)])))
-    crowded = np.concatenate([narrow, [False]]) | np.concatenate([[False], narrow])
+        low, high = edges[[max(k - 1, a), min(k + 2, b)]].tolist()
+        points.append(_within(of, low, high))
     apart = np.min(np.abs(edges[:, None] - np.array([*points, np.inf])), axis=1)
-    crowded |= apart < _APART * (1 + np.abs(edges))
-    points += [float(x) for x in edges[~crowded] if _bends(of, float(x))]
+    crowded = touching(narrow) | (apart < _APART * (1 + np.abs(edges)))
+    points += [x for x in edges[~crowded].tolist() if _bends(of, x)]
     if len(points) > _MOST:
         name = of.__name__.rpartition("_")[0]
         raise HdicaError(f"the function {name} has more than {_MOST} kinks within |x| < {_REACH:g}")
@@ -151,7 +146,7 @@ def _bends(of: type[Opaque], x: float) -> bool:
         pairs = zip(side(-h), side(h), strict=True)
         return [(abs(right - left), 1 + abs(left) + abs(right)) for left, right in pairs]
 
-    both = list(zip(gaps(1e-3), gaps(1e-4), (1e-5, 1e-3), strict=True))
+    both = zip(gaps(1e-3), gaps(1e-4), (1e-5, 1e-3), strict=True)
     return any(
         near > 0.5 * wide and near > least * scale for (wide, _), (near, scale), least in both
     )
@@ -182,11 +177,8 @@ def name_of(word: str) -> str:
 def word_for(function: Callable[..., object]) -> str:
     """The word by which a system holds a function; it is compiled, and known from then on.
 
-    Raises
-    ------
-    HdicaError
-        If it has no name or no source, does not take one number, uses what is not known to stay
-        what it is, or is not compiled by Numba.
+    Refused if it has no name or no source, does not take one number, uses what is not known to stay
+    what it is, or is not compiled by Numba.
     """
     plain = _plain(function)
     content = json.dumps(_content(plain, []), sort_keys=True)

@@ -95,6 +95,7 @@ class _Reader:
         self.text = text
         self.symbols = {name: sp.Symbol(name, real=True) for name in variables}
         self.constants = constants
+        self.depth, self.power = -1, 1.0
 
     def refuse(self, why: str) -> HdicaError:
         shown = self.text if len(self.text) <= 60 else self.text[:57] + "..."
@@ -104,10 +105,15 @@ class _Reader:
             f"formula {shown!r}: {why}; allowed are numbers, the {variables}, {OPERATIONS}"
         )
 
-    def read(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
-        if depth > MAX_DEPTH:
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
             raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
-        expression = self.translated(node, depth, power)
+
+    def read(self, node: ast.expr) -> sp.Expr:
+        self.enter()
+        expression = self.translated(node)
+        self.depth -= 1
         # Numbers stay small step by step: sympy would work on exp(exp(exp(9))) for ever.
         computed = not isinstance(node, ast.Constant) and not expression.free_symbols
         if computed and abs(self.value(expression)) > MAX_NUMBER:
@@ -120,38 +126,38 @@ class _Reader:
         except (TypeError, OverflowError, ValueError):
             raise self.refuse("a number in it is not finite and real") from None
 
-    def translated(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
+    def translated(self, node: ast.expr) -> sp.Expr:
         match node:
             case ast.Constant():
                 return self.number(node.value)
             case ast.Name():
                 return self.name(node.id)
             case ast.UnaryOp(op=ast.USub()):
-                return -self.read(node.operand, depth + 1, power)
+                return -self.read(node.operand)
             case ast.UnaryOp(op=ast.UAdd()):
-                return self.read(node.operand, depth + 1, power)
+                return self.read(node.operand)
             case ast.BinOp(op=ast.Pow()):
-                return self.raised(node, depth, power)
-            case ast.BinOp(op=ast.BitAnd() | ast.BitOr()) if self.condition(node, depth, power):
-                return self.as_value(node, depth, power)
+                return self.raised(node)
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr()) if self.condition(node):
+                return self.as_value(node)
             case ast.BinOp():
-                left = self.read(node.left, depth + 1, power)
-                return self.combined(node.op, left, self.read(node.right, depth + 1, power))
+                left = self.read(node.left)
+                return self.combined(node.op, left, self.read(node.right))
             case ast.Call(func=ast.Name(id="where"), args=[test, above, below], keywords=[]):
-                return self.switched(test, above, below, depth, power)
+                return self.switched(test, above, below)
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-                return self.called(name, arguments, depth, power)
+                return self.called(name, arguments)
             case ast.IfExp():
-                return self.switched(node.test, node.body, node.orelse, depth, power)
-            case ast.Compare() | ast.BoolOp() | ast.UnaryOp() if self.condition(node, depth, power):
-                return self.as_value(node, depth, power)
+                return self.switched(node.test, node.body, node.orelse)
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp() if self.condition(node):
+                return self.as_value(node)
         named = node.func if isinstance(node, ast.Call) else node
         hint = _hint(named.attr) if isinstance(named, ast.Attribute) else ""
         if isinstance(node, ast.Call) and not hint:
             hint = _product(self.text)
         raise self.refuse(f"{self.written(node)} is not part of the grammar{hint}")
 
-    def called(self, name: str, arguments: list[ast.expr], depth: int, power: float) -> sp.Expr:
+    def called(self, name: str, arguments: list[ast.expr]) -> sp.Expr:
         function = FUNCTIONS.get(name) or MORE.get(name)
         if name == "where":
             raise self.refuse("'where' takes a condition and two values")
@@ -166,33 +172,36 @@ class _Reader:
         if not least <= len(arguments) <= most:
             wanted = f"{least} or more" if most > least else str(least)
             raise self.refuse(f"{name!r} takes {wanted} arguments, not {len(arguments)}")
-        return function(*(self.read(argument, depth + 1, power) for argument in arguments))
+        return function(*map(self.read, arguments))
 
-    def as_value(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
+    def as_value(self, node: ast.expr) -> sp.Expr:
         """1 where a condition holds, else 0."""
-        return self.switched(node, ast.Constant(1), ast.Constant(0), depth, power)
+        return self.switched(node, ast.Constant(1), ast.Constant(0))
 
-    def switched(
-        self, test: ast.expr, above: ast.expr, below: ast.expr, depth: int, power: float
-    ) -> sp.Expr:
-        holds = self.condition(test, depth, power)
+    def switched(self, test: ast.expr, above: ast.expr, below: ast.expr) -> sp.Expr:
+        holds = self.condition(test)
         if holds is None:
             raise self.refuse(f"{self.written(test)} is not a condition such as x > 0")
-        return holds(self.read(above, depth + 1, power), self.read(below, depth + 1, power))
+        return holds(self.read(above), self.read(below))
 
-    def condition(self, node: ast.expr, depth: int, power: float) -> Condition | None:
+    def inner(self, node: ast.expr) -> Condition | None:
+        """A condition inside another one."""
+        self.enter()
+        holds = self.condition(node)
+        self.depth -= 1
+        return holds
+
+    def condition(self, node: ast.expr) -> Condition | None:
         """A condition as a choice between two values; None of what is none.
 
         Comparisons are joined by ``and``, ``or`` and ``not``, or as NumPy joins them, by ``&``,
         ``|`` and ``~``.
         """
-        if depth > MAX_DEPTH:
-            raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
         match node:
             case ast.Compare():
-                return self.compared(node, depth, power)
+                return self.compared(node)
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
-                holds = self.condition(node.operand, depth + 1, power)
+                holds = self.inner(node.operand)
                 return None if holds is None else lambda yes, no: holds(no, yes)
             case ast.BoolOp(op=op, values=parts):
                 join = _both if isinstance(op, ast.And) else _either
@@ -201,14 +210,14 @@ class _Reader:
                 join = _both if isinstance(sign, ast.BitAnd) else _either
             case _:
                 return None
-        joined = [self.condition(part, depth + 1, power) for part in parts]
+        joined = list(map(self.inner, parts))
         conditions = [condition for condition in joined if condition is not None]
         return reduce(join, conditions) if len(conditions) == len(joined) else None
 
-    def compared(self, node: ast.Compare, depth: int, power: float) -> Condition | None:
+    def compared(self, node: ast.Compare) -> Condition | None:
         if not all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops):
             return None
-        values = [self.read(part, depth + 1, power) for part in (node.left, *node.comparators)]
+        values = list(map(self.read, (node.left, *node.comparators)))
 
         def holds(op: ast.cmpop, left: sp.Expr, right: sp.Expr) -> Condition:
             above = right - left if isinstance(op, ast.Lt | ast.LtE) else left - right
@@ -245,14 +254,17 @@ class _Reader:
         hint = hint or f": give it a number in constants, such as {{{name}: 0.2}}"
         raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {names}){hint}")
 
-    def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
-        exponent = self.read(node.right, depth + 1, power)
+    def raised(self, node: ast.BinOp) -> sp.Expr:
+        exponent = self.read(node.right)
         if exponent.free_symbols:
             raise self.refuse("an exponent must be a number")
-        size = abs(self.value(exponent))
-        if power * max(size, 1.0) > MAX_POWER:
+        before = self.power
+        self.power *= max(abs(self.value(exponent)), 1.0)
+        if self.power > MAX_POWER:
             raise self.refuse(f"powers above {MAX_POWER} in all are not accepted")
-        return self.read(node.left, depth + 1, power * max(size, 1.0)) ** exponent
+        base = self.read(node.left)
+        self.power = before
+        return base**exponent
 
     def combined(self, op: ast.operator, left: sp.Expr, right: sp.Expr) -> sp.Expr:
         match op:
@@ -321,7 +333,7 @@ def read_expression(
     comparisons = (node.ops for node in ast.walk(tree) if isinstance(node, ast.Compare))
     if sum(map(len, comparisons)) > MAX_COMPARISONS:
         raise reader.refuse(f"more than {MAX_COMPARISONS} comparisons are not accepted")
-    expression = reader.read(tree.body, 0, 1.0)
+    expression = reader.read(tree.body)
     if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:
         raise reader.refuse("it is not a finite real function")
     if max(map(_degree, sp.preorder_traversal(expression))) > MAX_DEGREE:

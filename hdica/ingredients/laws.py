@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients import quadrature
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 
 Sampler = Callable[[np.random.Generator, int], Array]
 
@@ -55,7 +55,6 @@ def double_factorial(k: int) -> float:
     return math.prod(range(k, 0, -2)) if k > 0 else 1.0
 
 
-Function = Callable[[Array], Array]
 FARTHEST = 184.0
 """Minus the logarithm of the mass beyond which tails are cut off: exp(-184) = 1e-80."""
 
@@ -139,15 +138,13 @@ _EMPTY = 1e-13
 def composite_rule(law: Law, points: Array, order: int = quadrature.ORDER) -> quadrature.Nodes:
     """A composite Gauss rule of a whole law, its panels cut at some values of c."""
     x, w = quadrature.gauss_legendre(order)
-    rules = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
+    rules = [] if law.atoms is None else [law.atoms]
     for part in law.parts:
         edges = cut(part, points)
         half = np.diff(edges)[:, None] / 2
         t = (edges[:-1, None] + half * (x + 1)).ravel()
-        rules.append((part.point(t), part.mass(t) * (half * w).ravel()))
-    return quadrature.Nodes(
-        np.concatenate([c for c, _ in rules]), np.concatenate([w for _, w in rules])
-    )
+        rules.append(quadrature.Nodes(part.point(t), part.mass(t) * (half * w).ravel()))
+    return quadrature.Nodes(*map(np.concatenate, zip(*rules, strict=True)))
 
 
 def _doubling(end: float, step: float = 1.0) -> tuple[float, ...]:
@@ -226,7 +223,7 @@ def student_law(nu: float, scale: float) -> Law:
 
     def mass(t: Array) -> Array:
         y = np.sinh(t)
-        return np.asarray(np.exp(-(nu + 1) / 2 * np.log1p(y * y / nu)) * np.cosh(t))
+        return np.exp(-(nu + 1) / 2 * np.log1p(y * y / nu)) * np.cosh(t)
 
     t = np.linspace(0.5, FARTHEST / 2 + 8, 4000)
     with np.errstate(all="ignore"):
@@ -247,9 +244,6 @@ def chi2_law(k: float) -> Law:
     """The standardised chi-squared law: t = log(y/k) tames the edge at y = 0."""
     scale = math.sqrt(k / 2)
 
-    def mass(t: Array) -> Array:
-        return np.asarray(np.exp(k / 2 * (t - np.expm1(t))))
-
     def place(c: Array) -> Array:
         with np.errstate(divide="ignore"):  # the edge itself, at -inf
             return np.log1p(np.maximum(c / scale, -1.0))
@@ -259,7 +253,13 @@ def chi2_law(k: float) -> Law:
     high = math.log1p((2 * FARTHEST + 40 * math.sqrt(k)) / k)
     left = [-t for t in _doubling(2 * FARTHEST / k + 1, step)[:0:-1]]
     ends = (*left, *_doubling(high, step))
-    part = Part(lambda t: scale * np.expm1(t), lambda t: scale * np.exp(t), mass, place, ends)
+    part = Part(
+        lambda t: scale * np.expm1(t),
+        lambda t: scale * np.exp(t),
+        lambda t: np.exp(k / 2 * (t - np.expm1(t))),
+        place,
+        ends,
+    )
     return Law((_with_mass(part, 1.0),))
 
 
@@ -277,26 +277,22 @@ def quantile_law(
         def raw(t: Array) -> Array:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # some laws complain at u = 1e-80
-                return np.asarray((quantile(np.exp(sign * t)) - mean) / sd, dtype=float)
-
-        def place(c: Array) -> Array:
-            return np.asarray(sign * log_mass(c * sd + mean), dtype=float)
+                return (quantile(np.exp(sign * t)) - mean) / sd
 
         # The first edges are where quantiles are numbers.
         t = sign * (-math.log(2) - np.array(_doubling(FARTHEST)))
         finite = np.isfinite(raw(t))
-        last = t.size if finite.all() else int(np.argmin(finite))
+        last = t.size if finite.all() else np.argmin(finite)
         edges = tuple(sorted(t[:last].tolist()))
-        return _tabulated(Part(raw, raw, lambda t: np.exp(sign * t), place, edges))
+        part = Part(
+            raw, raw, lambda t: np.exp(sign * t), lambda c: sign * log_mass(c * sd + mean), edges
+        )
+        # As a polynomial on every panel: quantiles may be slow to find.
+        resolved = part_edges(part)
+        point, slope = tabulated(raw, resolved)
+        return replace(part, point=point, slope=slope, first=tuple(resolved.tolist()))
 
     return Law((half(lower, log_cdf, 1.0), half(upper, log_sf, -1.0)))
-
-
-def _tabulated(part: Part) -> Part:
-    """The same with c(t) as a polynomial on every panel: quantiles may be slow to find."""
-    edges = part_edges(part)
-    point, slope = tabulated(part.point, edges)
-    return replace(part, point=point, slope=slope, first=tuple(edges.tolist()))
 
 
 def tabulated(function: Function, edges: Array) -> tuple[Function, Function]:
@@ -304,22 +300,17 @@ def tabulated(function: Function, edges: Array) -> tuple[Function, Function]:
     x, w = quadrature.gauss_legendre(quadrature.ORDER)
     points = edges[:-1, None] + np.diff(edges)[:, None] * (x + 1) / 2
     values = function(points.ravel()).reshape(points.shape)
-    orders = np.arange(quadrature.ORDER) + 0.5
-    coefficients = np.sum(
-        values[:, None, :] * (orders[:, None] * legendre.legvander(x, quadrature.ORDER - 1).T * w),
-        axis=-1,
-    )
-    slopes = 2 / np.diff(edges) * legendre.legder(coefficients.T, axis=0)
+    basis = legendre.legvander(x, quadrature.ORDER - 1).T
+    to_series = (np.arange(quadrature.ORDER) + 0.5)[:, None] * basis * w
+    coefficients = np.sum(values[:, None, :] * to_series, axis=-1).T
+    slopes = 2 / np.diff(edges) * legendre.legder(coefficients, axis=0)
 
-    def value_of(table: Array) -> Function:
-        def value(t: Array) -> Array:
-            panel = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, edges.size - 2)
-            inside = 2 * (t - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
-            return np.asarray(legendre.legval(inside, table[:, panel], tensor=False))
+    def value(table: Array, t: Array) -> Array:
+        panel = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, edges.size - 2)
+        inside = 2 * (t - edges[panel]) / (edges[panel + 1] - edges[panel]) - 1
+        return np.asarray(legendre.legval(inside, table[:, panel], tensor=False))
 
-        return value
-
-    return value_of(coefficients.T), value_of(slopes)
+    return partial(value, coefficients), partial(value, slopes)
 
 
 MOST_COMPONENTS = 64
@@ -363,19 +354,11 @@ def _rule(w: Array, means: Array, sds: Array) -> quadrature.Nodes:
 def mixture(spec: object) -> Source:
     """The mixture sum_k w_k N(m_k, s_k^2), moved and scaled to mean 0 and variance 1.
 
-    Parameters
-    ----------
-    spec
-        ``{"weights": [w_1, ...], "means": [m_1, ...], "sds": [s_1, ...]}``: weights above zero, of
-        which only the ratios count; an s_k of zero is an atom at m_k.
-
-    Raises
-    ------
-    HdicaError
-        If the lists do not fit, a number is not allowed, or the law has no width.
+    Of ``{"weights": [w_1, ...], "means": [m_1, ...], "sds": [s_1, ...]}``: weights above zero, of
+    which only the ratios count; an s_k of zero is an atom at m_k. Refused if the lists do not fit,
+    a number is not allowed, or the law has no width.
     """
-    w, means, sds = (tuple(column.tolist()) for column in _columns(spec))
-    return _mixture(w, means, sds)
+    return _mixture(*(tuple(column.tolist()) for column in _columns(spec)))
 
 
 @lru_cache(maxsize=64)
@@ -412,7 +395,7 @@ def _mixture(*columns: tuple[float, ...]) -> Source:
 
     def sample(rng: np.random.Generator, size: int) -> Array:
         component = np.searchsorted(edges, rng.random(size), side="right")
-        return np.asarray(z[component] + s[component] * rng.standard_normal(size))
+        return z[component] + s[component] * rng.standard_normal(size)
 
     def law() -> Law:
         wide = s > 0

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from typing import Any, TypeGuard
+from collections.abc import Callable, Mapping
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import DataGone
 
+T = TypeVar("T")
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Function = Callable[[Array], Array]
+Scalar = Callable[[float], float]
 VECTOR = "vector"
 """Key of a feature or an estimate that is given entry by entry."""
 ARRAY = "array"
@@ -41,21 +46,23 @@ def remember_vector(values: Array) -> str:
 def vector_of(spec: Mapping[str, object]) -> Array:
     """The numbers that a normal form stands for, shape (n,), not to be written to.
 
-    Raises
-    ------
-    HdicaError
-        If they are named by a digest, and nobody gave them to this process.
+    Refused if they are named by a digest, and nobody gave them to this process.
     """
     content = spec[VECTOR]
     if not isinstance(content, Mapping):
         return np.asarray(content, dtype=float)
-    if content["sha256"] not in _VECTORS:
+    return recalled(_VECTORS, content["sha256"], VECTOR)
+
+
+def recalled(memory: Mapping[str, T], sha256: str, what: str) -> T:
+    """The numbers of a digest in a memory; refused where this process never had them."""
+    if sha256 not in memory:
         raise DataGone(
-            f"vector with sha256 {content['sha256']} is not known to this process (a long array is "
-            "known where it was given alone: save it below data/ by numpy.save, and name the file)",
-            [VECTOR],
+            f"{what} with sha256 {sha256} is not known to this process (a long array is known "
+            "where it was given alone: save it below data/ by numpy.save, and name the file)",
+            [what],
         )
-    return _VECTORS[content["sha256"]]
+    return memory[sha256]
 
 
 def without_place(text: str) -> str:
@@ -69,6 +76,7 @@ _NUMBERS = ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.str_,
 
 _DIGITS = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _NUMBER = re.compile(rf"\s*({_DIGITS})\s*(?:/\s*({_DIGITS})\s*)?", re.ASCII)
+_TEXTS = {ARRAY, VECTOR, "file", "path", "sha256"}
 LONGEST = 64
 """Letters of a number, so that none takes long to read."""
 
@@ -86,12 +94,9 @@ def as_number(value: object) -> Any:
 
 def with_numbers(value: object) -> Any:
     """The same plain content with texts of numbers as numbers, except paths, digests."""
-
-    def is_name(key: str, value: object) -> bool:
-        return key in (ARRAY, VECTOR, "file", "path", "sha256") and isinstance(value, str)
-
     if isinstance(value, dict):
-        return {k: v if is_name(k, v) else with_numbers(v) for k, v in value.items()}
+        texts = {key for key in _TEXTS & value.keys() if isinstance(value[key], str)}
+        return {k: v if k in texts else with_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
         return [with_numbers(item) for item in value]
     return as_number(value)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.laws import Law, Source, composite_rule
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices, Mask
 from hdica.ingredients.quadrature import ORDER, Nodes, dot, gauss
+
+Feature = Callable[[Generator, int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +36,14 @@ class Prior:
     """
 
     label: str
-    feature: Callable[[np.random.Generator, int], Array]
+    feature: Feature
     nodes: Nodes = field(repr=False)
-    groups: NDArray[np.int64] = field(repr=False)
-    classify: Callable[[Array], NDArray[np.int64]] = field(repr=False)
+    groups: Indices = field(repr=False)
+    classify: Callable[[Array], Indices] = field(repr=False)
     random: bool = False
     sum_spread: float = 0.0
     length: int | None = None
-    entries: Callable[[np.random.Generator, int], Array] | None = None
+    entries: Feature | None = None
     iid: bool = False
     finer: Callable[[int], Nodes] | None = None
 
@@ -53,7 +55,7 @@ class Prior:
         return replace(self, nodes=nodes, groups=self.classify(nodes.points))
 
     @property
-    def strata(self) -> list[NDArray[np.bool_]]:
+    def strata(self) -> list[Mask]:
         """Nodes whose entries come in exact numbers: zeros and others, or all together."""
         zero = self.nodes.points == 0
         if self.iid or not zero.any() or zero.all():
@@ -65,7 +67,7 @@ class Prior:
         """Mean of xi in each group, shape (groups,)."""
         mass = np.bincount(self.groups, self.nodes.weights)
         first = np.bincount(self.groups, self.nodes.weights * self.nodes.points)
-        return np.asarray(first / mass)
+        return first / mass
 
     @property
     def group_weights(self) -> Array:
@@ -88,23 +90,23 @@ def spread_of_mean(nodes: Nodes, share: float = 1.0) -> float:
 
 def normalised(xi: Array) -> Array:
     """The same direction with length sqrt(n)."""
-    return np.asarray(xi * math.sqrt(xi.size / dot(xi, xi)))
+    return xi * math.sqrt(xi.size / dot(xi, xi))
 
 
 def by_value(
     values: Array,
-) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
+) -> tuple[Indices, Callable[[Array], Indices]]:
     """Groups of nodes by increasing value, and that of any entry by the nearest one."""
     distinct, groups = np.unique(values, return_inverse=True)
     middle = (distinct[1:] + distinct[:-1]) / 2
-    return groups, lambda xi: np.asarray(np.searchsorted(middle, xi))
+    return groups, lambda xi: np.searchsorted(middle, xi)
 
 
-def by_sign(points: Array) -> tuple[NDArray[np.int64], Callable[[Array], NDArray[np.int64]]]:
+def by_sign(points: Array) -> tuple[Indices, Callable[[Array], Indices]]:
     """Groups of nodes by sign, those that there are numbered from 0, and that of any entry."""
     there = np.unique(np.sign(points))
 
-    def classify(xi: Array) -> NDArray[np.int64]:
+    def classify(xi: Array) -> Indices:
         return np.minimum(np.searchsorted(there, np.sign(xi)), there.size - 1)
 
     return classify(points), classify
@@ -121,13 +123,17 @@ _NOTHING = 1e-16
 _TRIES = 1000
 
 
-def until_not_zero(draw: Callable[[], Array], label: str, n: int) -> Array:
-    """Entries that are drawn again until one of them is not zero, of shape (n,)."""
-    for _ in range(_TRIES):
-        xi = draw()
-        if np.any(xi):
-            return xi
-    raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
+def until_not_zero(draw: Feature, label: str) -> Feature:
+    """Features of entries that are drawn again until one of them is not zero."""
+
+    def feature(rng: Generator, n: int) -> Array:
+        for _ in range(_TRIES):
+            xi = draw(rng, n)
+            if np.any(xi):
+                return normalised(xi)
+        raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
+
+    return feature
 
 
 def _fine(source: Source, order: int = ORDER) -> tuple[Nodes, Nodes]:
@@ -153,8 +159,7 @@ def _one_sided(xi: Array) -> Array:
 
 def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
     """Negative values, zero as an atom, positive values: those that there are."""
-    points = np.concatenate([nodes.points, atoms.points])
-    weights = np.concatenate([nodes.weights, atoms.weights])
+    points, weights = _together([nodes, atoms])
     smooth = np.arange(points.size) < nodes.points.size
     positive = float(np.sum(weights[points > 0])) > 0
     at_zero = points == 0
@@ -166,12 +171,11 @@ def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
         if matters.any():
             distinct, place = np.unique(points[matters], return_inverse=True)
             mass = np.bincount(np.ravel(place), weights[matters])
-            yield Nodes(distinct, np.asarray(mass, dtype=float))
+            yield Nodes(distinct, np.asarray(mass))
 
 
 def _together(rules: list[Nodes]) -> Nodes:
-    points, weights = zip(*((rule.points, rule.weights) for rule in rules), strict=True)
-    return Nodes(np.concatenate(points), np.concatenate(weights))
+    return Nodes(*map(np.concatenate, zip(*rules, strict=True)))
 
 
 def _tests(nodes: Nodes, stretch: float) -> Array:
@@ -244,18 +248,15 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
     sides = set(np.sign(slab.points).tolist())
     one_sided = _one_sided if len(sides) == 1 else lambda xi: xi
 
-    def values(rng: np.random.Generator, size: int) -> Array:
+    def values(rng: Generator, size: int) -> Array:
         raw = (source.sample(rng, size) + source.shift) / scale
         return np.where(np.abs(raw) < _ZERO, 0.0, raw) if atoms.points.size else one_sided(raw)
 
-    def feature(rng: np.random.Generator, n: int) -> Array:
-        def once() -> Array:
-            xi = np.zeros(n)
-            active = rng.random(n) < rho if iid else np.arange(n) >= n - max(1, round(rho * n))
-            xi[active] = values(rng, int(np.count_nonzero(active)))
-            return xi
-
-        return normalised(until_not_zero(once, label, n))
+    def entries(rng: Generator, n: int) -> Array:
+        xi = np.zeros(n)
+        active = rng.random(n) < rho if iid else np.arange(n) >= n - max(1, round(rho * n))
+        xi[active] = values(rng, int(np.count_nonzero(active)))
+        return xi
 
     spread = spread_of_mean(nodes) if iid else spread_of_mean(slab, rho)
     groups, classify = by_sign(nodes.points)
@@ -264,5 +265,5 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
     def finer(order: int) -> Nodes:
         return _among_zeros(rule((order,), _fine(source, _PANEL)[1]), rho)
 
-    more = finer if rest.points.size else None
+    feature, more = until_not_zero(entries, label), finer if rest.points.size else None
     return Prior(label, feature, nodes, groups, classify, True, spread, iid=iid, finer=more)

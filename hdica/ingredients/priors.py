@@ -7,10 +7,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from hdica.errors import HdicaError, unknown_word
-from hdica.ingredients.plain import VECTOR, Array, is_number, plain
+from hdica.ingredients.plain import VECTOR, Array, Indices, is_number, plain
 from hdica.ingredients.prior import Prior as Prior
 from hdica.ingredients.prior import (
     by_sign,
@@ -37,7 +37,7 @@ ALLOWED = (
 )
 
 
-def shares(weights: Array, n: int) -> NDArray[np.int64]:
+def shares(weights: Array, n: int) -> Indices:
     """Entries of n for each atom: largest remainders, and at least one for a non-zero weight."""
     exact = weights * n
     counts = np.floor(exact).astype(np.int64)
@@ -47,24 +47,21 @@ def shares(weights: Array, n: int) -> NDArray[np.int64]:
 
 
 def _atoms(values: Array, weights: Array, label: str, iid: bool = False) -> Prior:
-    def feature(rng: np.random.Generator, n: int) -> Array:
+    def feature(rng: Generator, n: int) -> Array:
         xi = np.repeat(values, shares(weights, n))
         if not np.any(xi):
             raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
         return normalised(xi)
 
-    def drawn(rng: np.random.Generator, n: int) -> Array:
-        def once() -> Array:
-            return values[np.searchsorted(edges, rng.random(n), side="right")]
-
-        return normalised(until_not_zero(once, label, n))
-
     values, weights = values[weights > 0], weights[weights > 0]
     edges, nodes = np.cumsum(weights)[:-1], Nodes(values, weights)
     groups, classify = by_value(values)
-    if iid:
-        return Prior(label, drawn, nodes, groups, classify, True, spread_of_mean(nodes), iid=True)
-    return Prior(label, feature, nodes, groups, classify)
+    if not iid:
+        return Prior(label, feature, nodes, groups, classify)
+    draw = until_not_zero(
+        lambda rng, n: values[np.searchsorted(edges, rng.random(n), side="right")], label
+    )
+    return Prior(label, draw, nodes, groups, classify, True, spread_of_mean(nodes), iid=True)
 
 
 def _sparse(rho: float, iid: bool) -> Prior:
@@ -81,15 +78,9 @@ def _sparse_sign(rho: float, iid: bool) -> Prior:
 def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
     label = "gaussian" if rho == 1 else f"bernoulli_gaussian({rho:g})"
 
-    def feature(rng: np.random.Generator, n: int) -> Array:
+    def feature(rng: Generator, n: int) -> Array:
         active = max(1, round(rho * n))
         return normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
-
-    def drawn(rng: np.random.Generator, n: int) -> Array:
-        def once() -> Array:
-            return np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0)
-
-        return normalised(until_not_zero(once, "bernoulli_gaussian", n))
 
     def rule(order: int) -> Nodes:
         half, zeros = half_normal_nodes(order), np.zeros(int(rho < 1))
@@ -99,6 +90,10 @@ def _bernoulli_gaussian(rho: float, iid: bool) -> Prior:
 
     nodes, iid = rule(HALF_NORMAL), iid and rho < 1
     groups, classify = by_sign(nodes.points)
+    drawn = until_not_zero(
+        lambda rng, n: np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0),
+        "bernoulli_gaussian",
+    )
     draw = drawn if iid else feature
     return Prior(label, draw, nodes, groups, classify, True, 1.0, iid=iid, finer=rule)
 
@@ -162,8 +157,7 @@ def _remembered(text: str) -> Prior:
     if set(law) == {"atoms", "weights"}:
         return _custom(law["atoms"], law["weights"], iid)
     if set(law) == {"slab", "rho"}:
-        rho = _fraction("rho", law["rho"])
-        return _slab(law["slab"], rho, iid)
+        return _slab(law["slab"], _fraction("rho", law["rho"]), iid)
     if "scipy" in law or set(law) == {"mixture"}:
         return _slab(law, 1.0, iid)
     raise unknown_word("prior", spec, NAMES, ALLOWED)
@@ -215,10 +209,7 @@ def vector_prior(values: Array) -> Prior:
     xi = normalised(values)
     distinct, counts = np.unique(xi, return_counts=True)
 
-    def feature(rng: np.random.Generator, n: int) -> Array:
-        return of_length(xi, "prior", n)
-
-    def spread_out(rng: np.random.Generator, count: int) -> Array:
+    def spread_out(rng: Generator, count: int) -> Array:
         """As many entries by their quantiles, for what stands for the limit at any count."""
         places = (np.arange(count) + 0.5) * xi.size / count
         return normalised(np.sort(xi)[places.astype(np.int64)])
@@ -231,7 +222,15 @@ def vector_prior(values: Array) -> Prior:
         rest, atoms = (Nodes(distinct[part], counts[part] / xi.size) for part in (~zero, zero))
         nodes = sided(_joined(rest), atoms, "that is a vector")
         groups, classify = by_sign(nodes.points)
-    return Prior(VECTOR, feature, nodes, groups, classify, length=xi.size, entries=spread_out)
+    return Prior(
+        VECTOR,
+        lambda rng, n: of_length(xi, "prior", n),
+        nodes,
+        groups,
+        classify,
+        length=xi.size,
+        entries=spread_out,
+    )
 
 
 def _joined(nodes: Nodes) -> Nodes:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
 
-from hdica.ingredients.plain import Array, is_number
+from hdica.ingredients.plain import Array, Function, Mask, is_number
 
 # SciPy is imported where it is called: that takes longer than a cheap sweep, which needs no nodes.
 _DENSITY = 32
@@ -27,9 +26,14 @@ def dot(a: Array, b: Array) -> float:
     return float(np.sum(a * b))
 
 
+def touching(panels: Mask) -> Mask:
+    """Which edges are ends of some panels, shape (panels + 1,)."""
+    return np.append(panels, False) | np.append(False, panels)
+
+
 def gram(rows: Array) -> Array:
     """Inner products of few rows with each other, shape (K, K), by sums as :func:`dot`."""
-    return np.asarray(np.sum(rows[:, None] * rows, axis=2))
+    return np.sum(rows[:, None] * rows, axis=2)
 
 
 def root_of(g: Array) -> Array:
@@ -37,9 +41,8 @@ def root_of(g: Array) -> Array:
 
     Where rounding has made G more than that, L L' has its diagonal and smaller products.
     """
-    size = len(g)
-    root = np.zeros((size, size))
-    for k in range(size):
+    root = np.zeros(g.shape)
+    for k in range(len(g)):
         for j in range(k + 1):
             rest = g[k, j] - dot(root[k, :j], root[j, :j])
             if j < k:
@@ -59,7 +62,7 @@ def numbers(values: object) -> Array | None:
     if not all(is_number(value) or isinstance(value, np.number) for value in values):
         return None
     try:
-        return np.array([float(value) for value in values])
+        return np.array(list(map(float, values)))
     except OverflowError:
         return None
 
@@ -69,8 +72,7 @@ def increasing(times: Array) -> bool:
     return bool(np.all((np.diff(times, prepend=0.0) > 0) & np.isfinite(times)))
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(NamedTuple):
     """A discrete measure that stands for a law: points and weights of sum one, shape (nodes,)."""
 
     points: Array
@@ -78,7 +80,7 @@ class Nodes:
 
     def mean(self, values: Array) -> Array:
         """Average over the last axis of ``values``, shape (..., nodes)."""
-        return np.asarray(np.sum(values * self.weights, axis=-1), dtype=float)
+        return np.sum(values * self.weights, axis=-1)
 
 
 @lru_cache(maxsize=32)
@@ -95,8 +97,8 @@ def half_normal_nodes(order: int) -> Nodes:
     """Gauss nodes of the law of |z|, z standard normal: for averages with a break at zero."""
     points, weights = panel_nodes(np.linspace(0.0, 12.0, 25), 24)
     weights = weights * np.exp(-points * points / 2)
-    nodes = _jacobi(points, weights / weights.sum(), order)
-    return Nodes(nodes.points, nodes.weights / float(np.sum(nodes.weights)))
+    points, weights = _jacobi(points, weights / weights.sum(), order)
+    return Nodes(points, weights / weights.sum())
 
 
 def gauss(nodes: Nodes, order: int) -> Nodes:
@@ -107,8 +109,8 @@ def gauss(nodes: Nodes, order: int) -> Nodes:
     if nodes.points.size <= order:
         return nodes
     mass = float(nodes.weights.sum())
-    rule = _jacobi(nodes.points, nodes.weights / mass, order)
-    return Nodes(rule.points, mass * rule.weights / float(rule.weights.sum()))
+    points, weights = _jacobi(nodes.points, nodes.weights / mass, order)
+    return Nodes(points, mass * weights / float(weights.sum()))
 
 
 def _jacobi(points: Array, weights: Array, order: int) -> Nodes:
@@ -167,7 +169,7 @@ def panel_nodes(edges: Array, order: int) -> tuple[Array, Array]:
 
 
 def density_nodes(
-    density: Callable[[Array], Array], low: float, high: float, breaks: tuple[float, ...] = ()
+    density: Function, low: float, high: float, breaks: tuple[float, ...] = ()
 ) -> Nodes:
     """Double-exponential nodes of a law given by its density between two ends, finite or not.
 
@@ -177,16 +179,20 @@ def density_nodes(
     """
     edges = [low, *breaks, high]
     pieces = [_double_exponential(a, b) for a, b in pairwise(edges)]
-    points = np.concatenate([p for p, _ in pieces])
+    points, widths = map(np.concatenate, zip(*pieces, strict=True))
     with np.errstate(all="ignore"):
-        weights = np.concatenate([w for _, w in pieces]) * density(points)
+        weights = widths * density(points)
     # Far nodes of a heavy tail would overflow in a moment to which they add nothing.
-    matters = np.isfinite(weights) & (weights > 1e-80)
-    points, weights = points[matters], weights[matters]
-    return Nodes(points, weights / weights.sum())
+    return _finite(points, weights)
 
 
-def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Array]) -> Nodes:
+def _finite(points: Array, weights: Array) -> Nodes:
+    """The nodes that are numbers and whose weights are."""
+    matters = np.isfinite(points) & np.isfinite(weights) & (weights > 1e-80)
+    return Nodes(points[matters], weights[matters] / weights[matters].sum())
+
+
+def quantile_nodes(lower: Function, upper: Function) -> Nodes:
     """Nodes of a law given by its quantiles, for densities that are singular or unknown.
 
     ``lower`` and ``upper`` are the quantile functions of u and of 1 - u, for u in (0, 1/2): two,
@@ -196,9 +202,7 @@ def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Arr
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some laws complain at u = 1e-300, where nothing is lost
         points = np.concatenate([lower(u), upper(u)])
-    weights = np.concatenate([weights, weights])
-    matters = np.isfinite(points) & (weights > 1e-80)
-    return Nodes(points[matters], weights[matters] / weights[matters].sum())
+    return _finite(points, np.tile(weights, 2))
 
 
 def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
@@ -220,10 +224,9 @@ def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
     return x[inside], dx[inside] * step
 
 
-Function = Callable[[Array], Array]
 ORDER = 16
 RESOLVED = 1e-11
-_GENERATIONS, _MOST = 52, 4096
+_GENERATIONS, _MOST, _NARROWEST = 52, 4096, 1e-11
 
 
 @lru_cache(maxsize=8)
@@ -237,22 +240,18 @@ def _highest() -> Array:
     """Rows that give the two highest Legendre coefficients of values at the Gauss points."""
     x, w = gauss_legendre(ORDER)
     orders = np.arange(ORDER - 2, ORDER)
-    return np.asarray((orders[:, None] + 0.5) * legendre.legvander(x, ORDER - 1).T[orders] * w)
+    return (orders[:, None] + 0.5) * legendre.legvander(x, ORDER - 1).T[orders] * w
 
 
 def resolving_edges(
-    functions: Function,
-    first: Array,
-    resolved: float = RESOLVED,
-    floor: float = 1e-3,
-    narrowest: float = 1e-11,
+    functions: Function, first: Array, resolved: float = RESOLVED, floor: float = 1e-3
 ) -> Array:
     """Increasing edges, ``first`` among them, between which functions are short polynomials.
 
     ``functions`` takes points of any shape and returns shape (functions, *points.shape); what is
     not finite counts as zero. Halving ends where the highest Legendre coefficients are ``resolved``
     relative to the largest value of that function on the panel (or to ``floor`` times that on all
-    first panels), and at a width ``narrowest`` relative to 1 + |position|.
+    first panels), and at a width of 1e-11 relative to 1 + |position|.
     """
     x, _ = gauss_legendre(ORDER)
     edges = [np.asarray(first, dtype=float)]
@@ -268,7 +267,7 @@ def resolving_edges(
             everywhere = floor * size.max(axis=-1, keepdims=True)
         highest = np.abs(np.sum(values[..., None, :] * _highest(), axis=-1)).max(axis=-1)
         share = (highest / np.maximum(size, np.maximum(everywhere, 1e-300))).max(axis=0)
-        rough = (share > resolved) & (high - low > narrowest * (1 + np.abs(low + high) / 2))
+        rough = (share > resolved) & (high - low > _NARROWEST * (1 + np.abs(low + high) / 2))
         # What halving does not make smaller is rounding.
         rough &= (share > 1e3 * resolved) | (share < before / 4)
         if not rough.any() or sum(f.size for f in edges) > _MOST:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Constants, parse_formula
 from hdica.ingredients.grammar import NO_NUMBERS
-from hdica.ingredients.plain import Array, is_number, plain
+from hdica.ingredients.plain import Array, Function, Mask, is_number, plain
 from hdica.ingredients.quadrature import increasing, numbers
 
 ALLOWED = (
@@ -29,8 +29,7 @@ PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(NamedTuple):
     """A step size as a function of time.
 
     ``value(t)`` takes times of any shape; ``constant`` is the step size if it never changes, else
@@ -39,10 +38,14 @@ class Schedule:
     the end of a run is no fault of it.
     """
 
-    value: Callable[[Array], Array]
+    value: Function
     constant: float | None
     breaks: tuple[float, ...] = ()
     refuses: Callable[[float], str] = lambda last: ""
+
+    def at(self, t: float) -> float:
+        """The step size at one time."""
+        return self.constant or float(self.value(np.array(t)))
 
     def after(self, low: float) -> Schedule:
         """The schedule from a time on, which is its t = 0."""
@@ -108,7 +111,7 @@ def _of_formula(spec: str, constants: Constants, name: str, zero: bool) -> Sched
     least = zero or formula.is_positive
     what = "a number >= 0" if zero else "positive"
 
-    def allowed(t: Array) -> NDArray[np.bool_]:
+    def allowed(t: Array) -> Mask:
         value = formula.value(t)
         return np.isfinite(value) & (value >= 0 if least else value > 0)
 
@@ -118,7 +121,7 @@ def _of_formula(spec: str, constants: Constants, name: str, zero: bool) -> Sched
         large = tau > LARGEST
         if fine.all() and not large.any():
             return ""
-        k = int(np.argmin(fine & ~large))
+        k = np.argmin(fine & ~large)
         if large[k]:
             return (
                 f"{name} = {spec!r} is {tau[k]:.4g} at t = {t[k]:.6g}, which is not allowed (at "
@@ -140,13 +143,15 @@ def _of_formula(spec: str, constants: Constants, name: str, zero: bool) -> Sched
             f"{floor})"
         )
 
-    if formula.coefficients is not None and formula.coefficients.size == 1 and not zero:
-        return _number(float(formula.coefficients[0]), name, zero)
+    series = formula.coefficients
+    constant = series is not None and series.size == 1
+    if series is not None and constant and not zero:
+        return _number(float(series[0]), name, zero)
     begin = float(formula.value(np.array(0.0)))
     if not (math.isfinite(begin) and (begin >= 0 if zero else begin > 0)):
         raise HdicaError(f"{name} = {spec!r} is not allowed (it is not {what} at t = 0)")
     _check_largest(begin, name)
-    if formula.coefficients is not None and formula.coefficients.size == 1:
+    if constant:
         return Schedule(formula.value, begin)
     return Schedule(formula.value, None, formula.kinks, refuses)
 
@@ -192,19 +197,12 @@ ALLOWED_MOTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Motion:
+class Motion(NamedTuple):
     """How the entries of a feature change places, which keeps them all, and |xi|^2, as they are.
 
-    Parameters
-    ----------
-    rate
-        delta: how often an entry changes places with another, per unit of time t = k/n. Pairs are
-        exchanged at random times, delta/2 of them a step on average.
-    jumps
-        Times at which a share of the entries is permuted at random.
-    share
-        That share.
+    ``rate`` is delta: how often an entry changes places with another, per unit of time t = k/n; of
+    pairs that are exchanged at random times delta/2 are on average in a step. ``jumps`` are times
+    at which a ``share`` of the entries is permuted at random.
     """
 
     rate: float = 0.0

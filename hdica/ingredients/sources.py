@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients import laws
@@ -33,10 +33,10 @@ LEAST, MOST = 1e-9, 1e6
 """Smallest and largest number of a law: beyond, its moments are no floating-point numbers."""
 
 
-def _signs(rng: np.random.Generator, size: int) -> Array:
+def _signs(rng: Generator, size: int) -> Array:
     """Numbers 1 and -1 from single bits."""
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8))
-    return np.asarray(bits[:size] * 2.0 - 1.0, dtype=float)
+    return np.asarray(bits[:size] * 2.0 - 1.0)
 
 
 def _rademacher() -> Source:
@@ -61,14 +61,11 @@ def _uniform() -> Source:
 def _laplace() -> Source:
     b = math.sqrt(0.5)
 
-    def density(x: Array) -> Array:
-        return np.asarray(np.exp(-np.abs(x) / b) / (2 * b))
-
     return Source(
         "laplace",
         # Faster than rng.laplace by half.
         lambda rng, size: b * _signs(rng, size) * rng.standard_exponential(size),
-        density_nodes(density, -math.inf, math.inf, (0.0,)),
+        density_nodes(lambda x: np.exp(-np.abs(x) / b) / (2 * b), -math.inf, math.inf, (0.0,)),
         lambda k: 0.0 if k % 2 else math.factorial(k) * b**k,
         True,
         lambda: laws.laplace_law(b),
@@ -93,7 +90,7 @@ def _bernoulli_gaussian(p: float) -> Source:
     normal = gaussian_nodes(128)
     nodes = Nodes(np.append(scale * normal.points, 0.0), np.append(p * normal.weights, 1 - p))
 
-    def sample(rng: np.random.Generator, size: int) -> Array:
+    def sample(rng: Generator, size: int) -> Array:
         active = rng.random(size) < p
         return np.where(active, scale * rng.standard_normal(size), 0.0)
 
@@ -116,7 +113,7 @@ def _student(nu: float) -> Source:
 
     def density(x: Array) -> Array:
         y = x / scale
-        return np.asarray(np.exp(log_norm - (nu + 1) / 2 * np.log1p(y * y / nu)) / scale)
+        return np.exp(log_norm - (nu + 1) / 2 * np.log1p(y * y / nu)) / scale
 
     def moment(k: int) -> float:
         if k >= nu:
@@ -140,17 +137,12 @@ def _chi2(k: float) -> Source:
         raise HdicaError(f"source: chi2 = {k} is not allowed (degrees of freedom k > 0)")
     from scipy.special import gammaln
 
-    shift, scale = k, 1 / math.sqrt(2 * k)
+    scale = 1 / math.sqrt(2 * k)
     log_norm = k / 2 * math.log(2) + gammaln(k / 2)
 
-    def density(x: Array) -> Array:
-        return np.asarray(np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm))
-
-    raw = density_nodes(density, 0.0, math.inf)
-    nodes = Nodes((raw.points - shift) * scale, raw.weights)
-
+    raw = density_nodes(lambda x: np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm), 0.0, math.inf)
+    nodes = Nodes((raw.points - k) * scale, raw.weights)
     cumulants = [2.0 ** (i - 1) * math.factorial(i - 1) * k * scale**i for i in range(1, 65)]
-    cumulants[0] = 0.0
 
     def moment(j: int) -> float:
         # From the cumulants of the standardised law, all of one sign: nothing cancels.
@@ -163,10 +155,14 @@ def _chi2(k: float) -> Source:
             m.append(math.fsum(terms))
         return m[j]
 
-    def sample(rng: np.random.Generator, size: int) -> Array:
-        return (rng.chisquare(k, size) - shift) * scale
-
-    return Source(f"chi2({k:g})", sample, nodes, moment, False, lambda: laws.chi2_law(k))
+    return Source(
+        f"chi2({k:g})",
+        lambda rng, size: (rng.chisquare(k, size) - k) * scale,
+        nodes,
+        moment,
+        False,
+        lambda: laws.chi2_law(k),
+    )
 
 
 def _discrete(values: list[float], weights: list[float] | None = None) -> Source:
@@ -272,7 +268,6 @@ def make_source(spec: object) -> Source:
 
 
 def _sum(value: object) -> Source:
-    """The sum of laws with weights."""
     from hdica.ingredients.sums import MOST_LAWS, sum_of  # which needs the laws that are made here
 
     rows = value if isinstance(value, list) else []
@@ -296,8 +291,7 @@ they are below the second, beyond all that a double tells apart."""
 _LOST, _TAIL = 1e-9, 1e-10
 
 
-@dataclass(frozen=True)
-class _Frozen:
+class _Frozen(NamedTuple):
     """A law of ``scipy.stats`` with its shapes, mean and standard deviation."""
 
     name: str
@@ -309,9 +303,9 @@ class _Frozen:
     def refused(self, why: str) -> HdicaError:
         return HdicaError(f"source: scipy {self.name!r} with {self.shape} is not allowed ({why})")
 
-    def sample(self, rng: np.random.Generator, size: int) -> Array:
+    def sample(self, rng: Generator, size: int) -> Array:
         draws = self.law.rvs(size=size, random_state=rng)
-        return np.asarray((draws - self.mean) / self.sd, dtype=float)
+        return (draws - self.mean) / self.sd
 
     def open_ends(self, k: Array, values: Array) -> list[float]:
         """What lies at the ends of a window beyond which the support goes on."""
@@ -324,11 +318,8 @@ class _Frozen:
 def scipy_source(name: str, **shape: float) -> Source:
     """A law of ``scipy.stats`` by its name there, standardised; ``shape`` as SciPy calls it.
 
-    Raises
-    ------
-    HdicaError
-        If SciPy has no such law or refuses its shapes; if mean or variance are not finite; if
-        quadrature cannot follow the density, or a tail of whole numbers is too long.
+    Refused if SciPy has no such law or refuses its shapes; if mean or variance are not finite; if
+    quadrature cannot follow the density, or a tail of whole numbers is too long.
     """
     from scipy import stats  # half a second, and only this source needs it
 
@@ -345,7 +336,7 @@ def scipy_source(name: str, **shape: float) -> Source:
             # Samplers of laws on whole numbers take whole shapes as whole numbers alone.
             whole = {k: int(v) if v.is_integer() else v for k, v in shape.items()}
             law = family(**(whole if discrete else shape))
-            mean, var = (float(v) for v in law.stats(moments="mv"))
+            mean, var = map(float, law.stats(moments="mv"))
     except TypeError as exc:
         raise HdicaError(f"source: scipy {name!r} with {shape} is not allowed ({exc})") from None
     frozen = _Frozen(name, shape, law, mean, math.sqrt(var) if var > 0 else math.nan)
@@ -370,17 +361,16 @@ def _continuous(frozen: _Frozen) -> Source:
             return math.inf
         return float(nodes.mean(nodes.points**k))
 
-    def pieces() -> Law:
-        return laws.quantile_law(law.ppf, law.isf, law.logcdf, law.logsf, mean, sd)
-
     symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
+    parts = law.ppf, law.isf, law.logcdf, law.logsf, mean, sd
+    pieces = partial(laws.quantile_law, *parts)
     label = f"scipy {frozen.name}"
     return Source(label, frozen.sample, nodes, moment, symmetric, pieces, mean / sd)
 
 
 def _window(frozen: _Frozen) -> tuple[Array, Array]:
     """Whole numbers around the mean and their masses, until these are next to nothing."""
-    least, most = (float(end) for end in frozen.law.support())
+    least, most = map(float, frozen.law.support())
     mean, reach = frozen.mean, 8.0
     while True:
         low = max(least, math.floor(mean - reach * frozen.sd))
@@ -392,7 +382,7 @@ def _window(frozen: _Frozen) -> tuple[Array, Array]:
             high = min(high, low + MOST_ATOMS - 1)
         k = np.arange(low, high + 1)
         with np.errstate(all="ignore"):
-            p = np.nan_to_num(np.asarray(frozen.law.pmf(k), dtype=float))
+            p = np.nan_to_num(frozen.law.pmf(k))
         if wide or all(end < LIGHTEST for end in frozen.open_ends(k, p)):
             return k, p
         reach *= 1.5
@@ -425,7 +415,7 @@ def _atoms(frozen: _Frozen) -> Nodes:
 
 def _on_whole_numbers(frozen: _Frozen) -> Source:
     nodes = _atoms(frozen)
-    z, p = nodes.points, nodes.weights
+    z, p = nodes
     # Which ends of the list are none of the law.
     goes_on = [not math.isfinite(float(end)) for end in frozen.law.support()]
     even = bool(

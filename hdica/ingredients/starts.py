@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.plain import VECTOR, Array, is_number, plain
@@ -25,8 +26,7 @@ NOT_NORMAL = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
+class Start(NamedTuple):
     """Where a rule begins.
 
     ``estimate(rng, xi)`` is x of shape (n,), |x|^2 = n, given the feature xi. As n -> infinity,
@@ -40,11 +40,11 @@ class Start:
     """
 
     label: str
-    estimate: Callable[[np.random.Generator, Array], Array]
+    estimate: Callable[[Generator, Array], Array]
     overlap: Callable[[Prior], float]
     spread: Callable[[Prior], float]
     conditional: Callable[[Array], tuple[Array, float]]
-    draw_overlap: Callable[[np.random.Generator, int], float] | None = None
+    draw_overlap: Callable[[Generator, int], float] | None = None
     length: int | None = None
     exact: bool = False
     bias: Callable[[Prior], float] = lambda prior: 0.0
@@ -53,15 +53,15 @@ class Start:
 def _overlap(q0: float, exact: bool) -> Start:
     rest = math.sqrt(1 - q0 * q0)
 
-    def sampled(rng: np.random.Generator, xi: Array) -> Array:
+    def sampled(rng: Generator, xi: Array) -> Array:
         return normalised(q0 * xi + rest * rng.standard_normal(xi.size))
 
-    def rotated(rng: np.random.Generator, xi: Array) -> Array:
+    def rotated(rng: Generator, xi: Array) -> Array:
         z = rng.standard_normal(xi.size)
         z -= xi * (dot(xi, z) / xi.size)
         return q0 * xi + rest * normalised(z)
 
-    def drawn(rng: np.random.Generator, n: int) -> float:
+    def drawn(rng: Generator, n: int) -> float:
         # The component of q0 xi + rest z along xi, and the squared length of the rest.
         along = q0 * math.sqrt(n) + rest * rng.standard_normal()
         return float(along / math.hypot(along, rest * math.sqrt(rng.chisquare(n - 1))))
@@ -72,7 +72,7 @@ def _overlap(q0: float, exact: bool) -> Start:
         lambda prior: q0,
         # The noise along xi, and the length of z, each move Q at order n^-1/2.
         lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
-        lambda xi: (q0 * np.asarray(xi), 1 - q0 * q0),
+        lambda xi: (q0 * xi, 1 - q0 * q0),
         (lambda rng, n: q0) if exact else drawn,
         exact=exact,
         # Q = (q0 + a)/(1 + b)^(1/2): - <a b>/2 + 3 q0 <b^2>/8, a and b as in the spread.
@@ -82,33 +82,30 @@ def _overlap(q0: float, exact: bool) -> Start:
 
 def _normal(mean: float, var: float) -> Start:
     norm = mean**2 + var
+    m, v = mean / math.sqrt(norm), var / norm
 
-    def estimate(rng: np.random.Generator, xi: Array) -> Array:
-        return normalised(mean + math.sqrt(var) * rng.standard_normal(xi.size))
+    def first(prior: Prior) -> float:
+        return float(prior.nodes.mean(prior.nodes.points))
 
     def overlap(prior: Prior) -> float:
-        return mean * float(prior.nodes.mean(prior.nodes.points)) / math.sqrt(norm)
+        return mean * first(prior) / math.sqrt(norm)
 
     def spread(prior: Prior) -> float:
-        q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
         # delta Q = <xi g> - Q (<x g>), g = sqrt(v) z: xi and x = m + g are the two directions.
-        first = float(prior.nodes.mean(prior.nodes.points))
-        drawn = m * m * prior.sum_spread
-        return drawn + v - 2 * q * m * v * first + q * q * (m * m * v + v * v / 2)
+        q, drawn = overlap(prior), m * m * prior.sum_spread
+        return drawn + v - 2 * q * m * v * first(prior) + q * q * (m * m * v + v * v / 2)
 
     def bias(prior: Prior) -> float:
-        q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
         if prior.random:
             return math.nan
-        first = float(prior.nodes.mean(prior.nodes.points))
-        return -m * v * first + 1.5 * q * (m * m * v + v * v / 2)
+        return -m * v * first(prior) + 1.5 * overlap(prior) * (m * m * v + v * v / 2)
 
     return Start(
         f"normal({mean:g}, {var:g})",
-        estimate,
+        lambda rng, xi: normalised(mean + math.sqrt(var) * rng.standard_normal(xi.size)),
         overlap,
         spread,
-        lambda xi: (np.full(np.shape(xi), mean / math.sqrt(norm)), var / norm),
+        lambda xi: (np.full(np.shape(xi), m), v),
         bias=bias,
     )
 
@@ -142,14 +139,15 @@ def vector_start(values: Array) -> Start:
     """The estimate that begins with these entries, shape (n,), times what makes |x|^2 = n."""
     x = normalised(values)
 
-    def estimate(rng: np.random.Generator, xi: Array) -> Array:
-        return of_length(x, "start", xi.size)
-
-    def overlap(prior: Prior) -> float:
-        # Of a feature that is not drawn: its entries are known, and so is the joint law.
-        return dot(prior.feature(np.random.default_rng(0), x.size), x) / x.size
-
     def conditional(xi: Array) -> tuple[Array, float]:
         raise HdicaError(f"start {NOT_NORMAL}")
 
-    return Start(VECTOR, estimate, overlap, lambda prior: 0.0, conditional, length=x.size)
+    return Start(
+        VECTOR,
+        lambda rng, xi: of_length(x, "start", xi.size),
+        # Of a feature that is not drawn: its entries are known, and so is the joint law.
+        lambda prior: dot(prior.feature(np.random.default_rng(0), x.size), x) / x.size,
+        lambda prior: 0.0,
+        conditional,
+        length=x.size,
+    )

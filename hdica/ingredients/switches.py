@@ -7,11 +7,10 @@ these leave all but numbers as it is. Each argument stands once, so that nesting
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -19,9 +18,8 @@ from numpy.typing import ArrayLike
 
 from hdica.errors import HdicaError
 from hdica.ingredients.functions import Opaque
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function
 
-Function = Callable[[Array], Array]
 Names = dict[str, Callable[..., object]]
 _HALF = sp.Rational(1, 2)
 
@@ -199,7 +197,7 @@ def real_zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     if whole.degree() < 1:
         return []
     # Of multiple roots, too, one is left, with a change of sign at it.
-    coefficients = [int(c) for c in whole.sqf_part().all_coeffs()]
+    coefficients = list(map(int, whole.sqf_part().all_coeffs()))
     return sorted({_narrowed(coefficients, *ends) for ends in _isolated(coefficients, symbol)})
 
 
@@ -276,8 +274,7 @@ _ULPS = 4 * float(np.finfo(float).eps)
 _NOTHING = 1e-14
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """What a formula is between two neighbouring switches: an expression without any."""
 
     low: float
@@ -410,10 +407,6 @@ def _passes(function: Function) -> list[float]:
     from scipy.optimize import brentq  # half a second, and only switches need it
 
     values = function(_GRID)
-
-    def at_one(x: float) -> float:
-        return float(function(np.array(x)))
-
     size = np.abs(values)
     least = _NOTHING * max(1.0, float(np.nanmax(size[np.abs(_GRID) <= 8], initial=0.0)))
     seen = np.flatnonzero(size > least)
@@ -427,7 +420,8 @@ def _passes(function: Function) -> list[float]:
         raise HdicaError(
             f"its kinks cannot be located (a condition changes sign more than {_MOST} times)"
         )
-    return [float(brentq(at_one, low, high, xtol=1e-300, rtol=_ULPS)) for low, high in brackets]
+    find = partial(brentq, lambda x: float(function(np.array(x))), xtol=1e-300, rtol=_ULPS)
+    return [float(find(low, high)) for low, high in brackets]
 
 
 def _dips(function: Function, low: float, high: float) -> list[tuple[float, float]]:

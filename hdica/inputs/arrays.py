@@ -21,9 +21,8 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -130,8 +129,7 @@ COMPRESSORS: Mapping[str, Callable[[Buffer, int], int]] = {
 COMPRESSORS_3 = ("blosc", "gzip", "zstd")  # those of format 3
 
 
-@dataclass(frozen=True)
-class Codec:
+class Codec(NamedTuple):
     """How a chunk is encoded: by one compressor, with a checksum of 4 bytes behind it or not."""
 
     compressor: str
@@ -145,8 +143,7 @@ class Codec:
             raise Refused(f"a chunk decodes to {decoded} bytes, or more, and not to {size}")
 
 
-@dataclass(frozen=True)
-class Shards:
+class Shards(NamedTuple):
     """Where the chunks of a shard lie in its file."""
 
     chunks: int
@@ -168,8 +165,7 @@ class Shards:
             yield raw[offset : offset + count]
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """What the metadata of a Zarr array say of its files."""
 
     shape: tuple[int, ...]
@@ -182,18 +178,18 @@ class Layout:
 
     def check(self, folder: Path) -> None:
         """Refuse an array that promises more than its files can hold, or a chunk that expands."""
-        chunks = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))
-        size = self.item * math.prod(self.chunk)
+        counts = [-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True)]
+        chunks, size = math.prod(counts), self.item * math.prod(self.chunk)
         # All numbers become float64 where they are read, whatever their type.
-        padded = [-(-n // c) * c for n, c in zip(self.shape, self.chunk, strict=True)]
+        padded = [count * c for count, c in zip(counts, self.chunk, strict=True)]
         whole = 8 * math.prod(padded)
         once = 8 * math.prod([self.chunk[0], *padded[1:]]) if len(padded) > 1 else whole
         if chunks > MOST_CHUNKS:
             raise Refused(f"it has {chunks} chunks; at most {MOST_CHUNKS} are allowed")
         if size > MOST_CHUNK:
             raise Refused(f"a chunk has {size} bytes; at most {MOST_CHUNK} are allowed")
-        paths = [p for p in folder.rglob("*") if _CHUNK.fullmatch(p.relative_to(folder).as_posix())]
-        paths = [path for path in paths if path.is_file()]
+        named = ((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*"))
+        paths = [path for name, path in named if _CHUNK.fullmatch(name) and path.is_file()]
         stored = sum(path.stat().st_size for path in paths)
         most = MOST_WHOLE + WHOLE_RATIO * stored
         if whole > most or (len(padded) == 1 and once > MOST_ONCE + ONCE_RATIO * stored):
@@ -230,16 +226,23 @@ def _whole(values: Any, least: int) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _along(shape: Sequence[int], chunk: Sequence[int]) -> None:
-    if len(shape) != len(chunk):
+def _grid(shape: Any, chunk: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes of an array and of its chunks."""
+    whole, part = _whole(shape, 0), _whole(chunk, 1)
+    if len(whole) != len(part):
         raise Refused("its chunks have other dimensions than the array")
+    return whole, part
+
+
+def _size_in(kind: Any, pattern: re.Pattern[str]) -> int:
+    """The size that the name of a type of numbers holds."""
+    if not isinstance(kind, str) or not (match := pattern.fullmatch(kind)):
+        raise Refused(f"type {str(kind)[:40]!r} is not allowed (real numbers)")
+    return int(match[1])
 
 
 def _layout_2(document: Mapping[str, Any]) -> Layout:
-    """The layout of an array of format 2."""
-    kind = document["dtype"]
-    if not isinstance(kind, str) or not (match := _TYPE_2.fullmatch(kind)):
-        raise Refused(f"type {str(kind)[:40]!r} is not allowed (real numbers)")
+    item = _size_in(document["dtype"], _TYPE_2)
     filters, compressor = document.get("filters") or [], document.get("compressor")
     names = [one.get("id") for one in filters]
     if any(name != "shuffle" for name in names):
@@ -249,9 +252,8 @@ def _layout_2(document: Mapping[str, Any]) -> Layout:
         raise Refused(
             f"compressor {name!r} is not allowed ({', '.join(filter(None, COMPRESSORS))})"
         )
-    shape, chunk = _whole(document["shape"], 0), _whole(document["chunks"], 1)
-    _along(shape, chunk)
-    return Layout(shape, chunk, chunk, int(match[1]), Codec(name, False), 2)
+    shape, chunk = _grid(document["shape"], document["chunks"])
+    return Layout(shape, chunk, chunk, item, Codec(name, False), 2)
 
 
 def _codec_3(codecs: Sequence[Mapping[str, Any]]) -> Codec:
@@ -270,20 +272,15 @@ def _codec_3(codecs: Sequence[Mapping[str, Any]]) -> Codec:
 
 
 def _layout_3(document: Mapping[str, Any]) -> Layout:
-    """The layout of an array of format 3."""
-    grid, kind, codecs = document["chunk_grid"], document["data_type"], document["codecs"]
-    if not isinstance(kind, str) or not (match := _TYPE_3.fullmatch(kind)):
-        raise Refused(f"type {str(kind)[:40]!r} is not allowed (real numbers)")
+    grid, codecs = document["chunk_grid"], document["codecs"]
+    item = _size_in(document["data_type"], _TYPE_3) // 8
     if grid["name"] != "regular" or document.get("storage_transformers"):
         raise Refused("its grid of chunks is not regular, or it has storage transformers")
-    shape, files = _whole(document["shape"], 0), _whole(grid["configuration"]["chunk_shape"], 1)
-    _along(shape, files)
-    item = int(match[1]) // 8
+    shape, files = _grid(document["shape"], grid["configuration"]["chunk_shape"])
     if [one["name"] for one in codecs][:1] != ["sharding_indexed"]:
         return Layout(shape, files, files, item, _codec_3(codecs), 3)
     inner = codecs[0]["configuration"]
-    chunk, index = _whole(inner["chunk_shape"], 1), _codec_3(inner["index_codecs"])
-    _along(files, chunk)
+    (_, chunk), index = _grid([*files], inner["chunk_shape"]), _codec_3(inner["index_codecs"])
     if len(codecs) > 1 or index.compressor or any(n % c for n, c in zip(files, chunk, strict=True)):
         raise Refused("its shards are encoded once more, or no whole number of chunks")
     count = math.prod(n // c for n, c in zip(files, chunk, strict=True))
@@ -343,10 +340,7 @@ def most_numbers(stored: int) -> int:
 def check_archive(path: Path) -> None:
     """Refuse an archive that expands beyond all proportion, or arrays that promise too much.
 
-    Parameters
-    ----------
-    path
-        A ``.npy`` or ``.npz`` file or a checkpoint.
+    The path is that of a ``.npy`` or ``.npz`` file or of a checkpoint.
     """
     stored = path.stat().st_size
     if not zipfile.is_zipfile(path):
@@ -390,22 +384,10 @@ def reading(path: str, what: str, allowed: str, fields: Sequence[str] = ()) -> I
 
 
 def open_array(path: Path) -> Any:
-    """An array on disk, of which rows are read when they are indexed.
+    """An array on disk of real numbers, of which rows are read when they are indexed.
 
-    Parameters
-    ----------
-    path
-        A ``.npy`` file, or the folder of a Zarr array of format 2 or 3.
-
-    Returns
-    -------
-    numpy.memmap or zarr.Array
-        Real numbers.
-
-    Raises
-    ------
-    Refused
-        If it is neither, is damaged, or is encoded in a way that is not on the lists above.
+    A memory map of a ``.npy`` file, or an array of Zarr of the folder of one of format 2 or 3.
+    Refused if it is neither, is damaged, or is encoded in a way that is not on the lists above.
     """
     if path.is_dir():
         with extras():

@@ -13,21 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError, no_room, path_of, suggestion
+from hdica.ingredients.plain import Array, Indices
 from hdica.inputs.arrays import Refused, check_archive, most_numbers
 from hdica.inputs.place import is_data
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Filters at snapshots.
+    """Filters at snapshots; refused where shapes or steps do not fit or numbers are not finite."""
 
-    Raises
-    ------
-    HdicaError
-        If shapes do not fit, steps do not increase, or a number is not finite.
-    """
-
-    steps: NDArray[np.int64]  # of training before each snapshot, shape (T,), increasing
+    steps: Indices  # of training before each snapshot, shape (T,), increasing
     filters: NDArray[np.float32]  # shape (T, K, channels, h, w)
 
     def __post_init__(self) -> None:
@@ -53,7 +48,7 @@ class Series:
         """1 for grey images, 3 for red, green and blue."""
         return int(self.filters.shape[2])
 
-    def vectors(self, snapshot: int) -> NDArray[np.float64]:
+    def vectors(self, snapshot: int) -> Array:
         """Filters of a snapshot, shape (K, d), entries as in patches: row, column, channel."""
         moved = np.moveaxis(self.filters[snapshot], 1, -1)
         return moved.reshape(len(moved), -1).astype(np.float64)
@@ -77,32 +72,17 @@ Filters = NDArray[np.float32]
 
 
 def load_filters(filters: ArrayLike | Path, *, layer: str = "", training: int = 0) -> Series:
-    """First-layer filters over training.
+    """First-layer filters over training: steps and filters of the snapshots.
 
-    Parameters
-    ----------
-    filters
-        An array of shape (K, channels, rows, columns), or (snapshots, K, channels, rows, columns)
-        with the steps 0, 1, ...; or the path of a file or a folder. A file is ``.npy`` with such an
-        array, ``.npz`` with ``filters`` and, if it is known, ``step`` (or ``steps``), or a PyTorch
-        checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.bin``). A folder has a file a snapshot, or a
-        folder of its own for each of several trainings. A file that does not say its step has the
-        last whole number in its name, and 0 without one.
-    layer
-        Name of the weights in a checkpoint; empty for the first convolution: the first tensor of
-        four dimensions.
-    training
-        Number of the training, in the order of their names, where a folder has several.
-
-    Returns
-    -------
-    Series
-        Steps and filters of the snapshots.
-
-    Raises
-    ------
-    HdicaError
-        If something is not there, is no filters, or needs PyTorch where there is none.
+    ``filters`` are an array of shape (K, channels, rows, columns), or (snapshots, K, channels,
+    rows, columns) with the steps 0, 1, ...; or the path of a file or a folder. A file is ``.npy``
+    with such an array, ``.npz`` with ``filters`` and, where there is one, ``step`` (or ``steps``),
+    or a PyTorch checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.bin``). A folder has a file a
+    snapshot, or a folder of its own for each of several trainings, of which ``training`` is the
+    number in the order of their names. A file that does not say its step has the last whole number
+    in its name, and 0 without one. ``layer`` names the weights in a checkpoint; empty for the first
+    convolution: the first tensor of four dimensions. Refused if something is not there, is no
+    filters, or needs PyTorch where there is none.
     """
     if not isinstance(filters, str | Path):
         array = _array(filters, "filters")

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
-from hdica.inputs.data_input import bundled_names, data_input
-from hdica.inputs.pictures import bundled_pixels, decoded, most_pixels
+from hdica.ingredients.plain import Array
+from hdica.inputs.data_input import (
+    bundled_names,
+    bundled_pixels,
+    data_input,
+    decoded,
+    most_pixels,
+)
 from hdica.inputs.place import files_below, place
 from hdica.process.private import private_folder, scratch
 
-Array = NDArray[np.float64]
 Colour = Literal["grey", "rgb"]
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)
 DECODED = 4  # sets of pictures that stay in memory
@@ -27,8 +31,7 @@ ROWS = 4096  # patches of a block
 PREFIX = "patches-"  # begin of the names of folders of patches that do not fit in memory
 
 
-@dataclass(frozen=True, eq=False)
-class Picture:
+class Picture(NamedTuple):
     """A picture: its name, and its pixels in [0, 1], (H, W) grey or (H, W, 3) red, green, blue."""
 
     name: str
@@ -101,7 +104,7 @@ def _unit(pixels: NDArray[Any], kind: Any = None) -> Array:
     """Numbers over the largest that their kind of pixel has."""
     dtype = np.dtype(kind or pixels.dtype)
     most = np.iinfo(dtype).max if dtype.kind == "u" else 1
-    return np.asarray(pixels.astype(np.float64) / most)
+    return pixels.astype(np.float64) / most
 
 
 def check_width(images: Sequence[Picture], width: int) -> None:

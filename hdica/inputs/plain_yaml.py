@@ -1,4 +1,4 @@
-"""Plain data from YAML files that anybody may have written.
+"""Plain data from YAML files that anybody may have written, and the numbers of papers in some.
 
 Nothing in such a file is more than data: tags make no objects, aliases are bounded in what they
 stand for, and what no study can need (dates, bytes, sets, control characters) is refused. What is
@@ -15,9 +15,12 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from hdica.errors import HdicaError, extras
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hdica.errors import HdicaError, extras, from_validation
+from hdica.inputs.place import place
 
 MOST_BYTES = 2 * 2**20  # largest file that is read
 MOST_DEPTH = 32  # deepest nesting of lists and mappings
@@ -231,8 +234,8 @@ def _not_plain(value: Any, where: str, depth: int = 1) -> Iterator[tuple[str, st
                 yield from _odd_text(key, f"{where}, a key")
                 yield from _not_plain(inner, f"{where}.{key}" if where else key, depth + 1)
     elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _not_plain(inner, f"{where}[{place}]", depth + 1)
+        for index, inner in enumerate(value):
+            yield from _not_plain(inner, f"{where}[{index}]", depth + 1)
     elif isinstance(value, str):
         yield from _odd_text(value, where)
     elif isinstance(value, int):
@@ -250,3 +253,51 @@ def _odd_text(text: str, where: str) -> Iterator[tuple[str, str]]:
         if control or 0xD800 <= code < 0xE000:
             yield where, f"holds the character U+{code:04X}, which is not allowed"
             return
+
+
+Origin = Literal["setting", "printed", "formula", "derived", "simulated"]
+"""Where a number comes from: a setting of an experiment or a result, both printed; what a printed
+formula gives; a derivation or a simulation apart from this code."""
+
+
+class Number(BaseModel):
+    """A number, with what it is and how well it is known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    value: float  # as printed where it is printed
+    what: str  # what it is
+    where: str  # section, equation or figure
+    origin: Origin
+    corrected: float | None = None  # what it should be, if an erratum corrects it
+    error: float = Field(default=0.0, ge=0)  # standard error, 0 for what is exact
+    rounding: float = Field(
+        default=0.0, ge=0
+    )  # half a unit of its last digit, or the tolerance of its computation
+    erratum: str = ""  # the row of the errata about it
+    how: str = ""  # how it was computed
+
+
+class Reference(BaseModel):
+    """Numbers of one paper, by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    paper: str
+    about: str = ""
+    numbers: dict[str, Number] = Field(min_length=1)
+
+
+def load_reference(path: str) -> Reference:
+    """Numbers of a paper, of a path below the folder of data: ``"reference/wang2017.yaml"``.
+
+    Refused if there is no such file, or it is not what a file of numbers has to be.
+    """
+    file: Path = place(path)
+    content = read_yaml(file)
+    if not isinstance(content, dict):
+        raise HdicaError(f"{file} is no file of numbers (a mapping: paper, about, numbers)")
+    try:
+        return Reference.model_validate(content)
+    except ValidationError as exc:
+        raise from_validation(exc, str(file), Reference.model_fields) from exc

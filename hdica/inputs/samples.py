@@ -20,14 +20,21 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, suggestion
-from hdica.ingredients.plain import ARRAY, VECTOR, is_vector, remember_vector, vector_of
+from hdica.ingredients.plain import (
+    ARRAY,
+    VECTOR,
+    Array,
+    Indices,
+    is_vector,
+    recalled,
+    remember_vector,
+    vector_of,
+)
 from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.place import digest, place, relative
 
-Array = NDArray[np.float64]
 LONGEST = 256
 """Entries of a vector that is written out where it is used; longer ones are named by digests."""
 _ALLOWED_VECTOR = "a list of numbers, or the path of a .npy file or a Zarr array below data/"
@@ -125,7 +132,6 @@ def _vector(entries: Any, name: str) -> Array:
 
 @lru_cache(maxsize=16)
 def _vector_at(path: str, content: str, name: str) -> Array:
-    """The array at a path whose files have a digest."""
     with reading(path, f"{name}: vector", _ALLOWED_VECTOR):
         stored = open_array(Path(path))
         # What is no vector is refused by its shape, of whatever size it is.
@@ -169,7 +175,7 @@ class Samples:
         """Rows ``first`` to ``last - 1`` as float64, shape (last - first, n)."""
         return np.ascontiguousarray(self.rows[first:last], dtype=float)
 
-    def taken(self, places: NDArray[np.int64]) -> Array:
+    def taken(self, places: Indices) -> Array:
         """Rows in any order, shape (places, n)."""
         if isinstance(self.rows, np.ndarray):
             return np.ascontiguousarray(self.rows[places], dtype=float)
@@ -216,8 +222,7 @@ def _sequence(form: Mapping[str, Any]) -> dict[str, Any]:
     if order not in (AS_STORED, SHUFFLED):
         near = suggestion(order, (AS_STORED, SHUFFLED))
         raise HdicaError(f"data: order = {order!r} is not allowed ({near})", ["data"])
-    whole = isinstance(passes, int) and not isinstance(passes, bool)
-    if not whole or not 1 <= passes <= MOST_PASSES:
+    if type(passes) is not int or not 1 <= passes <= MOST_PASSES:
         raise HdicaError(
             f"data: passes = {passes!r} is not allowed (a whole number from 1 to {MOST_PASSES})",
             ["data"],
@@ -236,7 +241,7 @@ def _form(rows: Any) -> object:
             return samples.rows.tolist()
         return _named(_IN_MEMORY.setdefault(samples.sha256, samples))
     if "file" not in form:
-        return _named(_remembered(str(form.get("sha256"))))
+        return _named(recalled(_IN_MEMORY, str(form.get("sha256")), "data"))
     file = relative(form["file"])
     return {"file": file, **_named(_of_file(file, form.get("sha256")))}
 
@@ -257,7 +262,7 @@ def samples_of(data: Mapping[str, Any]) -> Samples:
         return _of_memory(form)
     if "file" in form:
         return _of_file(form["file"], form["sha256"])
-    return _remembered(form["sha256"])
+    return recalled(_IN_MEMORY, form["sha256"], "data")
 
 
 def shape_of(data: Mapping[str, Any]) -> tuple[int, int]:
@@ -266,16 +271,6 @@ def shape_of(data: Mapping[str, Any]) -> tuple[int, int]:
     if isinstance(form, Mapping):
         return int(form["samples"]), int(form["n"])
     return len(form), len(form[0])
-
-
-def _remembered(sha256: str) -> Samples:
-    if sha256 not in _IN_MEMORY:
-        raise DataGone(
-            f"data with sha256 {sha256} is not known to this process (a long array is known where "
-            "it was given alone: save it below data/ by numpy.save, and name the file)",
-            ["data"],
-        )
-    return _IN_MEMORY[sha256]
 
 
 def _of_memory(values: object) -> Samples:
@@ -295,8 +290,7 @@ def samples_of_array(values: Any) -> Samples:
         rows = np.asarray(values)
     except (ValueError, TypeError):  # rows of different lengths; an xarray.Dataset
         rows = np.empty(0)
-    _check_shape(rows)
-    return Samples(rows, _digest_of(Samples(rows, "")))
+    return _checked(rows)
 
 
 def _of_file(file: str, expected: str | None) -> Samples:
@@ -309,14 +303,12 @@ def _of_file(file: str, expected: str | None) -> Samples:
 
 @lru_cache(maxsize=16)
 def _opened(path: str, content: str) -> Samples:
-    """The array at a path whose files have a digest, every number looked at once."""
     with reading(path, "data: array", _ALLOWED, ["data"]):
-        rows = open_array(Path(path))
-        _check_shape(rows)
-        return Samples(rows, _digest_of(Samples(rows, "")))
+        return _checked(open_array(Path(path)))
 
 
-def _check_shape(rows: Any) -> None:
+def _checked(rows: Any) -> Samples:
+    """An array as samples, every number looked at once."""
     good = len(rows.shape) == 2 and rows.shape[0] >= 1 and rows.shape[1] >= 3
     if not good or rows.dtype.kind not in "iuf":
         raise HdicaError(
@@ -324,10 +316,7 @@ def _check_shape(rows: Any) -> None:
             f"numbers, a row a sample and 3 or more columns: {_ALLOWED})",
             ["data"],
         )
-
-
-def _digest_of(samples: Samples) -> str:
-    """SHA-256 of the numbers as float64, row by row; refuses those that are not finite."""
+    samples = Samples(rows, "")
     sha256, count = hashlib.sha256(), samples.shape[0]
     for first in range(0, count, samples.block):
         block = samples.read(first, min(first + samples.block, count))
@@ -340,4 +329,4 @@ def _digest_of(samples: Samples) -> str:
                 ["data"],
             )
         sha256.update(block.astype("<f8", copy=False).data)
-    return sha256.hexdigest()
+    return Samples(rows, sha256.hexdigest())

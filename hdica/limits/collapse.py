@@ -11,14 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import dot, panel_nodes
-from hdica.limits.numerics.first_passage import Diffusion, PassageTime, first_passage
+from hdica.ingredients.plain import Array, Scalar
+from hdica.ingredients.quadrature import dot, gauss_legendre, panel_nodes
+from hdica.limits.numerics.first_passage import (
+    Diffusion,
+    PassageTime,
+    antiderivatives,
+    first_passage,
+)
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import find_fixed_points, find_folds
 
@@ -29,7 +35,7 @@ _SLOWEST = 1e2
 """Logarithm of a law's value from which on no run will show it: infinite."""
 
 
-def _integral(value: Callable[[float], float], high: float, peak: float) -> float:
+def _integral(value: Scalar, high: float, peak: float) -> float:
     """From 0 on, of a function that is largest at a peak."""
     from scipy.integrate import quad
 
@@ -79,10 +85,7 @@ def pitchfork(x: float) -> float:
         high *= 1.25
 
     def moment(power: int) -> float:
-        def value(y: float) -> float:
-            return y**power * math.exp(x * y * y - y**4 - top)
-
-        return _integral(value, high, peak)
+        return _integral(lambda y: y**power * math.exp(x * y * y - y**4 - top), high, peak)
 
     return moment(2) / moment(0)
 
@@ -112,22 +115,19 @@ def slope(drift: Drift, q: float, tau: float) -> float:
     return float(tau * drift.learning.deriv()(at) + tau**2 * drift.loss.deriv()(at))
 
 
+def _extrapolated(difference: Scalar) -> float:
+    return (4 * difference(_STEP) - difference(2 * _STEP)) / 3
+
+
 def bend(drift: Drift, q: float, tau: float) -> float:
     """D''(Q)."""
-    near, far = (
-        (slope(drift, q + h, tau) - slope(drift, q - h, tau)) / (2 * h) for h in (_STEP, 2 * _STEP)
-    )
-    return (4 * near - far) / 3
+    return _extrapolated(lambda h: (slope(drift, q + h, tau) - slope(drift, q - h, tau)) / (2 * h))
 
 
 def third(drift: Drift, tau: float) -> float:
     """D'''(0)."""
-    middle = slope(drift, 0.0, tau)
-    near, far = (
-        (slope(drift, h, tau) + slope(drift, -h, tau) - 2 * middle) / h**2
-        for h in (_STEP, 2 * _STEP)
-    )
-    return (4 * near - far) / 3
+    at, middle = partial(slope, drift, tau=tau), slope(drift, 0.0, tau)
+    return _extrapolated(lambda h: (at(h) + at(-h) - 2 * middle) / h**2)
 
 
 def check_noise(drift: Drift) -> None:
@@ -139,8 +139,7 @@ def check_noise(drift: Drift) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Fold:
+class Fold(NamedTuple):
     """D = -a (tau - tau_c) - b (Q - Q_c)^2 with the variance V, where two states merge."""
 
     tau: float
@@ -176,8 +175,7 @@ def fold_of(drift: Drift, tau: float) -> Fold:
     return min(lost, key=lambda form: abs(form.tau - tau))
 
 
-@dataclass(frozen=True)
-class Separatrix:
+class Separatrix(NamedTuple):
     """D = lambda (Q - Q_u) with the variance V at an unstable state, between two stable ones.
 
     ``shift`` is n times what n moves it by, -D1/lambda.
@@ -208,14 +206,13 @@ def separatrix_of(drift: Drift, second: Second, tau: float) -> Separatrix | None
     enclosed = (q[:-1] > _SMALL) & ~stable[:-1] & stable[1:]
     if not enclosed.any():
         return None
-    k = int(np.flatnonzero(enclosed)[-1])
+    k = np.flatnonzero(enclosed)[-1]
     edge, rate = np.array(q[k]), slope(drift, float(q[k]), tau)
     moved, noise = -float(second(edge, tau)) / rate, float(drift.variance(edge, tau))
     return Separatrix(float(edge), rate, noise, moved, float(q[k - 1]), float(q[k + 1]))
 
 
-@dataclass(frozen=True)
-class Pitchfork:
+class Pitchfork(NamedTuple):
     """D = mu Q - B Q^3 with the variance V, where the uninformative state becomes unstable."""
 
     mu: float
@@ -239,8 +236,8 @@ def pitchfork_of(drift: Drift, tau: float) -> Pitchfork:
     """The normal form at Q = 0, of a drift that is odd and bends back."""
     check_noise(drift)
     at = np.linspace(0.05, 0.95, 10)
-    size = float(np.abs(drift.at(at, tau)).max())
-    if float(np.abs(drift.at(at, tau) + drift.at(-at, tau)).max()) > 1e-9 * size:
+    size = np.abs(drift.at(at, tau)).max()
+    if np.abs(drift.at(at, tau) + drift.at(-at, tau)).max() > 1e-9 * size:
         raise HdicaError("the drift is not odd in Q: Q = 0 gives way to no pitchfork")
     damping = -third(drift, tau) / 6
     if not damping > 1e-9 * size:
@@ -264,11 +261,10 @@ _DRAWN, _NORMAL = 50, 9.0
 
 def diffusion_at(drift: Drift, second: Second, tau: float, n: int) -> Diffusion:
     """The diffusion of Q in time t at n."""
-
-    def moved(q: Array) -> Array:
-        return np.asarray(drift.at(q, tau) + second(q, tau) / n)
-
-    return Diffusion(moved, lambda q: np.maximum(drift.variance(q, tau), _LEAST) / n)
+    return Diffusion(
+        lambda q: drift.at(q, tau) + second(q, tau) / n,
+        lambda q: np.maximum(drift.variance(q, tau), _LEAST) / n,
+    )
 
 
 def fall_time(
@@ -298,18 +294,14 @@ def _doubled(value: Callable[[int], float]) -> tuple[float, float]:
 
 def _panels(low: float, high: float, at: Diffusion, count: int) -> tuple[Array, Array, Array]:
     """Points, their weights, and 2 int D/V up to them, each of shape (panels, nodes)."""
-    x, w = np.polynomial.legendre.leggauss(_NODES)
-    up = [np.polynomial.legendre.legint(row, lbnd=-1) for row in np.eye(_NODES)]
-    basis = np.polynomial.legendre.legvander(x, _NODES - 1)
-    values = np.array([np.polynomial.legendre.legval(x, series) for series in up])
-    steps = np.linalg.solve(basis.T, values).T
+    x, w = gauss_legendre(_NODES)
     edges = np.linspace(low, high, count + 1)
     half = (edges[1] - edges[0]) / 2
     points = (edges[:-1] + half)[:, None] + half * x
     rate = 2 * at.drift(points) / at.variance(points)
     whole = half * np.sum(rate * w, axis=1)
-    before = np.concatenate([[0.0], np.cumsum(whole)[:-1]])
-    inside = half * np.sum(rate[:, None, :] * steps, axis=2)
+    before = np.append(0.0, np.cumsum(whole)[:-1])
+    inside = half * np.sum(rate[:, None, :] * antiderivatives(x), axis=2)
     return points, np.broadcast_to(half * w, points.shape), before[:, None] + inside
 
 
@@ -334,12 +326,12 @@ def success_odds(
     def odds(count: int) -> float:
         _, weights, rise = _panels(low, high, at, count)
         size = weights * np.exp(rise.min() - rise)
-        up = np.concatenate([[0.0], np.cumsum(size.sum(axis=1))])
+        up = np.append(0.0, np.cumsum(size.sum(axis=1)))
         from_place = PchipInterpolator(np.linspace(low, high, count + 1), up / up[-1])
         if variance <= 0:
             return float(from_place(min(max(mean, low), high)))
         z, width = panel_nodes(np.linspace(-_NORMAL, _NORMAL, count // _DRAWN + 1), _NODES)
-        share = np.asarray(from_place(np.clip(mean + math.sqrt(variance) * z, low, high)))
+        share = from_place(np.clip(mean + math.sqrt(variance) * z, low, high))
         mass = width * np.exp(-z * z / 2)
         return dot(share, mass / mass.sum())
 

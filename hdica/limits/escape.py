@@ -16,16 +16,15 @@ by a diffusion with the moments of one step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function, Scalar
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import cumulants, mean_derivative, power_at
@@ -46,8 +45,7 @@ _VANISHES = 1e-11
 """An average by quadrature below this, relative to its scale, counts as zero."""
 
 
-@dataclass(frozen=True)
-class Trap:
+class Trap(NamedTuple):
     """What a nonlinearity and a source mean to an overlap near zero."""
 
     power: float  # P = <phi(z)^2>
@@ -149,8 +147,7 @@ _OPTIMA = 0.03, 0.15
 """Range of g in which the best is sought."""
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """A diffusion of |r| and where it begins and ends."""
 
     diffusion: Diffusion  # of r, in the unit of time of ``rate``
@@ -180,14 +177,14 @@ class EscapeLaw:
     passage: PassageTime  # in the unit of time of the setting
 
     @cached_property
-    def _clock(self) -> tuple[Callable[[Array], Array], float]:
+    def _clock(self) -> tuple[Function, float]:
         """Cumulative hazard and error."""
         passage = self.passage
         if passage.barrier > _DEEP or not math.isfinite(passage.log_mean):
             return _two_moments(passage, self.setting.rate), math.exp(-_DEEP)
         times, hazard, error = _tabulated(self.setting, passage)
         cumulative = _interpolated(times / self.setting.rate, hazard)
-        nodes, weights = panel_nodes(np.concatenate([[0.0], _octaves(self.mean)]), _NODES)
+        nodes, weights = panel_nodes(np.append(0.0, _octaves(self.mean)), _NODES)
         # The mean is known far better from its own equation: the clock is set by it.
         pace = dot(weights, np.exp(-cumulative(nodes))) / self.mean
         return lambda t: cumulative(t * pace), max(error, abs(pace - 1))
@@ -232,7 +229,7 @@ class EscapeLaw:
 
     def survival(self, times: Array) -> Array:
         """Probability that the entry has not yet escaped."""
-        return np.asarray(np.exp(-self.hazard(times)))
+        return np.exp(-self.hazard(times))
 
     @property
     def median(self) -> float:
@@ -265,9 +262,9 @@ def begin(start: Begin, n: int | None = None) -> Start:
     if start != "random":
         return 0.0 if start == "zero" else abs(float(start)) * (1.0 if n is None else math.sqrt(n))
     if n is None:
-        return lambda r: np.asarray(erf(r / math.sqrt(2)))
+        return lambda r: erf(r / math.sqrt(2))
     # The square of one coordinate of a random direction has a beta law.
-    return lambda r: np.asarray(betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0)))
+    return lambda r: betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0))
 
 
 def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
@@ -296,12 +293,12 @@ def _octaves(mean: float) -> Array:
     return np.asarray(mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1))
 
 
-def _two_moments(passage: PassageTime, rate: float) -> Callable[[Array], Array]:
+def _two_moments(passage: PassageTime, rate: float) -> Function:
     """Of p exp(-t/tau) with the right mean and second moment; p < 1 if some begin outside."""
     log_tau = passage.log_second - passage.log_mean - math.log(2)
     log_p = min(passage.log_mean - log_tau, 0.0) if math.isfinite(log_tau) else 0.0
     slope = rate * math.exp(-min(log_tau, 700.0)) if math.isfinite(log_tau) else math.inf
-    return lambda t: np.asarray(t * slope - log_p)
+    return lambda t: t * slope - log_p
 
 
 def _tabulated(setting: Range, passage: PassageTime) -> tuple[Array, Array, float]:
@@ -317,7 +314,7 @@ def _tabulated(setting: Range, passage: PassageTime) -> tuple[Array, Array, floa
     return times + delay, np.maximum.accumulate(hazard), float(error.max())
 
 
-def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
+def _interpolated(times: Array, hazard: Array) -> Function:
     """Cumulative hazard: a spline in log t, constant before, of constant slope after it."""
     from scipy.interpolate import CubicSpline
 
@@ -329,13 +326,12 @@ def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
     def value(t: Array) -> Array:
         inside = np.clip(t, times[0], times[last])
         beyond = np.maximum(t - times[last], 0.0) * slope
-        return np.asarray(np.maximum(spline(np.log(inside)), hazard[0]) + beyond)
+        return np.maximum(spline(np.log(inside)), hazard[0]) + beyond
 
     return value
 
 
-@dataclass(frozen=True)
-class Optimum:
+class Optimum(NamedTuple):
     """The learning rate at which an entry escapes fastest."""
 
     depth: float  # g there: the same for all nonlinearities and sources
@@ -343,7 +339,7 @@ class Optimum:
 
     def nu(self, trap: Trap) -> float:
         """nu* = C/(6 P g)."""
-        return trap.pull / (6 * trap.power * self.depth)
+        return trap.depth(self.depth)
 
     def time(self, trap: Trap) -> float:
         """The least mean time, 36 P/C^2 times the value, in n^3 steps."""
@@ -357,23 +353,20 @@ def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
 
 
 def least_over_depth(
-    log_mean: Callable[[float], float], ends: tuple[float, float], degree: int
+    log_mean: Scalar, ends: tuple[float, float], degree: int
 ) -> list[tuple[float, float]]:
     """Depths d at which d^2 F(d) is stationary between two, each with its value.
 
     ``log_mean`` is the logarithm of F, interpolated in the logarithm of the depth.
     """
-    low, high = (math.log(end) for end in ends)
+    low, high = map(math.log, ends)
 
     def log_depth(x: float) -> float:
         return (low + high + (high - low) * x) / 2
 
-    def log_time(x: float) -> float:
-        return log_mean(math.exp(log_depth(x))) + 2 * log_depth(x)
-
-    series = interpolate(log_time, degree)
-    stationary = [float(x) for x in real_roots(series.deriv())]
-    return [(math.exp(log_depth(x)), math.exp(float(series(x)))) for x in stationary]
+    series = interpolate(lambda x: log_mean(math.exp(log_depth(x))) + 2 * log_depth(x), degree)
+    stationary = real_roots(series.deriv()).tolist()
+    return [(math.exp(log_depth(x)), math.exp(series(x))) for x in stationary]
 
 
 @lru_cache(maxsize=4)

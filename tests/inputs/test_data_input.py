@@ -14,7 +14,7 @@ import pytest
 from pydantic import Field
 
 from hdica.errors import HdicaError
-from hdica.inputs import pictures
+from hdica.inputs import data_input as inputs
 from hdica.inputs.data_input import DataInput, bundled_names, data_input, path_of
 from hdica.inputs.place import data_root, digest, digest_file, files_below, write_manifest
 from hdica.systems.parameters import Parameters
@@ -241,10 +241,10 @@ def test_a_default_holds_its_digest_too() -> None:
 
 def test_photographs_are_known_by_names_sizes_and_pixels() -> None:
     (name,) = names = ("china",)
-    pixels = pictures.bundled_pixels(name)
+    pixels = inputs.bundled_pixels(name)
     head = f"china {' '.join(map(str, pixels.shape))} uint8\n".encode()
     expected = hashlib.sha256(head + pixels.tobytes()).hexdigest()
-    assert pictures.bundled_digest(names) == expected
+    assert inputs.bundled_digest(names) == expected
     assert data_input({"bundled": "china"}) == {"bundled": ["china"], "sha256": expected}
     assert bundled_names(data_input(TWO)) == ("china", "flower")
     assert data_input({"bundled": ["flower", "china"]})["sha256"] != data_input(TWO)["sha256"]
@@ -254,26 +254,26 @@ def test_photographs_are_those_of_their_libraries() -> None:
     skimage = pytest.importorskip("skimage.data", reason="pip install scikit-image")
     from sklearn.datasets import load_sample_image
 
-    assert pictures.BUNDLED_NAMES[:2] == ("china", "flower")
-    for name in pictures.BUNDLED_NAMES:
+    assert inputs.BUNDLED_NAMES[:2] == ("china", "flower")
+    for name in inputs.BUNDLED_NAMES:
         if name in ("china", "flower"):
             expected = load_sample_image(f"{name}.jpg")
         elif name == "motorcycle":
             expected = skimage.stereo_motorcycle()[0]
         else:
             expected = getattr(skimage, name)()
-        assert np.array_equal(pictures.bundled_pixels(name), expected), name
+        assert np.array_equal(inputs.bundled_pixels(name), expected), name
     whole = data_input("bundled")
-    assert whole == {"bundled": "all", "sha256": pictures.bundled_digest(pictures.BUNDLED_NAMES)}
-    assert data_input({"bundled": list(pictures.BUNDLED_NAMES)}) == whole
+    assert whole == {"bundled": "all", "sha256": inputs.bundled_digest(inputs.BUNDLED_NAMES)}
+    assert data_input({"bundled": list(inputs.BUNDLED_NAMES)}) == whole
 
 
 def test_a_missing_package_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        pictures, "find_spec", lambda name: None if name == "skimage" else find_spec(name)
+        inputs, "find_spec", lambda name: None if name == "skimage" else find_spec(name)
     )
-    pictures.bundled_pixels.cache_clear()
-    pictures.bundled_digest.cache_clear()
+    inputs.bundled_pixels.cache_clear()
+    inputs.bundled_digest.cache_clear()
     assert data_input(TWO)
     with pytest.raises(HdicaError, match="pip install scikit-image"):
         data_input("bundled")

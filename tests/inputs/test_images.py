@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from hdica.errors import HdicaError
+from hdica.inputs.data_input import bundled_pixels
 from hdica.inputs.images import load_images
-from hdica.inputs.pictures import bundled_pixels
 
 HIGH, WIDE = 5, 7
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.inputs.place import differences
-from hdica.inputs.reference import Reference, load_reference
+from hdica.inputs.plain_yaml import Reference, load_reference
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path.stem for path in (ROOT / "data/reference").glob("*.yaml"))

@@ -15,7 +15,7 @@ from hdica.analysis.printed import Place, Printed
 from hdica.analysis.reading import described, finished, group
 from hdica.errors import HdicaError, suggestion
 from hdica.inputs.place import digest, place
-from hdica.inputs.reference import load_reference
+from hdica.inputs.plain_yaml import load_reference
 from hdica.show.choose import dims_of, evenly, numbers
 from hdica.show.finding import Finding
 from hdica.show.marks import ERRORS, GREY

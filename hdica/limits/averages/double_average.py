@@ -10,16 +10,16 @@ the error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import Law, Part, cut
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import gauss_legendre, resolving_edges
+from hdica.ingredients.quadrature import gauss_legendre, resolving_edges, touching
 from hdica.process.progress import check_deadline
 
 _REACH = 6
@@ -27,8 +27,7 @@ _REACH = 6
 _GROWTH = 1e12
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
+class Features(NamedTuple):
     """Abrupt changes of f.
 
     Between two of the edges f and, if it is bounded, its slope are polynomials of low degree; at
@@ -44,8 +43,7 @@ class Features:
 
     def met(self, width: float) -> Array:
         """Kinks, and edges beside which f is resolved on less than a width alone."""
-        narrow = np.diff(self.edges) < width
-        at_narrow = np.concatenate([narrow, [False]]) | np.concatenate([[False], narrow])
+        at_narrow = touching(np.diff(self.edges) < width)
         return self.edges[at_narrow | np.isin(self.edges, self.kinks)]
 
 
@@ -78,12 +76,10 @@ def outline(f: Formula) -> Features:
 @lru_cache(maxsize=128)
 def features(f: Formula) -> Features:
     """Kinks of a nonlinearity and edges between which it is smooth."""
-    rough, slope = outline(f), f.derivative
-
-    def functions(x: Array) -> Array:
-        return np.stack([f.value(x)] if rough.steep else [f.value(x), slope.value(x)])
-
-    return replace(rough, edges=resolving_edges(functions, rough.edges))
+    rough = outline(f)
+    parts = [f] if rough.steep else [f, f.derivative]
+    edges = resolving_edges(lambda x: np.stack([part.value(x) for part in parts]), rough.edges)
+    return rough._replace(edges=edges)
 
 
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
@@ -107,8 +103,7 @@ def width_of(q: float) -> float:
     return math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
 
 
-@dataclass(frozen=True)
-class Average:
+class Average(NamedTuple):
     """Averages of several functions; arrays of shape (functions,).
 
     ``error`` is what rules of other orders, with other nodes, disagree by, and rounding; ``size``
@@ -123,9 +118,13 @@ class Average:
     far: Array
     points: int = 0
 
+    @property
+    def single(self) -> tuple[float, float]:
+        """The average of the first function, and its error."""
+        return float(self.value[0]), float(self.error[0])
 
-@dataclass(frozen=True, eq=False)
-class _Setting:
+
+class _Setting(NamedTuple):
     """What is averaged, at which overlap."""
 
     integrand: Integrand
@@ -161,11 +160,13 @@ class _Setting:
         # At |Q| = 1 an atom on a jump of f is still seen from both sides.
         s = np.maximum(1e-13 * np.abs(source), 1e-200) if self.blurred else self.s
         parts = self.integrand(source, e, source * self.q + e * s)
-        sums = [np.einsum("ij,ij->i", part, weights) for part in parts]
-        sizes = [np.einsum("ij,ij->i", np.abs(part), weights) for part in parts]
-        first = np.flatnonzero(np.concatenate([[True], np.diff(row) > 0]))
-        by_row = [np.array([np.add.reduceat(v, first) for v in w]) for w in (sums, sizes)]
-        return by_row[0], by_row[1], e.size
+        first = np.flatnonzero(np.append(True, np.diff(row) > 0))
+
+        def by_row(functions: Iterable[Array]) -> Array:
+            sums = (np.einsum("ij,ij->i", function, weights) for function in functions)
+            return np.array([np.add.reduceat(v, first) for v in sums])
+
+        return by_row(parts), by_row(map(np.abs, parts)), e.size
 
     def rows(self, c: Array, order: int) -> tuple[Array, Array, int]:
         """The same, some rows at a time."""
@@ -234,8 +235,8 @@ def double_average(
     s, total, points = width_of(q), np.zeros((4, 1)), 0
     setting = _Setting(integrand, features, q, s, most)
     if law.atoms is not None:
-        c, mass = law.atoms.points, law.atoms.weights
-        at_atoms = replace(setting, blurred=s == 0.0)
+        c, mass = law.atoms
+        at_atoms = setting._replace(blurred=s == 0.0)
         value, size, _ = at_atoms.rows(c, FINE)
         other, _, _ = at_atoms.rows(c, COARSE)
         total = total + _sums(value * mass, np.abs(value - other) * mass, size * mass, mass)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -47,8 +47,7 @@ _ZERO = 20.0
 """Errors within which a function is taken to vanish."""
 
 
-@dataclass(frozen=True, eq=False)
-class Averages:
+class Averages(NamedTuple):
     """What the limit of a projected gradient rule needs of f and the source, for every Q.
 
     ``gain`` is <c f(u)> - Q <f'(u)>, which vanishes as Q^2 at 0, ``power`` is <f(u)^2>: Chebyshev
@@ -69,7 +68,7 @@ class Averages:
         """
         if m == 1:
             return self
-        return replace(self, power=scaled(self.power, 1 / m), power_error=self.power_error / m)
+        return self._replace(power=scaled(self.power, 1 / m), power_error=self.power_error / m)
 
 
 def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Average:
@@ -112,8 +111,7 @@ def average(
     integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
 ) -> tuple[float, float]:
     """< integrand(c, u) > at overlap ``q`` and its error."""
-    result = averaged(lambda c, e, u: (integrand(c, u),), f, source, q)
-    return float(result.value[0]), float(result.error[0])
+    return averaged(lambda c, e, u: (integrand(c, u),), f, source, q).single
 
 
 def polynomial_averages(
@@ -132,11 +130,10 @@ def polynomial_averages(
     with np.errstate(all="ignore"):
         for values in integrands(c, u):
             rows = np.where(there, values * weights, 0.0).sum(axis=1)
-            beyond = float(np.abs(rows[far]).sum())
-            total = float(rows.sum())
-            if not math.isfinite(total) or beyond > _INFINITE * float(np.abs(rows).sum()):
+            means.append(rows.sum())
+            beyond = np.abs(rows[far]).sum() > _INFINITE * np.abs(rows).sum()
+            if beyond or not np.isfinite(means[-1]):
                 raise _infinite(f, source)
-            means.append(total)
     return np.array(means)
 
 
@@ -166,13 +163,9 @@ def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     Where f jumps or its slope is unbounded <f'> is <e f>/sqrt(1 - Q^2), jumps included, which is
     infinite or unknown at |Q| = 1.
     """
-    result = averaged(_slopes(f, q), f, source, q)
-    if not features(f).steep:
-        return float(result.value[0]), float(result.error[0])
-    s = width_of(q)
-    if s == 0.0:
-        return math.nan, math.inf
-    return float(result.value[0]) / s, float(result.error[0]) / s
+    value, error = averaged(_slopes(f, q), f, source, q).single
+    s = width_of(q) if features(f).steep else 1.0
+    return (value / s, error / s) if s > 0.0 else (math.nan, math.inf)
 
 
 @lru_cache(maxsize=256)
@@ -203,25 +196,19 @@ def mean_derivative(
 
     By Stein's identity; the overlap R lies inside (-1, 1).
     """
-    width = math.sqrt(1 - overlap * overlap)
-    hermite = HermiteE.basis(order)
-
-    def integrand(s: Array, z: Array, y: Array) -> tuple[Array]:
-        return (np.asarray(hermite(z) * phi.value(y)),)
-
-    result = averaged(integrand, phi, source, overlap)
-    return float(result.value[0]) / width**order, float(result.error[0]) / width**order
+    hermite, scale = HermiteE.basis(order), math.sqrt(1 - overlap * overlap) ** order
+    means = averaged(lambda s, z, y: [hermite(z) * phi.value(y)], phi, source, overlap)
+    value, error = means.single
+    return value / scale, error / scale
 
 
 def _closed(coefficients: Array, source: Source, extra: int) -> Polynomial:
     """<c^extra p(u)> for a polynomial p, in powers of Q, from the moments of c."""
     total = Polynomial([0.0])
     q, rest = Polynomial([0.0, 1.0]), Polynomial([1.0, 0.0, -1.0])
-    for k, a in enumerate(coefficients):
+    for k in np.flatnonzero(coefficients).tolist():
         for pairs in range(k // 2 + 1):
             j = k - 2 * pairs
-            if a == 0.0:
-                continue
             moment = source.moment(j + extra)
             if not math.isfinite(moment):
                 raise HdicaError(
@@ -229,7 +216,8 @@ def _closed(coefficients: Array, source: Source, extra: int) -> Polynomial:
                     f"of order {j + extra}, which the polynomial nonlinearity needs"
                 )
             normal = math.prod(range(2 * pairs - 1, 0, -2))
-            total = total + a * math.comb(k, j) * normal * moment * q**j * rest**pairs
+            weight = coefficients[k] * math.comb(k, j) * normal * moment
+            total = total + weight * q**j * rest**pairs
     return total
 
 
@@ -341,11 +329,9 @@ def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
 
     def each(q: float) -> Array:
         s = width_of(q)
-
-        def integrands(c: Array, u: Array) -> list[Array]:
-            return _integrands(-f.value(u), c, (u - q * c) / s, u)
-
-        means = polynomial_averages(integrands, f, source, q)
+        means = polynomial_averages(
+            lambda c, u: _integrands(-f.value(u), c, (u - q * c) / s, u), f, source, q
+        )
         means[_E] /= s
         return means
 
@@ -360,16 +346,13 @@ def _products_of_polynomial(f: Formula, source: Source) -> list[Function]:
 def products_of(push: Formula | Push, source: Source) -> ProductsAt:
     """The averages of G = -f(u) of a descent along f, or of a push G(u, c), over a source.
 
-    Raises
-    ------
-    HdicaError
-        If one of them is infinite, or not resolved by as much refinement as is allowed.
+    Refused if one of them is infinite, or not resolved by as much refinement as is allowed.
     """
     if isinstance(push, Formula) and push.coefficients is not None:
         functions = _products_of_polynomial(push, source)
 
         def closed(q: Array) -> Products:
-            products = Products(*(np.asarray(one(q), dtype=float) for one in functions))
+            products = Products(*(one(q) for one in functions))
             return products._replace(e=products.e * widths_of(q))
 
         return closed
@@ -381,11 +364,9 @@ def products_of(push: Formula | Push, source: Source) -> ProductsAt:
 
         return integrand
 
-    if isinstance(push, Formula):
-        parts = smooth_parts(sample, push, source, _FACTORS_C, _GOAL)
-    else:
-        parts = smooth_parts(sample, parse_formula("x"), source, None, _GOAL)
-    return lambda q: Products(*(np.asarray(part.function(q), dtype=float) for part in parts))
+    f, orders = (push, _FACTORS_C) if isinstance(push, Formula) else (parse_formula("x"), None)
+    parts = smooth_parts(sample, f, source, orders, _GOAL)
+    return lambda q: Products(*(part.function(q) for part in parts))
 
 
 def normal_products(variance: Array | float, q: Array) -> Products:

@@ -17,6 +17,7 @@ those derivatives at all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import Start
-from hdica.limits.averages.expectations import Products, ProductsAt
+from hdica.limits.averages.expectations import ProductsAt
 from hdica.limits.bands.solve import posed_whole, spread_at_start
 from hdica.limits.bands.step_bias import Pieces, Place, pieces_of, step_bias
 from hdica.limits.bands.sweep import Cells, Noise, Step, Target, graded, remembered, sweep
@@ -56,8 +57,7 @@ class Rule:
     unlike: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class _At:
+class _At(NamedTuple):
     """The columns at one time: on which cells, with which masses, at which Q and step size."""
 
     time: float
@@ -66,6 +66,12 @@ class _At:
     q: float
     tau: float
     values: Array
+
+
+def _at(step: Step, side: int, values: Array) -> _At:
+    """Columns before a step, at the side 0, or after it, at the side 1."""
+    time, mass = (step.end, step.after) if side else (step.end - step.length, step.before)
+    return _At(time, step.cells, mass, float(step.q[side]), float(step.taus[side]), values)
 
 
 def refusal(field: MeanField, rule: Rule) -> str:
@@ -95,16 +101,13 @@ def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[
     varies = field.schedule.constant is None
 
     def passed(step: Step, later: Array, earlier: Array) -> None:
-        weights, tau = step.cells.weights, float(step.taus[1])
-        moved = weights * (step.after - step.before) / step.length
-        lag.append(np.asarray(moved @ (later - earlier)) / 2)
+        moved = step.cells.weights * (step.after - step.before) / step.length
+        lag.append((moved @ (later - earlier)) / 2)
         if varies:
-            gain.append(np.asarray(moved @ (later + earlier)) / 2)
-        places.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
+            gain.append((moved @ (later + earlier)) / 2)
+        places.append(_at(step, 1, later))
         if step is steps[0]:
-            start = step.end - step.length
-            first = float(step.q[0]), float(step.taus[0])
-            places.append(_At(start, step.cells, step.before, *first, earlier))
+            places.append(_at(step, 0, earlier))
 
     sweep(steps, [target], None, passed=passed)
     longer = np.sum(lag, axis=0)
@@ -115,7 +118,7 @@ def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[
 
         def at(t: float, first: int, second: int) -> Array:
             share = (t - middles[first]) / (middles[second] - middles[first])
-            return np.asarray(values[first] + share * (values[second] - values[first]))
+            return values[first] + share * (values[second] - values[first])
 
         grown = at(steps[-1].end, -2, -1) - at(steps[0].end - steps[0].length, 0, 1)
         longer = longer - grown / 2
@@ -125,15 +128,14 @@ def _columns(field: MeanField, target: Target, steps: list[Step]) -> tuple[list[
 def _rates(field: MeanField, q: float, tau: float) -> Array:
     """B, H and g of L v = B xi v' - (H - B_phi R) x v' - B_phi phi v' + g v'', by Q: (3, 3)."""
     at = q + _STEP * np.array([-1.0, 0.0, 1.0])
-    pull, noise = (np.array([f(float(k), tau) for k in at]) for f in (field.pull, field.diffusion))
+    pull, noise = field.rates(at, tau)
     rows = np.array([pull, pull * at + noise, noise])
     slope = (rows[:, 2] - rows[:, 0]) / (2 * _STEP)
     bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _STEP**2
     return np.array([rows[:, 1], slope, bend]).T
 
 
-@dataclass(frozen=True, eq=False)
-class _Met:
+class _Met(NamedTuple):
     """Columns whose variances give the covariances at one time, and what these are for."""
 
     at: _At
@@ -148,13 +150,11 @@ class _Met:
 def _met(field: MeanField, rule: Rule, at: _At, pieces: Pieces) -> _Met:
     cells = at.cells
     phi, strength = field.phi.value(cells.x), field.strength(at.tau)
-    products = Products(*(np.asarray(part) for part in rule.products(np.array(at.q))))
     place = Place(
-        cells, pieces, at.mass, at.q, at.tau, products, -strength * phi, rule.moved,
-        rule.batch,
+        cells, pieces, at.mass, at.q, at.tau, rule.products(np.array(at.q)), -strength * phi,
+        rule.moved, rule.batch,
     )  # fmt: skip
-    first = pieces.slope(at.values)
-    second = pieces.slope(first)
+    first, second = pieces.slopes(at.values)
     rates = _rates(field, at.q, at.tau)
     (_, pull, _), (_, radial, _), (_, noise, _) = rates
     by_q = (pull * cells.xi - radial * cells.x)[:, None] * first + noise * second
@@ -180,18 +180,17 @@ def _pushed(met: _Met, variances: Array) -> Array:
     twice = (bends[0] * cells.xi - bends[1] * cells.x)[:, None] * met.first
     twice = place.mean(twice + bends[2] * met.second)
     spread = float(q[0]) * q_size**2
-    return np.asarray(with_q + with_r + twice * spread / 2 + step_bias(place, met.at.values))
+    return with_q + with_r + twice * spread / 2 + step_bias(place, met.at.values)
 
 
 def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
     """M_0 of the columns at t = 0: what scaling x to |x|^2 = n leaves of their means."""
     cells, x = at.cells, at.cells.x
-    first = pieces.slope(at.values)
-    second = pieces.slope(first)
+    first, second = pieces.slopes(at.values)
     weighed = cells.weights * at.mass
 
     def mean(values: Array) -> Array:
-        return np.asarray(weighed @ values)
+        return weighed @ values
 
     if start.exact:
         q0 = start.overlap(prior)
@@ -200,8 +199,7 @@ def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
         square = (cells.xi**2)[:, None]
         drawn = -square * z - z * (z**2 - 1) / 2 + 1.25 * z
         return mean(rest * drawn * first + rest**2 * (square / 2 + z**2 / 4) * second)
-    atoms = int(cells.atom[-1]) + 1
-    means_of = np.zeros(atoms)
+    means_of = np.zeros(cells.atom[-1] + 1)
     np.add.at(means_of, cells.atom, at.mass * x**2)
     apart = (x**2 - means_of[cells.atom])[:, None]
     spread = float(mean(apart**2)[0])
@@ -232,7 +230,7 @@ def _level(
     rows = np.array([_pushed(*pair) for pair in zip(met, parts, strict=True)])
     way = np.trapezoid(rows, np.array([at.time for at in places]), axis=0)
     begun = _at_start(places[0], pieces[id(places[0].cells)], field.start, prior)
-    return np.asarray(begun + way + lag)
+    return begun + way + lag
 
 
 def _target(met: _Met) -> Target:
@@ -249,11 +247,7 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     """M of the means of the functions of a target, shape (functions,), and its error.
 
     Cells and steps are halved and the results extrapolated; the error is the last correction.
-
-    Raises
-    ------
-    HdicaError
-        If the term of order 1/n is not known for the field, or its density cannot be followed.
+    Refused if the term of order 1/n is not known for the field, or its density cannot be followed.
     """
     why = refusal(field, rule)
     if why:
@@ -265,8 +259,7 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     if target.time <= 0:
         # Only the start has made any.
         step = next(remembered(problem, plan, 4))
-        values = target.values(step.cells)
-        at_start = _At(0.0, step.cells, step.before, float(step.q[0]), float(step.taus[0]), values)
+        at_start = _at(step, 0, target.values(step.cells))
         pieces = pieces_of(step.cells, field.phi.kinks)
         return _at_start(at_start, pieces, field.start, prior), np.zeros(target.count)
     if float(plan.runs[-1].ends[-1]) < target.time:

@@ -221,21 +221,6 @@ def stages(middle, after, met_at, rows, length, mesh, law, weights):  # type: ig
     return factors, by, both, onwards
 
 
-@numba.njit(f"void(float64[::1], float64[:, ::1], float64[::1], {MESH}, float64[::1])", cache=True)
-def radial(out, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
-    """<v' x> of every column, as :func:`shared` has it."""
-    table, offsets, lows, xi, _ = mesh
-    columns = values.shape[1]
-    out[:] = 0.0
-    for a in range(xi.size):
-        first, end = offsets[a], offsets[a + 1]
-        shift = lows[a] - first
-        for i in range(first + 1, end):
-            middle, density, _ = _at_face(table, mass, weights, i, i + shift)
-            for k in range(columns):
-                out[k] += middle * density * (values[i, k] - values[i - 1, k])
-
-
 @numba.njit("void(float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1])", cache=True)
 def handed_on(first, second, both, added):  # type: ignore[no-untyped-def]
     """The late stage's columns, in ``second``: as they go on, to ``first``, then with ``added``."""
@@ -296,11 +281,11 @@ def step_back(values, before, after, factors, by, both, onwards, mesh, weights):
             seen[j, k] += came[0, k] * onwards[j, 0] + came[1, k] * onwards[j, 1]
             added[j, k] += seen[j, k]
     put_together(before_step, first, second, both, came, seen)
-    gained, along = np.zeros(columns), np.empty(columns)
+    gained, slopes_of = np.zeros(columns), np.empty((3, columns))
     # The multiple of x^2 is free, and by the stages known no better than to the first order.
-    radial(along, before_step, before, mesh, weights)
+    shared(slopes_of, before_step, before, mesh, weights)
+    along = slopes_of[1] / 2.0
     for k in range(columns):
-        along[k] /= 2.0
         added[1, k] -= along[k]
     for i in range(cells):
         one, other = weights[i] * before[i], weights[i] * after[i]

@@ -30,7 +30,7 @@ the same cells, and not of a limit on others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.quadrature import Nodes
+from hdica.ingredients.quadrature import Nodes, dot
 from hdica.ingredients.starts import Start
 from hdica.limits.averages.expectations import Products
 from hdica.limits.bands import sweep
@@ -67,18 +67,17 @@ def common_noise(p: Products, q: Array, tau: Array, batch: int = 1) -> Array:
         scale = size ** (powers[i] + powers[j])
         covariance[..., i, j] = scale * (products[i][j] - means[i] * means[j])
     rest = np.maximum((1 - q) * (1 + q), _LEAST)
-    # How F c, F u and F^2 enter, by alpha, beta and gamma: shape (T, 3, 3).
-    enters = np.zeros((*q.shape, 3, 3))
-    enters[..., 0, 0], enters[..., 0, 1] = 1 + q * q / rest, -q / rest
-    enters[..., 1, 0], enters[..., 1, 1] = -q / rest, 1 / rest - 1
-    enters[..., 2, 1], enters[..., 2, 2] = -0.5, 0.5
-    shared = np.einsum("...ki,...kl,...lj->...ij", enters, covariance, enters)
     # What is along xi and x is no noise of each entry's own.
-    along = np.zeros_like(enters)
+    along = np.zeros((*q.shape, 3, 3))
     along[..., 0, 0], along[..., 1, 1] = 1 + q * q / rest, 1 / rest
     along[..., 0, 1] = along[..., 1, 0] = -q / rest
+    # How F c, F u and F^2 enter, by alpha, beta and gamma: shape (T, 3, 3).
+    enters = along.copy()
+    enters[..., 1, 1] -= 1
+    enters[..., 2, 1], enters[..., 2, 2] = -0.5, 0.5
+    shared = np.einsum("...ki,...kl,...lj->...ij", enters, covariance, enters)
     power = size**2 * p.gg
-    return np.asarray(batch * (shared - power[..., None, None] * along))
+    return batch * (shared - power[..., None, None] * along)
 
 
 STRETCH = 1e-4
@@ -167,18 +166,17 @@ def posed_whole(field: MeanField) -> tuple[Problem, Prior]:
     Where the feature itself is drawn every node stands again a little scaled, without a weight.
     """
     prior, few = field.prior, _nodes(field)
-    counts, xi, weights = prior.nodes.weights >= NO_WEIGHT, few.points, few.weights
+    counts, (xi, weights) = prior.nodes.weights >= NO_WEIGHT, few
     if prior.random:
+        weights = np.concatenate([weights, np.zeros(2 * xi.size)])
         xi = np.concatenate([xi, xi * (1 + STRETCH), xi * (1 - STRETCH)])
-        weights = np.concatenate([weights, np.zeros(2 * few.points.size)])
     return Problem(field, xi, weights), replace(prior, nodes=few, groups=prior.groups[counts])
 
 
 def _nodes(field: MeanField) -> Nodes:
     """The nodes of the prior that count."""
-    nodes = field.prior.nodes
-    counts = nodes.weights >= NO_WEIGHT
-    return Nodes(*(np.ascontiguousarray(v[counts]) for v in (nodes.points, nodes.weights)))
+    counts = field.prior.nodes.weights >= NO_WEIGHT
+    return Nodes(*(part[counts] for part in field.prior.nodes))
 
 
 Task = tuple[Problem, Prior, sweep.Noise]
@@ -238,13 +236,8 @@ def _extrapolated(levels: Sequence[tuple[Array, Array]]) -> Spread:
 def spreads(field: MeanField, noise: sweep.Noise, targets: Sequence[Target]) -> list[Spread]:
     """N Var<h> as n -> infinity for the functions of each target, in order of increasing time.
 
-    ``noise(q, tau)`` is that of one sample which all entries share
-    (:func:`hdica.limits.bands.solve.common_noise`).
-
-    Raises
-    ------
-    HdicaError
-        If the fluctuations are not known for a field that moves, or its density cannot be followed.
+    ``noise(q, tau)`` is that of one sample which all entries share (:func:`common_noise`). Refused
+    if the fluctuations are not known for a field that moves, or its density cannot be followed.
     """
     why = refusal(field)
     if why:
@@ -270,8 +263,7 @@ def spreads(field: MeanField, noise: sweep.Noise, targets: Sequence[Target]) -> 
 _GRADIENT_TOLERANCE, _GRADIENT_LEVELS = 1e-6, 4
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
+class Change(NamedTuple):
     """A parameter a little larger and a little smaller, by ``step`` each.
 
     ``functions`` are h(xi, x) on either side.
@@ -283,8 +275,7 @@ class Change:
     functions: tuple[sweep.Function, sweep.Function]
 
 
-@dataclass(frozen=True, eq=False)
-class Gradient:
+class Gradient(NamedTuple):
     """The mean, its derivatives of shape (changes,) with their errors, and how they came about.
 
     ``rate``, shape (steps, changes), is the derivative by the parameter between ``times``, shape
@@ -323,11 +314,11 @@ def _gradient_level(
             for t, (q, h2), mass, columns in stages:
                 moved = np.zeros(mass.size)
                 for field, own, sign in sides[k]:
-                    tau = float(field.schedule.value(np.array(min(t, step.end - margin))))
+                    tau = field.schedule.at(min(t, step.end - margin))
                     b, g, big = field.pull(q, tau), field.diffusion(q, tau), field.strength(tau)
                     mesh, factor = (own, *step.cells.compiled[1:]), sign / (2 * change.step)
                     changed(moved, mass, b, g, big, h2, c, factor, mesh, np.empty((3, mass.size)))
-                row[k] += float(np.sum(step.cells.weights * moved * columns[:, 0]))
+                row[k] += dot(step.cells.weights * moved, columns[:, 0])
         parts.append(row)
         ends.append(step.end)
 
@@ -338,7 +329,7 @@ def _gradient_level(
     for k, change in enumerate(changes):
         both = (Problem(field, problem.xi, problem.weights) for field in (change.up, change.down))
         up, down = (start_masses(side, mesh) for side in both)
-        rise = np.asarray((up - down) / (2 * change.step))
+        rise = (up - down) / (2 * change.step)
         start[k] = np.sum(swept.cells.weights * rise * swept.values[:, 0])
         up, down = (function(cells.xi, cells.x) for function in change.functions)
         start[k] += np.sum(weighed * (up - down)) / (2 * change.step)
@@ -351,11 +342,7 @@ def gradient(field: MeanField, target: Target, changes: Sequence[Change]) -> Gra
     """The mean of a target's one function, and its derivatives.
 
     Cells and steps are halved and the results extrapolated; the error is the last correction.
-
-    Raises
-    ------
-    HdicaError
-        If the feature moves, or a kink of the regularizer does with a parameter.
+    Refused if the feature moves, or a kink of the regularizer does with a parameter.
     """
     if field.motion.moves:
         raise HdicaError("motion is not allowed for sensitivities (a feature that stays)")
@@ -365,8 +352,7 @@ def gradient(field: MeanField, target: Target, changes: Sequence[Change]) -> Gra
                 "sensitivities by a parameter that moves a kink of the regularizer are not known "
                 f"(kinks at {change.down.phi.kinks} and {change.up.phi.kinks})"
             )
-    nodes = _nodes(field)
-    problem = Problem(field, nodes.points, nodes.weights)
+    problem = Problem(field, *_nodes(field))
     times = np.array([target.time])
     plan = sweep.graded(planned(problem, times, _GRADIENT_TOLERANCE), times)
     levels = [

@@ -33,7 +33,9 @@ with the mean of the other factor's two sides: the noise of a step is even, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +46,7 @@ from hdica.limits.bands.sweep import Cells
 Edge = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Pieces:
+class Pieces(NamedTuple):
     """Runs of cells of one atom without a kink inside, and the pairs of runs that meet at one."""
 
     x: Array
@@ -61,14 +62,16 @@ class Pieces:
             slope[run] = np.gradient(values[run], self.x[run], axis=0, edge_order=2)
         return slope
 
+    def slopes(self, values: Array) -> tuple[Array, Array]:
+        """The first and the second derivative."""
+        first = self.slope(values)
+        return first, self.slope(first)
+
     def sides(self, values: Array) -> tuple[Array, Array]:
         """Values at every joint by continuation from its left and its right."""
-        ends = [
-            [self._continued(values, run, edge, at) for run, edge in (left, right)]
-            for left, right, at in self.joints
-        ]
-        both = np.array(ends).reshape(len(ends), 2, *values.shape[1:])
-        return both[:, 0], both[:, 1]
+        left = [self._continued(values, *end, at) for end, _, at in self.joints]
+        right = [self._continued(values, *end, at) for _, end, at in self.joints]
+        return np.array(left), np.array(right)
 
     def _continued(self, values: Array, run: int, edge: int, at: float) -> Array:
         """A parabola through the three cells next to an end of a run, at the kink there."""
@@ -79,7 +82,7 @@ class Pieces:
         for j, k in enumerate(near):
             others = np.delete(x, j)
             total = total + values[k] * np.prod((at - others) / (x[j] - others))
-        return np.asarray(total)
+        return total
 
 
 def pieces_of(cells: Cells, kinks: tuple[float, ...]) -> Pieces:
@@ -122,14 +125,19 @@ class Place:
     moved: bool
     batch: int = 1
 
+    @cached_property
+    def across(self) -> tuple[float, Array]:
+        """sqrt(1 - Q^2), and w."""
+        s = np.sqrt(max((1 - self.q) * (1 + self.q), _LEAST))
+        return s, (self.cells.x - self.q * self.cells.xi) / s
+
     def mean(self, values: Array) -> Array:
         """The mean over entries, of columns."""
         weighed = self.cells.weights * self.mass
-        return np.asarray(np.tensordot(weighed, values, (0, 0)))
+        return np.tensordot(weighed, values, (0, 0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
+class _Moments(NamedTuple):
     """Averages over a step of F and s_1 with what the entry of y is made of."""
 
     b: Array
@@ -148,34 +156,25 @@ class _Moments:
 
 def _of_one(at: Place, t: float, r: float) -> _Moments:
     """Those of one sample of the size ``t``; w and e through u = Q c + e sqrt(1 - Q^2)."""
-    p, q = at.products, at.q
-    xi, x = at.cells.xi, at.cells.x
-    s = np.sqrt(max((1 - q) * (1 + q), _LEAST))
-    w = (x - q * xi) / s
-    e, ggce = float(p.e), float(p.ggcu - q * p.ggcc) / s
-    ggeu, ggge = float(p.gguu - q * p.ggcu) / s, float(p.gggu - q * p.gggc) / s
-    s1_c = -(t**2 * float(p.ggcu) + t**3 * float(p.gggc) / 2 + r * t * float(p.c))
+    c, u, e, gg, ggcc, ggcu, gguu, ggee, gggc, gggu, gggg = map(float, at.products)
+    q, xi, (s, w) = at.q, at.cells.xi, at.across
+    ggce, ggeu, ggge = (ggcu - q * ggcc) / s, (gguu - q * ggcu) / s, (gggu - q * gggc) / s
+    s1_c = -(t**2 * ggcu + t**3 * gggc / 2 + r * t * c)
     s1_e = -(t**2 * ggeu + t**3 * ggge / 2 + r * t * e)
-    gg = t**2 * float(p.gg)
-    fu = t * float(p.u)
+    square, fu = t**2 * gg, t * u
     return _Moments(
-        b=t * (xi * float(p.c) + w * e),
-        bend=t**2 * (xi**2 * float(p.ggcc) + 2 * xi * w * ggce + w**2 * float(p.ggee))
-        - (xi**2 + w**2) * gg,
+        b=t * (xi * c + w * e),
+        bend=t**2 * (xi**2 * ggcc + 2 * xi * w * ggce + w**2 * ggee) - (xi**2 + w**2) * square,
         b_rise=t * e / s,
-        square=gg,
-        first=-(fu + gg / 2 + r),
+        square=square,
+        first=-(fu + square / 2 + r),
         along=xi * s1_c + w * s1_e,
-        size=t**2 * float(p.ggcc + p.ggee - 2 * p.gg),
-        first_square=t**2 * float(p.gguu)
-        + t**3 * float(p.gggu)
-        + t**4 * float(p.gggg) / 4
-        + 2 * r * (fu + gg / 2)
-        + r**2,
-        third=t**3 * (xi * float(p.gggc) + w * ggge),
-        power=-(t**3 * float(p.gggu) + t**4 * float(p.gggg) / 2 + r * gg),
-        fourth=t**4 * float(p.gggg),
-        cross=(t * float(p.c), t * e),
+        size=t**2 * (ggcc + ggee - 2 * gg),
+        first_square=t**2 * gguu + t**3 * gggu + t**4 * gggg / 4 + 2 * r * (fu + square / 2) + r**2,
+        third=t**3 * (xi * gggc + w * ggge),
+        power=-(t**3 * gggu + t**4 * gggg / 2 + r * square),
+        fourth=t**4 * gggg,
+        cross=(t * c, t * e),
     )
 
 
@@ -203,8 +202,7 @@ def _moments(at: Place) -> _Moments:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Density:
+class _Density(NamedTuple):
     """The density of a place, its two derivatives within pieces, and the jump of its slope."""
 
     at: Place
@@ -215,7 +213,7 @@ class _Density:
     def total(self, values: Array) -> Array:
         """Sum over atoms of the integral of columns."""
         width = self.at.cells.high - self.at.cells.low
-        return np.asarray(np.tensordot(self.at.cells.weights * width, values, (0, 0)))
+        return np.tensordot(self.at.cells.weights * width, values, (0, 0))
 
     def jumps(self, factor: Array, values: Array) -> Array:
         """What jumps of ``factor`` give, times the mean of the columns' two sides."""
@@ -223,7 +221,7 @@ class _Density:
         if not pieces.joints:
             return np.zeros(values.shape[1:])
         (low, high), (left, right) = pieces.sides(factor), pieces.sides(values)
-        return np.asarray(np.tensordot(pieces.weights * (high - low), (left + right) / 2, (0, 0)))
+        return np.tensordot(pieces.weights * (high - low), (left + right) / 2, (0, 0))
 
     def twice(self, values: Array) -> Array:
         """Integral of p'' times columns, as a distribution."""
@@ -238,15 +236,13 @@ class _Density:
 
 def _longer(at: Place, p: _Density, m: _Moments) -> float:
     """E s_2."""
-    xi, x, psi = at.cells.xi, at.cells.x, at.psi
-    s = np.sqrt(max((1 - at.q) * (1 + at.q), _LEAST))
-    w = (x - at.q * xi) / s
+    psi, sides = at.psi, (at.cells.xi, at.across[1])
     if at.moved:
-        radial = x * psi
-        met = [float(p.by_parts(f, radial[:, None])[0]) for f in (xi, w)]
+        radial = at.cells.x * psi
+        met = [float(p.by_parts(f, radial[:, None])[0]) for f in sides]
         more = m.square * float(p.twice(radial[:, None])[0])
     else:
-        met, more = [float(at.mean(f * psi)) for f in (xi, w)], 0.0
+        met, more = [float(at.mean(f * psi)) for f in sides], 0.0
     crossed = 2 * (m.cross[0] * met[0] + m.cross[1] * met[1])
     return -(m.size + crossed + more + float(at.mean(psi**2))) / 2 + 1.5 * m.first_square
 
@@ -254,11 +250,9 @@ def _longer(at: Place, p: _Density, m: _Moments) -> float:
 def step_bias(at: Place, values: Array) -> Array:
     """D1 of columns of functions on the cells, shape (functions,)."""
     value = at.mass / (at.cells.high - at.cells.low)
-    rise = at.pieces.slope(value)
-    p = _Density(at, value, rise, at.pieces.slope(rise))
+    p = _Density(at, value, *at.pieces.slopes(value))
     m, x, psi = _moments(at), at.cells.x, at.psi
-    first = at.pieces.slope(values)
-    second = at.pieces.slope(first)
+    first, second = at.pieces.slopes(values)
     pulled = m.along + x * _longer(at, p, m) + psi * m.first
     bent = m.bend + 2 * x * m.along + psi**2 + 2 * psi * x * m.first
     bent = bent + x**2 * m.first_square + 2 * m.power
@@ -271,4 +265,4 @@ def step_bias(at: Place, values: Array) -> Array:
         total = total + m.square / 2 * p.twice(psi[:, None] * first)
         pushed = p.rise * m.b + p.value * m.b_rise
         total = total - p.total((pushed * psi)[:, None] * first)
-    return np.asarray(total)
+    return total

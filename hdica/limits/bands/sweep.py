@@ -19,28 +19,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices
 from hdica.ingredients.priors import Prior
-from hdica.limits.mean_field.density.grid import GAMMA, MASS, ONE, PAST, Mesh, Q, T, Windows
-from hdica.limits.mean_field.density.march import Plan, cut
+from hdica.limits.mean_field.density.grid import ONE, PAST, Mesh, T, Windows
+from hdica.limits.mean_field.density.march import Plan, begun, runs_of
 from hdica.limits.mean_field.density.state import (
     NO_WEIGHT,
     CompiledMesh,
     Law,
     Problem,
     State,
-    begin,
 )
 from hdica.process.progress import check_deadline
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(NamedTuple):
     """The cells of a stretch of steps: their mesh, windows, and the flat arrays over them."""
 
     mesh: Mesh
@@ -50,12 +48,11 @@ class Cells:
     x: Array
     low: Array
     high: Array
-    atom: NDArray[np.int64]
+    atom: Indices
     compiled: CompiledMesh
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """One step of the march: masses before, at its middle stage and after, and what they met.
 
     ``met`` are Q and 2h of the two stages, ``q`` the overlap before and after, ``taus`` the step
@@ -72,7 +69,7 @@ class Step:
     q: Array
     taus: Array
     law: Law
-    rows: NDArray[np.int64]
+    rows: Indices
 
 
 def cells_of(state: State) -> Cells:
@@ -85,31 +82,22 @@ def cells_of(state: State) -> Cells:
     return Cells(mesh, state.windows, weights, xi, x, low, high, atom, state.cells)
 
 
-def begun(problem: Problem, plan: Plan, refine: int) -> State:
-    """The state at t = 0 on the cells of a plan, each cut into ``refine``."""
-    return begin(problem, plan.lattice, plan.windows, refine, plan.reach)
-
-
 def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
     """The steps of a plan, each cell and each step cut into ``refine``, one after the other."""
     from hdica.limits.mean_field.density.loop import march
 
-    state, piece = begun(problem, plan, refine), None
-    for run in plan.runs:
-        if run.piece is not piece:
-            state.forget()
-            piece = run.piece
-        state.move(run.windows)
-        cells, ends = cells_of(state), cut(run.start, run.ends, refine)
-        starts = np.concatenate([[state.clock[T]], ends[:-1]])
-        law, rows = problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
-        taus = piece.tau(np.stack([starts, ends], 1))
+    state = begun(problem, plan, refine)
+    for run, ends in runs_of(plan, state):
+        start = float(state.clock[T])
+        cells, starts = cells_of(state), np.append(start, ends[:-1])
+        law, rows = run.piece.law(start, ends)
+        taus = run.piece.tau(np.stack([starts, ends], 1))
         none = np.empty((0, state.work.shape[1]))
         for k in range(ends.size):
             check_deadline()
-            before, q0, now, memory = state.work[MASS].copy(), state.q, state.clock, state.memory
-            one = ends[k : k + 1], rows[k : k + 1]
-            march(*one, 2, cells.compiled, law, memory, now, state.work, none, none)
+            before, q0, memory, one = state.mass.copy(), state.q, state.memory, slice(k, k + 1)
+            arrays = cells.compiled, law, memory, state.clock, state.work, none, none
+            march(ends[one], rows[one], 2, *arrays)
             stages = [past[int(past[PAST, 0]) - 1, 1:] for past in memory[0]]
             yield Step(
                 cells=cells,
@@ -117,9 +105,9 @@ def remembered(problem: Problem, plan: Plan, refine: int) -> Iterator[Step]:
                 length=float(ends[k] - starts[k]),
                 before=before,
                 middle=state.work[ONE].copy(),
-                after=state.work[MASS].copy(),
+                after=state.mass.copy(),
                 met=np.concatenate(stages),
-                q=np.array([q0, now[Q]]),
+                q=np.array([q0, state.q]),
                 taus=taus[k],
                 law=law,
                 rows=rows[k],
@@ -133,10 +121,10 @@ def restored(values: Array, new: Cells, old: Cells) -> Array:
     """
     refine, parts = new.mesh.refine, []
     for a in range(new.windows.low.size):
-        first, end = int(new.mesh.offsets[a]), int(new.mesh.offsets[a + 1])
+        first, end = new.mesh.offsets[a], new.mesh.offsets[a + 1]
         own = values[first:end]
-        shift = int(old.windows.low[a] - new.windows.low[a]) * refine
-        size = int(old.windows.high[a] - old.windows.low[a]) * refine
+        shift = (old.windows.low[a] - new.windows.low[a]) * refine
+        size = (old.windows.high[a] - old.windows.low[a]) * refine
         parts.append(own[np.clip(np.arange(size) + shift, 0, end - first - 1)])
     return np.ascontiguousarray(np.concatenate(parts))
 
@@ -170,9 +158,9 @@ def graded(plan: Plan, times: Array) -> Plan:
     runs, last = [], np.inf
     for run in plan.runs:
         ends = np.array(list(_cut(run.start, run.ends, times, last)))
-        last = float(np.diff(np.concatenate([[run.start], ends]))[-1])
-        runs.append(replace(run, ends=ends))
-    return replace(plan, runs=tuple(runs))
+        last = float(np.diff(np.append(run.start, ends))[-1])
+        runs.append(run._replace(ends=ends))
+    return plan._replace(runs=tuple(runs))
 
 
 TOGETHER = 64
@@ -199,8 +187,7 @@ Noise = Callable[[Array, Array], Array]
 Seen = Callable[[Step, Array, Array], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Swept:
+class Swept(NamedTuple):
     """What a sweep leaves at t = 0: the columns there, and what the noise on the way adds.
 
     ``values`` of shape (cells, functions) are in the order of the targets, as ``way``, which is n
@@ -279,7 +266,7 @@ def sweep(
     way, squares, late = np.empty(0), np.empty(0), np.empty((3, 0))
     if noise is not None:
         q, taus = (np.concatenate(rows) for rows in ([s.q for s in steps], [s.taus for s in steps]))
-        noises = np.asarray(noise(q, taus)).reshape(len(steps), 2, 3, 3)
+        noises = noise(q, taus).reshape(len(steps), 2, 3, 3)
     for number, step in reversed(list(enumerate(steps))):
         check_deadline()
         if step.cells is not cells:
@@ -340,7 +327,7 @@ def means(time: float, functions: Sequence[Function]) -> Target:
 
     def squares(cells: Cells, mass: Array) -> Array:
         weighed = cells.weights * mass
-        return np.asarray(np.sum(weighed[:, None] * values(cells) ** 2, axis=0))
+        return np.sum(weighed[:, None] * values(cells) ** 2, axis=0)
 
     return Target(time, len(functions), values, squares)
 
@@ -349,7 +336,7 @@ def _inside(cells: Cells, low: Array, high: Array) -> Array:
     """Which part of each cell lies between the ends of intervals, shape (cells, intervals)."""
     left, right = cells.low[:, None], cells.high[:, None]
     within = np.minimum(right, high) - np.maximum(left, low)
-    return np.asarray(np.clip(within / (right - left), 0.0, 1.0))
+    return np.clip(within / (right - left), 0.0, 1.0)
 
 
 def _of_shares(time: float, values: Callable[[Cells], Array], scales: Array) -> Target:
@@ -357,7 +344,7 @@ def _of_shares(time: float, values: Callable[[Cells], Array], scales: Array) -> 
 
     def squares(cells: Cells, mass: Array) -> Array:
         weighed = cells.weights * mass
-        return np.asarray(np.sum(weighed[:, None] * values(cells), axis=0) * scales)
+        return np.sum(weighed[:, None] * values(cells), axis=0) * scales
 
     return Target(time, scales.size, values, squares)
 

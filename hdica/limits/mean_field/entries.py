@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -73,8 +74,7 @@ KNOTS = 500
 """Times at which it is solved: what is between them is right to 1e-8 unless the step size jumps."""
 
 
-@dataclass(frozen=True, eq=False)
-class Order:
+class Order(NamedTuple):
     """Q and R of a solved limit.
 
     ``last`` is the time until which they are, ``stopped`` why they are not later, or empty.
@@ -87,7 +87,7 @@ class Order:
 
     def at(self, times: Array) -> tuple[Array, Array]:
         """Q and R at times up to ``last``, each of their shape; |Q| <= 1."""
-        return np.clip(self.q(times), -1.0, 1.0), np.asarray(self.r(times))
+        return np.clip(self.q(times), -1.0, 1.0), self.r(times)
 
 
 def order_of(field: MeanField, last: float, knots: int = KNOTS) -> Order:
@@ -118,18 +118,15 @@ class Coefficients:
     order: Order
     n: int
 
-    def rows(self, first: int, last: int) -> Array:
-        """Coefficients of the steps ``first`` to ``last - 1`` as far as Q and R are known."""
-        return _rows(self, first, last)
-
 
 # By identity: walks with many seeds share the same coefficients.
 @lru_cache(maxsize=_CACHED)
-def _rows(steps: Coefficients, first: int, last: int) -> Array:
+def rows_of(steps: Coefficients, first: int, last: int) -> Array:
+    """Coefficients of the steps ``first`` to ``last - 1`` as far as Q and R are solved."""
     times, field = np.arange(first, last) / steps.n, steps.field
     # Only what rounding adds to a time lies beyond the last one.
     end = steps.order.last * (1 + 1e-12)
-    times = times[: int(np.searchsorted(times, end, side="right"))]
+    times = times[: np.searchsorted(times, end, side="right")]
     q, r = steps.order.at(times)
     tau = np.broadcast_to(field.schedule.value(times), times.shape)
     rows = []
@@ -151,7 +148,7 @@ _WHOLE = 16
 def first_entries(field: MeanField, xi: Array, rng: np.random.Generator) -> Array:
     """Entries at t = 0, shape (n,): independent of each other given the feature ``xi``."""
     mean, variance = field.start.conditional(xi)
-    return np.asarray(mean + math.sqrt(variance) * rng.standard_normal(xi.size))
+    return mean + math.sqrt(variance) * rng.standard_normal(xi.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +185,7 @@ class Walk:
         # From whole runs, so that seeds share coefficients whenever they are looked at.
         for begin in range(first - first % _RUN, last, _RUN):
             low, high = max(begin, first), min(begin + _RUN, last)
-            rows = self.coefficients.rows(begin, begin + _RUN)[low - begin : high - begin]
+            rows = rows_of(self.coefficients, begin, begin + _RUN)[low - begin : high - begin]
             self._run(rows)
             if not np.all(np.isfinite(self.z)) or len(rows) < high - low:
                 return low + len(rows) - first

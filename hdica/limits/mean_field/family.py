@@ -20,16 +20,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
+import numpy as np
 from numpy.polynomial import Chebyshev
 
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Scalar
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
 from hdica.ingredients.starts import Start
 from hdica.limits.averages.expectations import Averages
 from hdica.limits.numerics.series import Function, Halves, packed, scaled
 
+Coefficient = Callable[[float, float], float]
 OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
 """Names of order parameters here: systems call them as their users do."""
 
@@ -42,7 +44,7 @@ class Scaled:
     of S times sqrt(1 - Q^2) where it is divided by that.
     """
 
-    value: Callable[[float, float], float]
+    value: Coefficient
     function: Function
     power: int
     error: float = 0.0
@@ -63,7 +65,7 @@ class Scaled:
         return float(tau**self.power * self.error / width**over)
 
 
-def coefficient_error(coefficient: Callable[[float, float], float], q: float, tau: float) -> float:
+def coefficient_error(coefficient: Coefficient, q: float, tau: float) -> float:
     """Error of b or g at one overlap and step size, as far as it is known."""
     return coefficient.error_at(q, tau) if isinstance(coefficient, Scaled) else 0.0
 
@@ -86,21 +88,29 @@ class MeanField:
     start: Start
     schedule: Schedule
     phi: Formula
-    pull: Callable[[float, float], float]
-    diffusion: Callable[[float, float], float]
-    strength: Callable[[float], float]
+    pull: Coefficient
+    diffusion: Coefficient
+    strength: Scalar
     follows: tuple[Schedule, ...] = ()
     motion: Motion = STILL
+
+    @property
+    def q0(self) -> float:
+        """Q at t = 0."""
+        return self.start.overlap(self.prior)
 
     @property
     def followed(self) -> tuple[Schedule, ...]:
         """What a step in time must not leave behind."""
         return self.follows or (self.schedule,)
 
+    def rates(self, q: Array, tau: float) -> Array:
+        """B and g at overlaps, shape (2, overlaps)."""
+        return np.array([[of(v, tau) for v in q.tolist()] for of in (self.pull, self.diffusion)])
+
     def curvature(self, q: float, r: float, tau: float) -> float:
         """2 h, the curvature of the effective potential that E[x^2] = 1 demands."""
-        pulled = self.pull(q, tau) * q
-        return self.diffusion(q, tau) + pulled - self.strength(tau) * r
+        return self.diffusion(q, tau) + self.pull(q, tau) * q - self.strength(tau) * r
 
 
 def field_of(
@@ -112,19 +122,18 @@ def field_of(
     errors = (0.0, 0.0) if closed else (mean.gain_error, mean.power_error / 2)
     gain, power = packed(mean.gain), packed(mean.power)
 
-    def pull(q: float, tau: float) -> float:
-        return -tau * _value_at()(gain, min(1.0, max(-1.0, float(q))))
-
-    def diffusion(q: float, tau: float) -> float:
-        return tau**2 * _value_at()(power, min(1.0, max(-1.0, float(q)))) / 2
+    def value(series: Array, q: float) -> float:
+        return _value_at()(series, min(1.0, max(-1.0, float(q))))
 
     return MeanField(
         prior=prior,
         start=start,
         schedule=schedule,
         phi=phi,
-        pull=Scaled(pull, scaled(mean.gain, -1.0), 1, errors[0]),
-        diffusion=Scaled(diffusion, scaled(mean.power, 0.5), 2, errors[1]),
+        pull=Scaled(lambda q, tau: -tau * value(gain, q), scaled(mean.gain, -1.0), 1, errors[0]),
+        diffusion=Scaled(
+            lambda q, tau: tau**2 * value(power, q) / 2, scaled(mean.power, 0.5), 2, errors[1]
+        ),
         strength=lambda tau: tau,
     )
 

@@ -34,21 +34,21 @@ Lambda = 1 + omega and gamma = omega for Oja's method, E[c^6] and 3 - E[c^4] for
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Scalar
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.family import Coefficient, MeanField
 from hdica.limits.numerics.series import fitted
-from hdica.limits.numerics.solvers import integrate
-from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, OverlapPath, coarser
+from hdica.limits.numerics.solvers import integrate, stretches
+from hdica.limits.overlap.drift import Drift, OverlapPath, compared
 
-Noise = Callable[[float, float], float]
 _BEND = 1e-5
 """Distance over which slopes of the drift are taken; their error is its square."""
 _INSIDE = 1e-13
@@ -56,8 +56,7 @@ _INSIDE = 1e-13
 _ZERO = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Moving:
+class Moving(NamedTuple):
     """A limit closed in the overlap, and what moves in it.
 
     ``noise(q, size)`` is the variance of a step times n^2 at an overlap and a value of the field's
@@ -65,8 +64,8 @@ class Moving:
     """
 
     field: MeanField
-    noise: Noise | None
-    errors: Callable[[float], float] = lambda size: 0.0
+    noise: Coefficient | None
+    errors: Scalar = lambda size: 0.0
 
     def learned(self, q: float, size: float) -> tuple[float, float, float]:
         """The drift b - 2h Q of what is learned, b and 2h."""
@@ -89,14 +88,13 @@ def moments(prior: Prior) -> tuple[float, float, float]:
 def _begin(field: MeanField) -> Array:
     """Q, n Var(Q), M, K, N and the error of Q at t = 0."""
     law, start = field.prior, field.start
-    if not field.motion.moves:
-        # Q and n Var(Q) alone matter, and a start that is a vector has no law of its entries.
-        return np.array([start.overlap(law), start.spread(law), 0.0, 0.0, 0.0, 0.0])
-    xi, mean = law.nodes.points, law.nodes.mean
-    x, var = start.conditional(xi)
-    square = x**2 + var
-    third, fourth = float(mean(xi**3 * x)), float(mean(xi**2 * square))
-    return np.array([start.overlap(law), start.spread(law), float(mean(x)), third, fourth, 0.0])
+    first = third = fourth = 0.0
+    if field.motion.moves:
+        # Else Q and n Var(Q) alone matter, and a vector as a start has no law of its entries.
+        xi, mean = law.nodes.points, law.nodes.mean
+        x, var = start.conditional(xi)
+        first, third, fourth = map(float, (mean(x), mean(xi**3 * x), mean(xi**2 * (x**2 + var))))
+    return np.array([start.overlap(law), start.spread(law), first, third, fourth, 0.0])
 
 
 def _rate(moving: Moving, factor: float) -> Callable[[Array, float], Array]:
@@ -107,7 +105,7 @@ def _rate(moving: Moving, factor: float) -> Callable[[Array, float], Array]:
     def rate(state: Array, time: float) -> Array:
         _, spread, m, k, n, error = state.tolist()
         q = min(1.0, max(-1.0, float(state[0])))
-        size = float(schedule.value(np.array(time + _INSIDE * max(1.0, time))))
+        size = schedule.at(time + _INSIDE * max(1.0, time))
         learned, b, h2 = moving.learned(q, size)
         slope = factor * moving.slope(q, size) - delta
         drawn = 0.0 if noise is None else noise(q, size)
@@ -146,21 +144,18 @@ def _jumped(moving: Moving, state: Array) -> Array:
 def _integrate(
     moving: Moving, times: Array, tolerance: float, factor: float = 1.0
 ) -> tuple[Array, float]:
-    """States at the times, shape (T, 6), just before a jump at one of them, and the tolerance."""
+    """States at the times, shape (6, T), just before a jump at one of them, and the tolerance."""
     state, used, states = _begin(moving.field), tolerance, np.empty((times.size, 6))
     states[times <= 0.0] = state
-    end, rate = float(times[-1]), _rate(moving, factor)
-    jumps = [t for t in moving.field.motion.jumps if t < end]
-    for low, high in pairwise([0.0, *jumps, end]):
-        if high <= low:
-            continue
+    rate = _rate(moving, factor)
+    for low, high in stretches(moving.field.motion.jumps, times):
         inside = (times > low) & (times <= high)
         clock = Schedule(np.asarray, None, moving.field.schedule.breaks).after(low)
         wanted = np.append(times[inside] - low, high - low)
-        part = integrate(rate, clock, state, wanted, tolerance)
-        states[inside], used = part.states[:-1], max(used, part.tolerance)
-        state = _jumped(moving, part.states[-1])
-    return states, used
+        part, needed = integrate(rate, clock, state, wanted, tolerance)
+        states[inside], used = part[:-1], max(used, needed)
+        state = _jumped(moving, part[-1])
+    return states.T, used
 
 
 def solve(moving: Moving, times: Array) -> OverlapPath:
@@ -170,15 +165,8 @@ def solve(moving: Moving, times: Array) -> OverlapPath:
     signal and of the feature. A value at a jump is that before it. The control has b - 2h Q wrong
     by 2 %. The spread is NaN where it is not closed: for a moving feature with E[xi] or E[x] != 0.
     """
-    fine, close = _integrate(moving, times, REFINED)
-    rough = coarser(close)
-    coarse, _ = _integrate(moving, times, rough)
-    wrong, _ = _integrate(moving, times, rough, CONTROL)
-    spread = np.sqrt(np.maximum(fine[:, 1], 0.0))
-    if not closes(moving):
-        spread = np.full(times.size, np.nan)
-    error = np.abs(fine[:, 0] - coarse[:, 0]) + close + np.abs(fine[:, 5])
-    return OverlapPath(fine[:, 0], error, wrong[:, 0], spread)
+    solved = partial(_integrate, moving, times)
+    return compared(solved, closes(moving), lambda rows: np.abs(rows[5]))
 
 
 def closes(moving: Moving) -> bool:
@@ -191,13 +179,9 @@ def closes(moving: Moving) -> bool:
 
 def moving_of(field: MeanField, drift: Drift) -> Moving:
     """The limit of a rule whose step size is the value of the field's schedule."""
-
-    def spread(q: float, tau: float) -> float:
-        return float(drift.variance(np.array(q), tau))
-
     return Moving(
         field,
-        None if drift.noise is None else spread,
+        None if drift.noise is None else lambda q, tau: float(drift.variance(np.array(q), tau)),
         lambda tau: tau * drift.learning_error + tau**2 * drift.loss_error,
     )
 
@@ -212,8 +196,7 @@ _OVERLAPS = np.concatenate(
 )
 
 
-@dataclass(frozen=True)
-class Tracking:
+class Tracking(NamedTuple):
     """The best constant step size for a drift; numbers are NaN where no step size tracks it.
 
     ``tau`` and ``q``: the step size and the overlap that it holds; ``low`` and ``high``: step sizes
@@ -244,7 +227,7 @@ def moved_drift(drift: Drift, delta: float, tau: float) -> Drift:
 
 def _parts(drift: Drift, q: Array, side: float) -> tuple[Array, Array]:
     """D1 towards larger Q, and |D2|, on one side."""
-    return side * np.asarray(drift.learning(side * q)), np.abs(np.asarray(drift.loss(side * q)))
+    return side * drift.learning(side * q), np.abs(drift.loss(side * q))
 
 
 def tracked(drift: Drift, q: Array, side: float = 1.0) -> Array:
@@ -258,26 +241,26 @@ def best(drift: Drift, delta: float, side: float = 1.0) -> Tracking:
     """The best constant step size for delta > 0, on the side of the sign ``side`` of Q."""
     from scipy.optimize import brentq
 
+    def limit(q: float) -> float:
+        return float(tracked(drift, np.array([q]), side)[0])
+
     fast = tracked(drift, _OVERLAPS, side)
-    top = _peak(lambda q: tracked(drift, np.array([q]), side)[0], fast)
-    fastest = float(max(fast.max(), tracked(drift, np.array([top]), side)[0]))
+    top = _peak(limit, fast)
+    fastest = max(float(fast.max()), limit(top))
     if not delta <= fastest:
         return Tracking(*(np.nan,) * 6, fastest=fastest)
     inside = np.flatnonzero(fast >= delta)
     low = max(float(_OVERLAPS[inside[-1]]), top) if inside.size else top
-    above = _OVERLAPS[low < _OVERLAPS]
-
-    def miss(q: float) -> float:
-        return float(tracked(drift, np.array([q]), side)[0]) - delta
-
-    high = float(above[0]) if above.size else 1.0
-    q = low if miss(low) <= 0 or high <= low else float(brentq(miss, low, high, xtol=1e-14))
+    high = min(_OVERLAPS[low < _OVERLAPS].tolist(), default=1.0)
+    q = low
+    if limit(low) > delta and low < high:
+        q = float(brentq(lambda q: limit(q) - delta, low, high, xtol=1e-14))
     gain, loss = _parts(drift, np.array([q]), side)
     ends = _step_sizes(drift, delta, side)
     return Tracking(float(gain[0] / (2 * loss[0])), q, *ends, fastest)
 
 
-def _peak(function, values: Array) -> float:  # type: ignore[no-untyped-def]
+def _peak(function: Scalar, values: Array) -> float:
     """Where a function that has these values at the overlaps is largest."""
     from scipy.optimize import minimize_scalar
 

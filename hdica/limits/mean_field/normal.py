@@ -17,12 +17,12 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import panel_nodes
+from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.limits.mean_field.density.grid import Density
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.density.state import Functional
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.solvers import integrate
+from hdica.limits.numerics.solvers import Integrated, integrate
 
 VERSION = 1
 REFINED = 1e-12
@@ -44,19 +44,18 @@ class NormalDensity(Density):
         return float(np.sqrt(max(self.variance, 1e-300)))
 
     def _z(self, x: Array) -> Array:
-        points = np.atleast_1d(np.asarray(x, dtype=float))
-        return np.asarray((points - self.means[:, None]) / self._sd)
+        return (np.array(x, dtype=float, ndmin=1) - self.means[:, None]) / self._sd
 
     def at(self, x: Array) -> Array:
         """Density at points ``x``, shape (nodes, len(x))."""
         with np.errstate(over="ignore"):  # far from a point mass
-            return np.asarray(np.exp(-(self._z(x) ** 2) / 2) / (np.sqrt(2 * np.pi) * self._sd))
+            return np.exp(-(self._z(x) ** 2) / 2) / (np.sqrt(2 * np.pi) * self._sd)
 
     def cdf(self, edges: Array) -> Array:
         """Distribution function at ``edges``, shape (nodes, len(edges))."""
         from scipy.special import ndtr
 
-        return np.asarray(ndtr(self._z(edges)))
+        return ndtr(self._z(edges))
 
     def support(self) -> tuple[float, float]:
         """Points beyond which an entry of x lies with a probability below 1e-12."""
@@ -80,13 +79,13 @@ class NormalDensity(Density):
             edges = np.unique(np.append(np.linspace(-_FARTHEST, _FARTHEST, panels + 1), zero))
             z, dz = panel_nodes(edges, 8)
             values = np.broadcast_to(h(np.array(xi), m + self._sd * z), z.shape)
-            total += weight * float(np.sum(values * np.exp(-z * z / 2) * dz))
+            total += weight * dot(values * np.exp(-z * z / 2), dz)
         return total / float(np.sqrt(2 * np.pi))
 
 
-def _states(field: MeanField, times: Array, tolerance: float) -> tuple[Array, float]:
+def _states(field: MeanField, times: Array, tolerance: float) -> Integrated:
     """A, B and V at the times, shape (T, 3), and the tolerance of a step."""
-    q0 = field.start.overlap(field.prior)
+    q0 = field.q0
 
     def rate(state: Array, tau: float) -> Array:
         a, b, v = state.tolist()
@@ -95,16 +94,14 @@ def _states(field: MeanField, times: Array, tolerance: float) -> tuple[Array, fl
         d = spread + pull * q
         return np.array([-d * a, -d * b + pull, -2 * d * v + 2 * spread])
 
-    solution = integrate(rate, field.schedule, np.array([1.0, 0.0, 0.0]), times, tolerance)
-    return solution.states, solution.tolerance
+    return integrate(rate, field.schedule, np.array([1.0, 0.0, 0.0]), times, tolerance)
 
 
 def _law(field: MeanField, state: Array) -> NormalDensity:
-    nodes = field.prior.nodes
+    nodes, (a, b, v) = field.prior.nodes, state.tolist()
     mean, variance = field.start.conditional(nodes.points)
-    a, b, v = state.tolist()
     means = a * mean + b * nodes.points
-    return NormalDensity(nodes.points, nodes.weights, (), means, a * a * variance + v)
+    return NormalDensity(*nodes, (), means, a * a * variance + v)
 
 
 def solve(
@@ -122,7 +119,7 @@ def solve(
     refused. The error of Q is the difference to a run with a hundredfold tolerance, plus that
     tolerance.
     """
-    beta, q0 = field.phi.slope_if_linear, field.start.overlap(field.prior)
+    beta, q0 = field.phi.slope_if_linear, field.q0
     if beta is None:
         raise HdicaError(
             f"the estimate is not normal for the regularizer {field.phi.text!r} (allowed: 0 and "
@@ -132,11 +129,9 @@ def solve(
     states, close = _states(field, times, tolerance)
     rough, _ = _states(field, times, 100 * close)
     q, other = (rows[:, 0] * q0 + rows[:, 1] for rows in (states, rough))
-    r = np.full(times.size, beta)
-    taus = [float(field.schedule.value(np.array(t))) for t in times]
-    places = list(zip(q.tolist(), taus, strict=True))
+    places = [(at, field.schedule.at(t)) for at, t in zip(q.tolist(), times, strict=True)]
     laws = [_law(field, state) for state in states]
-    where = [int(np.argmin(np.abs(times - t))) for t in snapshots]
+    where = [np.argmin(np.abs(times - t)) for t in snapshots]
     means = {
         name: np.array([law.mean_with_error(h) for law in laws]).T
         for name, h in (functionals or {}).items()
@@ -144,7 +139,7 @@ def solve(
     (a, b, v), none = states.T, np.zeros(times.size)
     return DensityPath(
         q=q,
-        r=r,
+        r=np.full(times.size, beta),
         curvature=np.array([field.curvature(at, beta, tau) for at, tau in places]),
         pull=np.array([field.pull(at, tau) for at, tau in places]),
         q_error=np.abs(q - other) + close,

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
+from numpy.random import Generator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices, Scalar
 from hdica.ingredients.prior import normalised
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
@@ -29,8 +29,7 @@ from hdica.process.progress import check_deadline
 VERSION = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Lots:
+class Lots(NamedTuple):
     """Lots of particles in an exchange, and their order, each of shape (count,).
 
     A particle takes part in exchanges of a share above its lot, so that a later one holds an
@@ -38,7 +37,7 @@ class Lots:
     """
 
     lots: Array
-    order: NDArray[np.int64]
+    order: Indices
 
     def exchanged(self, z: Array, share: float) -> Array:
         """Each particle that takes part goes to the feature's entry of the next one."""
@@ -48,7 +47,7 @@ class Lots:
         return moved
 
 
-def drawn(rng: np.random.Generator, count: int) -> Lots:
+def drawn(rng: Generator, count: int) -> Lots:
     """New lots."""
     return Lots(rng.random(count), rng.permutation(count))
 
@@ -57,8 +56,7 @@ _STABLE = 0.5
 _NEAR = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Cloud:
+class Cloud(NamedTuple):
     """Particles z at one time, phi(z), and the means q and r of xi z and of z phi(z)."""
 
     z: Array
@@ -101,11 +99,10 @@ def velocity(
     check_deadline()
     q, r = order
     pull, curvature = field.pull(q, tau), field.curvature(q, r, tau)
-    return np.asarray(pull * xi - field.strength(tau) * now.phi - curvature * now.z)
+    return pull * xi - field.strength(tau) * now.phi - curvature * now.z
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """One step of the particles from ``t`` to ``end``, which can be left at any time within.
 
     Where the feature moves, half of the exchanges come before and half after what is learned, by
@@ -119,7 +116,7 @@ class Step:
     noise: Array
     t: float
     end: float
-    tau: Callable[[float], float]
+    tau: Scalar
     lots: tuple[Lots, Lots] | None = None
 
     def at(self, later: float) -> Cloud:
@@ -171,10 +168,10 @@ def _length(
     field: MeanField,
     now: Cloud,
     t: float,
-    tau: Callable[[float], float],
+    tau: Scalar,
     step: float,
     jump: float,
-    within: tuple[Callable[[float], float], ...],
+    within: tuple[Scalar, ...],
 ) -> float:
     """Length of the next step: from the present state alone, not from the times asked for."""
     law, particle = _rates(field, now, tau(t), jump)
@@ -190,18 +187,13 @@ def _length(
     return length
 
 
-def _tau_within(schedule: Schedule, low: float, high: float) -> Callable[[float], float]:
+def _tau_within(schedule: Schedule, low: float, high: float) -> Scalar:
     """Step size between two jumps, and at each of them its limit from within."""
-    constant = schedule.constant
-    if constant is not None:
-        return lambda t: constant
     first, last = low + _NEAR * max(1.0, low), high * (1 - _NEAR)
-    return lambda t: float(schedule.value(np.array(min(max(t, first), last))))
+    return lambda t: schedule.at(min(max(t, first), last))
 
 
-def steps(
-    field: MeanField, xi: Array, z: Array, rng: np.random.Generator, step: float
-) -> Iterator[Step]:
+def steps(field: MeanField, xi: Array, z: Array, rng: Generator, step: float) -> Iterator[Step]:
     """The path from t = 0 on, without end; it ends a step at each jump of the step size.
 
     ``step`` is the time step in units of the fastest time scale.
@@ -228,7 +220,7 @@ def steps(
             now, t = current.at(end), end
 
 
-Stream = Callable[[str], np.random.Generator]
+Stream = Callable[[str], Generator]
 Observe = Callable[[Array, Array, int], None]
 
 STEP = 0.025
@@ -238,7 +230,7 @@ MAX_STEPS = 1_000_000
 _NOT_FINITE = "the particles were not finite at t = {:.6g}"
 
 
-def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _begin(field: MeanField, count: int, rng: Generator) -> tuple[Array, Array]:
     """Feature and particles at t = 0, normal given xi by quantiles, Q and E[Z^2] matched."""
     xi = (field.prior.entries or field.prior.feature)(rng, count)
     mean, variance = field.start.conditional(xi)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ _AT_ONCE = 32
 """Times that are treated together: their arrays fit into the cache."""
 
 
-@dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(NamedTuple):
     """A birth-and-death process that stands for a diffusion on [0, high], stopped at ``high``.
 
     Nodes (high's excluded, the first 0), widths of their cells, rates ``up`` to the next node and
@@ -51,13 +50,13 @@ class Chain:
 
 def _bernoulli(w: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(np.where(w == 0, 1.0, w / np.expm1(np.where(w == 0, 1.0, w))))
+        return np.where(w == 0, 1.0, w / np.expm1(np.where(w == 0, 1.0, w)))
 
 
 def _start_masses(start: Start, scale: float, width: float, faces: Array, cells: int) -> Array:
     """Masses of the start; of a point by Lagrange's cubic weights, which are exact to order 4."""
     if callable(start):
-        below = np.asarray(start(faces), dtype=float)
+        below = start(faces)
         return np.diff(below, prepend=0.0)
     x = math.asinh(start / scale) / width
     first = min(math.floor(x) - 1, cells - 3)
@@ -96,7 +95,7 @@ def _line(times: Array) -> tuple[NDArray[np.complex128], Array]:
     order = np.arange(sums.size)
     z = np.asarray(_TERMS * math.log(10) / 3 + 1j * np.pi * order, dtype=np.complex128)
     weight = 10 ** (_TERMS / 3) * (-1.0) ** order * sums
-    return np.divide(z, times[:, None]), np.asarray(weight / times[:, None])
+    return np.divide(z, times[:, None]), weight / times[:, None]
 
 
 def _masses(grid: Chain, times: Array) -> Array:
@@ -125,10 +124,13 @@ def _inverted(grid: Chain, times: Array) -> Array:
     for i in range(cells - 2, -1, -1):
         check_deadline()
         masses[i] += share[i] * masses[i + 1]
-    return np.asarray(np.sum(masses.real * weight, axis=-1).T)
+    return np.sum(masses.real * weight, axis=-1).T
 
 
-def _checked(times: Array, high: float, start: Start, scale: float) -> Array:
+def _grids(
+    diffusion: Diffusion, high: float, start: Start, times: Array, scale: float
+) -> tuple[Array, list[Chain]]:
+    """The times as an array, and all grids; refused where a number is out of its range."""
     times = np.asarray(times, dtype=float)
     if times.ndim != 1 or not np.all(np.isfinite(times) & (times > 0)):
         raise HdicaError("times: they must be a list of finite numbers above 0")
@@ -136,11 +138,7 @@ def _checked(times: Array, high: float, start: Start, scale: float) -> Array:
         raise HdicaError(f"threshold: {high} with scale {scale} is not allowed (finite, above 0)")
     if not callable(start) and not 0 <= start < high:
         raise HdicaError(f"start: {start} is not allowed (from 0 to below the threshold {high})")
-    return times
-
-
-def _grids(diffusion: Diffusion, high: float, start: Start, scale: float) -> list[Chain]:
-    return [chain(diffusion, high, start, scale, _CELLS * 2**k) for k in range(_LEVELS)]
+    return times, [chain(diffusion, high, start, scale, _CELLS * 2**k) for k in range(_LEVELS)]
 
 
 def survival(
@@ -153,8 +151,8 @@ def survival(
     error is estimated from the grids and absolute, 1e-9 at least; both are of the shape of the
     times.
     """
-    times = _checked(times, high, start, scale)
-    levels = [_masses(grid, times).sum(axis=1) for grid in _grids(diffusion, high, start, scale)]
+    times, grids = _grids(diffusion, high, start, times, scale)
+    levels = [_masses(grid, times).sum(axis=1) for grid in grids]
     values, error = romberg(np.array(levels))
     return np.clip(values, 0.0, 1.0), np.maximum(error, _INVERSION)
 
@@ -169,12 +167,12 @@ def density(
     """
     from scipy.interpolate import CubicSpline
 
-    times = _checked(times, high, start, scale)
+    times, grids = _grids(diffusion, high, start, times, scale)
     where = np.abs(np.asarray(points, dtype=float))
     if not np.all(where < high):
         raise HdicaError(f"points: they must lie between -{high:g} and {high:g}")
     levels = []
-    for grid in _grids(diffusion, high, start, scale):
+    for grid in grids:
         heights = _masses(grid, times) / grid.widths / 2
         # In the even coordinate of the cells, mirrored at 0 and at 0 where it stops.
         full = np.concatenate([heights, np.zeros((times.size, 1))], axis=1)
@@ -193,7 +191,7 @@ def _moved(diffusion: Diffusion, x: Array, step: float, noise: Array) -> Array:
     moved, kick = x + b * step, spread * math.sqrt(step)
     plus, minus = (np.sqrt(diffusion.variance(moved + s * kick)) for s in (1.0, -1.0))
     slope = diffusion.drift(moved + spread * noise)
-    return np.asarray(
+    return (
         x
         + (slope + b) * step / 2
         + (plus + minus + 2 * spread) * noise / 4

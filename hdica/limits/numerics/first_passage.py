@@ -14,21 +14,18 @@ logarithmic scale for each panel keeps every exponent in range. The k-th moment 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Legendre, legendre
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function, Mask
 from hdica.ingredients.quadrature import dot
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
-Function = Callable[[Array], Array]
 Start = float | Function
 """A point, or the distribution function of a law on the positions above the lower end."""
 
@@ -43,8 +40,7 @@ MOST_GROWTH = 1e4
 """Largest exponent of a mean time; beyond, nothing is computed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Diffusion:
+class Diffusion(NamedTuple):
     """dX = b(X) dt + sqrt(a(X)) dB with vectorised b and a > 0; a is no diffusion constant a/2."""
 
     drift: Function
@@ -56,8 +52,7 @@ def safe_exp(log: float) -> float:
     return math.exp(log) if log < 709.0 else math.inf
 
 
-@dataclass(frozen=True)
-class PassageTime:
+class PassageTime(NamedTuple):
     """Logarithms of mean and second moment of a first-passage time, finite for any exponent.
 
     They are -inf for a start beyond the end. ``barrier`` is the largest rise of log J without its
@@ -88,24 +83,29 @@ class PassageTime:
         return self.cv * self.mean
 
 
+def antiderivatives(x: Array) -> Array:
+    """Integrals from -1 to every point of the polynomials that are 1 at one and 0 at all others.
+
+    Of shape (points, points): row i holds those of all polynomials up to point i.
+    """
+    up = [legendre.legint(row, lbnd=-1) for row in np.eye(x.size)]
+    integrals = np.array([legendre.legval(x, coefficients) for coefficients in up])
+    return np.linalg.solve(legendre.legvander(x, x.size - 1).T, integrals).T
+
+
 @lru_cache(maxsize=2)
 def _radau(stages: int) -> tuple[Array, Array]:
     """Radau points of [0, 1], the end 1 among them, and the integrals of their polynomials.
 
-    ``matrix[i, j]`` is the integral of polynomial j from 0 to point i, the last row therefore the
-    weights, shape (stages, stages).
+    The last row of the integrals are the weights.
     """
     ends = Legendre.basis(stages) - Legendre.basis(stages - 1)
     x = np.sort(ends.roots().real)
     x[-1] = 1.0
-    up = [legendre.legint(row, lbnd=-1) for row in np.eye(stages)]
-    integrals = np.array([legendre.legval(x, coefficients) for coefficients in up]).T
-    matrix = np.linalg.solve(legendre.legvander(x, stages - 1).T, integrals.T).T / 2
-    return (x + 1) / 2, matrix
+    return (x + 1) / 2, antiderivatives(x) / 2
 
 
-@dataclass(frozen=True, eq=False)
-class _Panels:
+class _Panels(NamedTuple):
     """The equation on panels: points, 2/a and the rate -2 b/a there, shape (panels, stages)."""
 
     edges: Array
@@ -117,6 +117,10 @@ class _Panels:
     def width(self) -> Array:
         """Width of every panel, shape (panels,)."""
         return np.diff(self.edges)
+
+    def parts(self, j: Array, scales: Array) -> Array:
+        """J over its largest scale times the width, shape (panels, stages)."""
+        return j * np.exp(scales - scales.max())[:, None] * self.width[:, None]
 
     @property
     def rise(self) -> Array:
@@ -132,12 +136,12 @@ class _Panels:
         return heights
 
     @property
-    def steep(self) -> NDArray[np.bool_]:
+    def steep(self) -> Mask:
         """Panels on which J grows, or falls from where it has grown, by more than exp(2)."""
         above = self.heights[:-1]
         up = self.width * self.rate.max(axis=1)
         down = -self.width * self.rate.min(axis=1)
-        return np.asarray((up > _STEP) | ((down > _STEP) & (above > 0)))
+        return (up > _STEP) | ((down > _STEP) & (above > 0))
 
 
 def _panels(diffusion: Diffusion, edges: Array) -> _Panels:
@@ -152,16 +156,16 @@ def _panels(diffusion: Diffusion, edges: Array) -> _Panels:
 def _first_edges(low: float, high: float, scale: float, start: Start) -> Array:
     """Edges in geometric progression from the lower end, so that no length is missed."""
     steps = np.arange(2 * math.log2(_SMALLEST), 2 * math.log2(_LARGEST) + 1)
-    edges = low + scale * np.concatenate([[0.0], 2.0 ** (steps / 2)])
+    edges = low + scale * np.append(0.0, 2.0 ** (steps / 2))
     edges = np.unique(edges[edges < high])
     if math.isfinite(high):
         edges = np.append(edges[edges < high - 1e-9 * (high - low)], high)
     if callable(start) or not low < start < high:
-        return np.asarray(edges)
+        return edges
     return np.unique(np.append(edges, start))
 
 
-def _halved(edges: Array, chosen: NDArray[np.bool_]) -> Array:
+def _halved(edges: Array, chosen: Mask) -> Array:
     middles = (edges[1:] + edges[:-1])[chosen] / 2
     return np.sort(np.concatenate([edges, middles]))
 
@@ -207,11 +211,11 @@ def _marched(panels: _Panels, weight: Array) -> tuple[Array, Array]:
 def _remaining(panels: _Panels, j: Array, scales: Array) -> Array:
     """The mean time from every point over that from the lower end, shape (panels, stages)."""
     _, matrix = _radau(STAGES)
-    parts = j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
+    parts = panels.parts(j, scales)
     whole = np.sum(parts * matrix[-1], axis=1)
     later = np.append(np.cumsum(whole[::-1])[::-1][1:], 0.0)
     inside = np.sum(parts[:, None, :] * (matrix[-1] - matrix), axis=2)
-    return np.asarray((inside + later[:, None]) / whole.sum())
+    return (inside + later[:, None]) / whole.sum()
 
 
 def _log_integral(panels: _Panels, j: Array, scales: Array, weight: Array) -> float:
@@ -227,7 +231,7 @@ def _moments(panels: _Panels, high: float, start: Start) -> tuple[float, float]:
     weight = start(panels.points) if callable(start) else (panels.points > start).astype(float)
     j, scales = _marched(panels, one)
     if math.isinf(high):
-        parts = j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
+        parts = panels.parts(j, scales)
         if np.sum(parts[-2:]) > 1e-12 * np.sum(parts):
             raise HdicaError(
                 "escape: the mean time to infinity is infinite (the drift must carry X there)"

@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import ArrayLike
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Scalar
 from hdica.process.machine import one_thread
 
 MAX_DEGREE = 1024
+_GOAL = 1e-13
 _ROUNDING = 4 * np.finfo(float).eps
 
 
@@ -36,19 +38,13 @@ def trimmed_tail(series: Array, level: float) -> Array:
     return series[: (above[-1] + 1 if above.size else 1)]
 
 
-def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
+def interpolate(function: Scalar, degree: int) -> Chebyshev:
     """Chebyshev interpolant of a scalar function at ``degree + 1`` points of [-1, 1]."""
-
-    def values(x: Array) -> Array:
-        return np.array([function(float(v)) for v in x])
-
     with one_thread():
-        return Chebyshev.interpolate(values, degree)
+        return Chebyshev.interpolate(lambda x: np.array([function(v) for v in x.tolist()]), degree)
 
 
-def adaptive(
-    function: Callable[[float], float], tolerance: float = 1e-13
-) -> tuple[Chebyshev, float]:
+def adaptive(function: Scalar) -> tuple[Chebyshev, float]:
     """Chebyshev series of a function on [-1, 1], its degree doubled until its tail is small.
 
     The tail, returned too, is the largest of the last coefficients relative to the largest of all:
@@ -61,7 +57,7 @@ def adaptive(
         scale = size.max()
         tail = float(size[-max(4, degree // 8) :].max() / scale) if scale > 0 else 0.0
         # Interpolation noise grows slowly with the degree; below it more points add nothing.
-        if tail < tolerance * max(1.0, degree / 64) or degree >= MAX_DEGREE:
+        if tail < _GOAL * max(1.0, degree / 64) or degree >= MAX_DEGREE:
             return trimmed(series), tail
         degree *= 2
 
@@ -98,7 +94,6 @@ Sampled = Callable[[float], Samples]
 """Values, errors and sizes of some functions at one overlap."""
 LEAST, MOST = 16, 512
 """Degrees on each half."""
-_GOAL = 1e-13
 _PROBES = np.array([-0.99993, -0.977, -0.71, -0.23, 0.37, 0.831, 0.9831, 0.99995])
 _NEAREST, _OFF_ZERO = 1e-9, 1e-12
 """Least sqrt(1 - Q^2) by which is divided."""
@@ -106,12 +101,12 @@ _NEAREST, _OFF_ZERO = 1e-9, 1e-12
 
 def overlap_of(x: ArrayLike) -> Array:
     """|Q| at a position x of a half."""
-    return np.asarray(np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1)))
+    return np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1))
 
 
 def widths_of(q: Array) -> Array:
     """Sqrt(1 - Q^2), without cancellation near 1, at overlaps of any shape."""
-    return np.asarray(np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0)))
+    return np.sqrt(np.maximum((1.0 - np.asarray(q)) * (1.0 + np.asarray(q)), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +134,7 @@ class Halves:
             value = value * place**self.zero
         if self.over:
             value = value / np.maximum(widths_of(at), _NEAREST) ** self.over
-        return np.asarray(value)
+        return value
 
     def deriv(self) -> Halves:
         """Its derivative with respect to Q."""
@@ -168,7 +163,7 @@ class Halves:
 
 def lobatto(degree: int) -> Array:
     """Chebyshev-Lobatto points of [-1, 1], decreasing, shape (degree + 1,)."""
-    return np.asarray(np.cos(np.pi * np.arange(degree + 1) / degree))
+    return np.cos(np.pi * np.arange(degree + 1) / degree)
 
 
 def coefficients(values: Array) -> Array:
@@ -176,7 +171,7 @@ def coefficients(values: Array) -> Array:
     from scipy.fft import dct
 
     degree = values.shape[-1] - 1
-    series = np.asarray(dct(values, type=1, axis=-1)) / degree
+    series = dct(values, type=1, axis=-1) / degree
     series[..., 0] /= 2
     series[..., -1] /= 2
     return series
@@ -214,8 +209,7 @@ def sampled(
     return rows, noise + tail + missed, size
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(NamedTuple):
     """A function of Q with its largest absolute error, of it times sqrt(1 - Q^2)^over.
 
     ``size`` is the largest average of absolute values behind it, to which rounding is relative.
@@ -267,9 +261,9 @@ def packed(function: Function) -> Array:
     order of the zero at Q = 0, and the number of coefficients of the lower half, which come first.
     """
     if isinstance(function, Chebyshev):
-        return np.ascontiguousarray(np.concatenate([[0.0], function.coef]), dtype=float)
+        return np.append(0.0, function.coef)
     head = [1.0, float(function.over), float(function.zero), float(function.below.size)]
-    return np.ascontiguousarray(np.concatenate([head, function.below, function.above]))
+    return np.concatenate([head, function.below, function.above])
 
 
 def scaled(function: Function, factor: float) -> Function:
@@ -279,9 +273,8 @@ def scaled(function: Function, factor: float) -> Function:
     return factor * function
 
 
-def times(series: Array, factor: Array | float) -> Array:
-    """The function times some factors of shape (rows, 1), or one; the head stays."""
-    scaled = np.array(np.asarray(factor) * series)
-    first = 1 if series[0] == 0.0 else 4
+def times(series: Array, factor: Array) -> Array:
+    """The function times some factors of shape (rows, 1); the head stays."""
+    scaled, first = factor * series, 1 if series[0] == 0.0 else 4
     scaled[..., :first] = series[:first]
-    return np.ascontiguousarray(scaled)
+    return scaled

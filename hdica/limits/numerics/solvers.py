@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -60,6 +60,13 @@ class _Slow(Exception):
     """More evaluations are needed than are allowed; its argument is the time reached."""
 
 
+def stretches(breaks: Iterable[float], times: Array) -> Iterator[tuple[float, float]]:
+    """Ends of the stretches between breaks, from 0 to the last of some times."""
+    last = float(times[-1])
+    edges = [0.0, *(t for t in breaks if 0 < t < last), last]
+    return ((low, high) for low, high in pairwise(edges) if low < high)
+
+
 def integrate(
     rate: Callable[[Array, float], Array],
     schedule: Schedule,
@@ -76,13 +83,13 @@ def integrate(
     shape, now, used = state.shape, state.ravel(), tolerance
     result = np.empty((times.size, now.size))
     result[times <= 0.0] = now
-    end = float(times[-1])
-    edges = [0.0, *(t for t in schedule.breaks if 0 < t < end), end]
     trust = TRUST if schedule.constant is None else 1
-    for low, high in pairwise(edges):
-        if high <= low:
-            continue
-        flow = _vector_rate(rate, schedule, shape, low, high)
+    for low, high in stretches(schedule.breaks, times):
+        # Inside a piece the step size is that of the open interval, also at its ends.
+        def flow(t: float, y: Array, low: float = low, high: float = high) -> Array:
+            size = schedule.at(min(max(t, low), high - 1e-12 * max(1.0, high)))
+            return rate(y.reshape(shape), size).ravel()
+
         inside = (times > low) & (times <= high)
         span = (low, high, times[inside])
         with np.errstate(all="ignore"):
@@ -150,24 +157,6 @@ def _solved(
     if not solved.success:
         raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
     return (solved.sol(times).T if times.size else np.empty((0, now.size))), solved.y[:, -1]
-
-
-def _vector_rate(
-    rate: Callable[[Array, float], Array],
-    schedule: Schedule,
-    shape: tuple[int, ...],
-    low: float,
-    high: float,
-) -> Flow:
-    # Inside a piece the step size is that of the open interval, also at its ends.
-    margin = 1e-12 * max(1.0, high)
-
-    def vector(t: float, y: Array) -> Array:
-        inside = min(max(t, low), high - margin)
-        size = schedule.constant or float(schedule.value(np.array(inside)))
-        return rate(y.reshape(shape), size).ravel()
-
-    return vector
 
 
 _COLUMNS = 3

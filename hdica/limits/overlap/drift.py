@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -27,7 +27,7 @@ from hdica.ingredients.plain import Array
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.expectations import Products
 from hdica.limits.numerics.series import Function, packed, scaled
-from hdica.limits.numerics.solvers import integrate
+from hdica.limits.numerics.solvers import integrate, stretches
 
 TOLERANCE = 1e-10
 REFINED = 1e-12
@@ -60,13 +60,13 @@ class Drift:
 
     def at(self, q: Array, tau: float) -> Array:
         """dQ/dt at overlaps ``q`` for a constant step size."""
-        return np.asarray(tau * self.learning(q) + tau**2 * self.loss(q))
+        return tau * self.learning(q) + tau**2 * self.loss(q)
 
     def variance(self, q: Array, tau: float) -> Array:
         """The step variance at overlaps ``q``, where it is finite."""
         assert self.noise is not None
         second, third, fourth = (one(q) for one in self.noise)
-        return np.asarray(tau**2 * second + tau**3 * third + tau**4 * fourth)
+        return tau**2 * second + tau**3 * third + tau**4 * fourth
 
     def of_batch(self, m: int) -> Drift:
         """The same for the mean over m samples at one estimate: D2/m and V_k/m^(k - 1).
@@ -85,16 +85,11 @@ def _of_batch(drift: Drift, m: int) -> Drift:
         second, third, fourth = drift.noise
         return scaled(second, 1 / m), scaled(third, m**-2), scaled(fourth, m**-3)
 
-    return replace(
-        drift,
-        loss=scaled(drift.loss, 1 / m),
-        find_noise=noise,
-        loss_error=drift.loss_error / m,
-    )
+    loss, error = scaled(drift.loss, 1 / m), drift.loss_error / m
+    return replace(drift, loss=loss, find_noise=noise, loss_error=error)
 
 
-@dataclass(frozen=True)
-class OverlapPath:
+class OverlapPath(NamedTuple):
     """The limit at the asked times, each array of shape (T,): the overlap ``q`` and more.
 
     ``error`` is the difference to a run with a hundredfold finer tolerance, plus that tolerance,
@@ -109,7 +104,7 @@ class OverlapPath:
     spread: Array
 
 
-def _packed(drift: Drift) -> list[Array]:
+def packed_flow(drift: Drift) -> list[Array]:
     """D1, D2 and their slopes as compiled code takes them."""
     flow = (drift.learning, drift.loss)
     return [packed(series) for series in (*flow, *(part.deriv() for part in flow))]
@@ -129,14 +124,14 @@ def _integrate(
 
     zero = Chebyshev([0.0])
     noise = [packed(series) for series in drift.noise or (zero, zero, zero)]
-    coefficients, out = [*_packed(drift), *noise], np.empty(2)
+    coefficients, out = [*packed_flow(drift), *noise], np.empty(2)
 
     def rate(state: Array, tau: float) -> Array:
         overlap_rhs(tau, state, factor, *coefficients, out)
         return out.copy()
 
-    solution = integrate(rate, schedule, np.array([q0, spread0]), times, tolerance)
-    return solution.states.T, solution.tolerance
+    states, needed = integrate(rate, schedule, np.array([q0, spread0]), times, tolerance)
+    return states.T, needed
 
 
 def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array) -> OverlapPath:
@@ -145,16 +140,33 @@ def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Ar
     From Q and n Var(Q) at t = 0 to increasing times, in samples per dimension; it restarts at jumps
     of the step size.
     """
-    begin = (drift, schedule, q0, spread0, times)
-    fine, close = _integrate(*begin, REFINED)
+    solved = partial(_integrate, drift, schedule, q0, spread0, times)
+    closes = drift.noise is not None
+    return compared(solved, closes, lambda _: _carried(drift, schedule, q0, times))
+
+
+def compared(
+    solved: Callable[..., tuple[Array, float]], closes: bool, carried: Callable[[Array], Array]
+) -> OverlapPath:
+    """The path of ``solved(tolerance, factor)``: rows Q, n Var(Q) and more, and its tolerance.
+
+    ``closes`` says whether n Var(Q) is known; ``carried`` is what the drift leaves open in Q.
+    """
+    fine, close = solved(REFINED)
     rough = coarser(close)
-    coarse, _ = _integrate(*begin, rough)
-    wrong, _ = _integrate(*begin, rough, CONTROL)
-    spread = np.sqrt(np.maximum(fine[1], 0.0))
-    if drift.noise is None:
-        spread = np.full(times.size, np.nan)
-    error = np.abs(fine[0] - coarse[0]) + close + _carried(drift, schedule, q0, times)
-    return OverlapPath(fine[0], error, wrong[0], spread)
+    coarse, _ = solved(rough)
+    wrong, _ = solved(rough, CONTROL)
+    error = np.abs(fine[0] - coarse[0]) + close + carried(fine)
+    return OverlapPath(fine[0], error, wrong[0], _deviation(fine[1], closes))
+
+
+def coarser(close: float) -> float:
+    """The tolerance of the run with which one of tolerance ``close`` is compared."""
+    return TOLERANCE if close == REFINED else close * TOLERANCE / REFINED
+
+
+def _deviation(variance: Array, closes: bool) -> Array:
+    return np.sqrt(np.maximum(variance, 0.0)) if closes else np.full(variance.size, np.nan)
 
 
 def followed(
@@ -162,13 +174,7 @@ def followed(
 ) -> tuple[Array, Array]:
     """Q and the limit of sqrt(n) sd(Q) alone, at a tolerance for drawing and without errors."""
     (q, variance), _ = _integrate(drift, schedule, q0, spread0, times, _FOLLOWED)
-    spread = np.sqrt(np.maximum(variance, 0.0))
-    return q, spread if drift.noise is not None else np.full(times.size, np.nan)
-
-
-def coarser(close: float) -> float:
-    """The tolerance of the run with which one of tolerance ``close`` is compared."""
-    return TOLERANCE if close == REFINED else close * TOLERANCE / REFINED
+    return q, _deviation(variance, drift.noise is not None)
 
 
 def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array:
@@ -178,15 +184,15 @@ def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array
     size = max(drift.learning_error, drift.loss_error)
     if size == 0.0:
         return np.zeros(times.size)
-    rows, out = _packed(drift), np.empty(2)
+    rows, out = packed_flow(drift), np.empty(2)
     errors = (drift.learning_error / size, drift.loss_error / size)
 
     def rate(state: Array, tau: float) -> Array:
         error_rhs(tau, state, *rows, *errors, out)
         return out.copy()
 
-    solution = integrate(rate, schedule, np.array([q0, 0.0]), times, _ERROR_STEPS)
-    return np.asarray(size * np.abs(solution.states[:, 1]))
+    states, _ = integrate(rate, schedule, np.array([q0, 0.0]), times, _ERROR_STEPS)
+    return size * np.abs(states[:, 1])
 
 
 _BEND = 1e-4
@@ -198,12 +204,12 @@ def second_order(p: Products, q: Array, tau: float, batch: int = 1) -> Array:
     size = tau / batch
     square = -p.ggcu - q * (p.ggcc + p.ggee - 2 * p.gg) / 2 + 1.5 * q * p.gguu
     cube = 1.5 * q * p.gggu - p.gggc / 2
-    single = np.asarray(size**2 * square + size**3 * cube + size**4 * 0.375 * q * p.gggg)
+    single = size**2 * square + size**3 * cube + size**4 * 0.375 * q * p.gggg
     # What two different samples of one step add.
     longer = 2 * size * p.u + size**2 * p.gg
     along = size * p.c
     met = along**2 + (size * p.e) ** 2
-    pair = np.asarray(-along * longer / 2 - q * met / 2 + 0.375 * q * longer**2)
+    pair = -along * longer / 2 - q * met / 2 + 0.375 * q * longer**2
     return batch * single + batch * (batch - 1) * pair
 
 
@@ -235,10 +241,7 @@ def bias(
         return np.array([d, 2 * rise * spread + float(drift.variance(at, tau)), moved])
 
     result, now = np.full(times.size, begin[2]), np.array(begin)
-    end = float(times[-1])
-    for low, high in pairwise([0.0, *(b for b in schedule.breaks if 0 < b < end), end]):
-        if high <= low:
-            continue
+    for low, high in stretches(schedule.breaks, times):
         # Where the step size jumps m goes on, and D/2 does not.
         clock = schedule.after(low)
         now[2] += _half(drift, clock, now[0], 0.0)
@@ -256,5 +259,4 @@ def _half(drift: Drift, clock: Schedule, q: float, t: float) -> float:
     ends = [b for b in clock.breaks if b >= t]
     margin = 1e-12 * max(1.0, t)
     inside = min(max(t, margin), ends[0] - margin) if ends else max(t, margin)
-    tau = clock.constant or float(clock.value(np.array(inside)))
-    return float(drift.at(np.array(q), tau)) / 2
+    return float(drift.at(np.array(q), clock.at(inside))) / 2

@@ -23,13 +23,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Mask
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.series import (
     Function,
@@ -43,7 +44,7 @@ from hdica.limits.numerics.series import (
     trimmed_tail,
 )
 from hdica.limits.numerics.solvers import integrate
-from hdica.limits.overlap.drift import Drift, followed
+from hdica.limits.overlap.drift import Drift, followed, packed_flow
 from hdica.process.machine import one_thread
 
 _LONGEST, _MOST = 64, 1024
@@ -64,11 +65,11 @@ def _pieces(
     """Zeros of a function of x in an interval, halved until a short series describes it."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = coefficients(function(middle + half * lobatto(_LONGEST)))
-    size = float(np.abs(series).max())
+    size = np.abs(series).max()
     if size <= floor:
         return []
     level = max(_SMALL * size, floor)
-    if float(np.abs(series[-6:]).max()) > level and half > 1e-4:
+    if np.abs(series[-6:]).max() > level and half > 1e-4:
         return _pieces(function, low, middle, floor) + _pieces(function, middle, high, floor)
     return [middle + half * real_roots(Chebyshev(trimmed_tail(series, level / 8)))]
 
@@ -85,7 +86,7 @@ def _zeros(function: Callable[[Array], Array], noise: float = 1e-14) -> Array:
 def _divided(function: Function, q: Array, sign: int) -> Array:
     """A function that vanishes at Q = 0, divided by Q, at overlaps of one sign, shape of ``q``."""
     inside = np.maximum(q, 1e-12)
-    return np.asarray(function(sign * inside)) / (sign * inside)
+    return function(sign * inside) / (sign * inside)
 
 
 def _roots_on_halves(learning: Function, loss: Function, tau: float) -> Array:
@@ -119,8 +120,7 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
         degree = 64
         while True:
             series = coefficients(steps(lobatto(degree)))
-            size = float(np.abs(series).max())
-            tail = float(np.abs(series[-degree // 8 :]).max())
+            size, tail = np.abs(series).max(), np.abs(series[-degree // 8 :]).max()
             if tail <= 1e-12 * size or degree >= _MOST:
                 break
             degree *= 2
@@ -141,15 +141,14 @@ def _extrema_on_halves(learning: Function, loss: Function) -> tuple[Array, Array
     return np.concatenate(places), np.concatenate(sizes)
 
 
-@dataclass(frozen=True)
-class FixedPoints:
+class FixedPoints(NamedTuple):
     """All fixed points at one step size, by increasing Q; arrays of shape (points,).
 
     ``stable`` says whether a small departure dies out, ``error`` is that of the overlap.
     """
 
     q: Array
-    stable: NDArray[np.bool_]
+    stable: Mask
     error: Array
 
 
@@ -162,7 +161,7 @@ class Folds:
 
 
 def _distinct(values: Array) -> Array:
-    return values[np.concatenate([[True], np.diff(values) > _SAME])] if values.size else values
+    return values[np.append(True, np.diff(values) > _SAME)] if values.size else values
 
 
 def _ends(drift: Drift, others: Array) -> Array:
@@ -265,7 +264,7 @@ def repelling(drift: Drift, tau: float) -> NDArray[np.complex128]:
     if series.coef.size < 2:
         return real
     with one_thread():
-        roots = np.asarray(cheb.chebroots(series.coef))
+        roots = cheb.chebroots(series.coef)
     off = (np.abs(roots.imag) > _REAL) & (np.abs(roots.real) <= 1)
     return np.concatenate([real, roots[off]])
 
@@ -286,7 +285,7 @@ def holds_from(drift: Drift, schedule: Schedule, begin: tuple[float, float], tim
         states = repelling(drift, schedule.constant)
         away = np.abs(q[:, None] - states).min(axis=1, initial=np.inf)
         least = _clear(spread, away)
-    return np.asarray(np.maximum.accumulate(least)[np.searchsorted(way, times)])
+    return np.maximum.accumulate(least)[np.searchsorted(way, times)]
 
 
 def _clear(spread: Array, away: Array) -> Array:
@@ -304,9 +303,8 @@ def _where_states_move(
         return np.full(way.size, np.nan)
     from hdica.limits.numerics.compiled import value_at
 
-    rise = [packed(part.deriv()) for part in (drift.learning, drift.loss)]
-    flow = [packed(part) for part in (drift.learning, drift.loss)]
-    noise = [packed(part) for part in drift.noise]
+    parts, noise = packed_flow(drift), [packed(part) for part in drift.noise]
+    flow, rise = parts[:2], parts[2:]
 
     def orders(parts: list[Array], q: float, tau: float, first: int) -> float:
         return sum(tau ** (first + k) * value_at(part, q) for k, part in enumerate(parts))

@@ -31,7 +31,7 @@ from hdica.ingredients.laws import double_factorial
 from hdica.ingredients.plain import Array
 from hdica.ingredients.sources import Source
 from hdica.limits.averages import expectations
-from hdica.limits.numerics.series import Function, Halves, fitted, interpolate, trimmed
+from hdica.limits.numerics.series import Halves, fitted, interpolate, trimmed
 from hdica.limits.overlap.drift import Drift, Noise
 from hdica.limits.overlap.fixed_points import Folds, find_folds, fold_error
 
@@ -72,7 +72,7 @@ def pushed_averages(push: Push, source: Source) -> expectations.Averages:
     ``gain`` is Q <G_u> - <c G>, in the sign in which a descent along f = -G has it.
     """
 
-    def sample(q: float):  # type: ignore[no-untyped-def]
+    def sample(q: float) -> expectations.Integrand:
         def integrand(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
             value = push.value(u, c)
             return q * push.slope(u, c) - c * value, value * value
@@ -98,7 +98,7 @@ def drift_of(f: Formula, law: Source) -> Drift:
     return projected_drift(expectations.averages(f, law), lambda: _noise(f, law))
 
 
-def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
+def _noise(f: Formula, law: Source) -> Noise | None:
     """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau."""
     try:
         if f.coefficients is None:
@@ -119,7 +119,7 @@ def _step_products(f: Formula, q: float) -> Callable[[Array, Array], list[Array]
     return integrand
 
 
-def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, Function]:
+def _noise_of_polynomial(f: Formula, law: Source) -> Noise:
     assert f.coefficients is not None
     degree = 4 * f.coefficients.size  # that of the averages is no higher
     means = lru_cache(lambda q: expectations.polynomial_averages(_step_products(f, q), f, law, q))
@@ -127,14 +127,14 @@ def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, F
     def mean(k: int) -> Chebyshev:
         return interpolate(lambda q: float(means(q)[k]), degree)
 
-    first, second, fourth, spread, third = (mean(k) for k in range(5))
+    first, second, fourth, spread, third = map(mean, range(5))
     q = Chebyshev([0.0, 1.0])
     v2 = trimmed(spread - first * first, 1e-14)
     v3 = trimmed(q * (third - first * second), 1e-14)
     return v2, v3, trimmed(0.25 * q * q * (fourth - second * second), 1e-14)
 
 
-def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
+def _noise_on_halves(f: Formula, law: Source) -> Noise:
     def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
         products = _step_products(f, q)
         return lambda c, e, u: products(c, u)
@@ -245,7 +245,7 @@ class ClosedOverlap:
         """The roots of P, those off the real line in pairs."""
         coef = self.rate.coef
         small = np.abs(coef) <= 8 * _EPS * np.abs(coef).max()
-        last = int(np.flatnonzero(~small)[-1])
+        last = np.flatnonzero(~small)[-1]
         return np.asarray(Polynomial(coef[: last + 1]).roots(), dtype=complex)
 
     @cached_property
@@ -261,7 +261,7 @@ class ClosedOverlap:
         with np.errstate(divide="ignore"):
             far = self.residues.real[:, None] * np.log(np.abs(gap))
             total = np.sum(far - self.residues.imag[:, None] * turn, axis=0)
-            return np.asarray(np.log(q) / self.rate(0.0) + total)
+            return np.log(q) / self.rate(0.0) + total
 
     @cached_property
     def end(self) -> float:
@@ -270,9 +270,8 @@ class ClosedOverlap:
         if abs(slope) <= _STEADY * self.q0 * np.abs(self.rate.coef).max():
             return self.q0
         steady = np.append(self.roots[self.roots.imag == 0].real, 0.0)
-        if slope > 0:
-            return float(np.min(steady[steady > self.q0]))
-        return float(np.max(steady[steady < self.q0]))
+        above, below = steady[steady > self.q0], steady[steady < self.q0]
+        return float(above.min() if slope > 0 else below.max())
 
     def at(self, times: Array) -> Array:
         """The square of the overlap at some times, by inverting :meth:`time` to rounding."""
@@ -305,14 +304,14 @@ class ClosedOverlap:
         def off(value: Array) -> Array:
             gap = np.maximum(np.abs(value - roots), moved)
             lost = np.sum(residues * (share * np.abs(np.log(gap)) + moved / gap), axis=0)
-            return np.asarray(lost + 4 * _EPS * np.abs(np.log(np.maximum(value, 1e-300))))
+            return lost + 4 * _EPS * np.abs(np.log(np.maximum(value, 1e-300)))
 
         spread = np.abs(q * self.rate(q)) * (off(q) + off(np.array([self.q0])))
         if not self.roots.size:
-            return np.asarray(spread + 4 * _EPS * q)
+            return spread + 4 * _EPS * q
         # At the end of a path the error is that of the root itself.
         there = np.max(np.where(np.abs(q - roots) < _NEAR * moved, moved, 0.0), axis=0)
-        return np.asarray(spread + there + 4 * _EPS * q)
+        return spread + there + 4 * _EPS * q
 
 
 def closed_overlap(

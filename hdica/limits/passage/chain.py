@@ -15,18 +15,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
+from hdica.ingredients.quadrature import dot
 from hdica.ingredients.sources import Source
 from hdica.limits.escape import Begin, Range, begin, summit_of
 from hdica.limits.numerics.first_passage import Diffusion
 from hdica.limits.passage.collocation import Collocation, collocated, long_collocated
-from hdica.limits.passage.step import Function, Grid, Points, long_step, sphere_nodes, step_of
+from hdica.limits.passage.step import Function, Grid, Points, Step, long_step, sphere_nodes, step_of
 
 _TERMS, _PER_WIDTH, _MOST = 60, 3.0, 400
 """Polynomials: at least, for each unit of sqrt(n) since what happens has the width n^-1/2, at most.
@@ -52,37 +53,36 @@ class NormalisedChain:
     n: int
     threshold: float
     even: bool  # whether Q and -Q are alike
-    enough: ClassVar[float] = 1e-6  # relative error of a mean
-    first: ClassVar[Points] = Points()
-    remedy: ClassVar[str] = "WKB is the better the longer it is; or take a smaller step size or n"
+    enough = 1e-6  # relative error of a mean
+    first = Points()
+    remedy = "WKB is the better the longer it is; or take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
         """The step size, as a sentence names it."""
         return f"tau = {self.tau:.6g}"
 
+    def step(self, nodes: Points) -> Step:
+        """One step of the chain."""
+        return step_of(self.f, self.source, self.tau, self.n, nodes)
+
     def kernel(self, terms: int, nodes: Points) -> Collocation:
         """One step below the threshold, on so many polynomials of the overlap."""
-        step = step_of(self.f, self.source, self.tau, self.n, nodes)
-        return collocated(step, self.threshold, terms, self.even)
+        return collocated(self.step(nodes), self.threshold, terms, self.even)
 
     def diffusion(self, nodes: Points, places: int) -> Diffusion:
         """The diffusion with the mean and the variance of one step, where Q and -Q are alike."""
-        step = step_of(self.f, self.source, self.tau, self.n, nodes)
+        step = self.step(nodes)
         # Even numbers of points leave out 0, where the mean over Q is none.
         x = np.cos((np.arange(places) + 0.5) * math.pi / (2 * places))
-        moments = [step.moments(self.threshold * float(at)) for at in x]
-        means, variances = np.array(moments).T
-        slope, noise = (
-            Chebyshev(_even_series(values)) for values in (means / (self.threshold * x), variances)
-        )
+        means, variances = np.array([step.moments(self.threshold * at) for at in x.tolist()]).T
+        slope = Chebyshev(_even_series(means / (self.threshold * x)))
+        noise = Chebyshev(_even_series(variances))
 
         def even(q: Array) -> Array:
-            return np.asarray(2 * (q / self.threshold) ** 2 - 1)
+            return 2 * (q / self.threshold) ** 2 - 1
 
-        return Diffusion(
-            lambda q: np.asarray(q * slope(even(q))), lambda q: np.asarray(noise(even(q)))
-        )
+        return Diffusion(lambda q: q * slope(even(q)), lambda q: noise(even(q)))
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ class FreeChain:
     threshold: float
     even: bool  # whether A and -A are alike
     odd: bool  # whether f is, and the source symmetric
-    enough: ClassVar[float] = 5e-4
-    first: ClassVar[Grid] = Grid()
-    remedy: ClassVar[str] = "take a smaller step size or n"
+    enough = 5e-4
+    first = Grid()
+    remedy = "take a smaller step size or n"
 
     @property
     def step_size(self) -> str:
@@ -121,7 +121,7 @@ def _even_series(values: Array) -> Array:
     angles = np.multiply.outer(np.arange(m), (np.arange(m) + 0.5) * math.pi / m)
     coefficients = 2 / m * np.sum(np.cos(angles) * values, axis=1)
     coefficients[0] /= 2
-    return np.asarray(coefficients)
+    return coefficients
 
 
 def diffusion_range(chain: NormalisedChain, start: Begin) -> Range:
@@ -145,12 +145,12 @@ class PassageLaw:
     @cached_property
     def mean(self) -> float:
         """The mean."""
-        return float(np.sum(self.weights * self.kernel.mean))
+        return dot(self.weights, self.kernel.mean)
 
     @cached_property
     def sd(self) -> float:
         """The standard deviation."""
-        square = float(np.sum(self.weights * self.kernel.second))
+        square = dot(self.weights, self.kernel.second)
         return math.sqrt(max(square - self.mean * self.mean, 0.0))
 
     def survival(self, steps: Array) -> Array:
@@ -162,7 +162,7 @@ def _start(kernel: Collocation, begin: Begin, n: int, nodes: int) -> Array:
     """The mean of every polynomial over the start, a random one by so many nodes."""
     if begin == "random":
         rule = sphere_nodes(n, nodes)
-        return np.asarray(np.sum(rule.weights[:, None] * kernel.at(rule.points), axis=0))
+        return np.sum(rule.weights[:, None] * kernel.at(rule.points), axis=0)
     return kernel.at(np.array([0.0 if begin == "zero" else float(begin)]))[0]
 
 
@@ -171,12 +171,8 @@ def exact_passage(chain: Chain, begin: Begin) -> PassageLaw:
 
     Polynomials and nodes are made more until the mean changes by little enough, relative; its
     error is the larger of the last two changes, since one may be small by chance where the nodes
-    meet the threshold, and what rounding does.
-
-    Raises
-    ------
-    HdicaError
-        If the mean is not known to three per cent, as for the longest passages.
+    meet the threshold, and what rounding does. Refused if the mean is not known to three per cent,
+    as for the longest passages.
     """
     terms = min(max(_TERMS, math.ceil(_PER_WIDTH * math.sqrt(chain.n))), _MOST)
     points, nodes = chain.first, _SPHERE
@@ -184,10 +180,8 @@ def exact_passage(chain: Chain, begin: Begin) -> PassageLaw:
     def law_of(kernel: Collocation, nodes: int) -> PassageLaw:
         return PassageLaw(kernel, _start(kernel, begin, chain.n, nodes))
 
-    levels = [
-        law_of(chain.kernel(terms * 2 // 3, points.coarser()), nodes * 2 // 3),
-        law_of(chain.kernel(terms, points), nodes),
-    ]
+    coarse = law_of(chain.kernel(terms * 2 // 3, points.coarser()), nodes * 2 // 3)
+    levels = [coarse, law_of(chain.kernel(terms, points), nodes)]
     for _ in range(_ROUNDS):
         terms, points, nodes = terms * 3 // 2, points.finer(), nodes * 3 // 2
         levels.append(law_of(chain.kernel(terms, points), nodes))

@@ -28,16 +28,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices, Mask
+from hdica.ingredients.quadrature import dot
 from hdica.limits.passage.step import Grid, Lengths, LongStep, Step, lengths_of
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
 
+Complex = NDArray[np.complex128]
 _OFF = 2.0**-50
 
 
@@ -50,7 +53,7 @@ class Collocation:
     """
 
     reach: float
-    orders: NDArray[np.int64]
+    orders: Indices
     values: Array
     matrix: Array
 
@@ -59,7 +62,7 @@ class Collocation:
         x = np.asarray(overlap, dtype=float) / self.reach
         inside = np.abs(x) < 1
         angle = np.arccos(np.where(inside, x, 0.0))
-        return np.asarray(np.where(inside[:, None], np.cos(angle[:, None] * self.orders), 0.0))
+        return np.where(inside[:, None], np.cos(angle[:, None] * self.orders), 0.0)
 
     @cached_property
     def mean(self) -> Array:
@@ -73,7 +76,7 @@ class Collocation:
 
     def _solved(self, right: Array) -> Array:
         with one_thread():
-            return np.asarray(scipy.linalg.lu_solve(self._factors, right))
+            return scipy.linalg.lu_solve(self._factors, right)
 
     @cached_property
     def _factors(self) -> tuple[Array, NDArray[np.int32]]:
@@ -104,17 +107,26 @@ class Collocation:
             ones[0] = 1.0  # the first polynomial is 1
             parts = np.linalg.solve(modes, ones) * np.sum(weights[:, None] * modes, axis=0)
         # A chain that is left has no rate below 0 but by rounding.
-        rates = np.where(rates.real < 0, 1j * rates.imag, rates)
-        power = np.multiply.outer(steps, np.log1p(-rates))
-        return np.asarray(np.clip(np.sum(parts * np.exp(power), axis=-1).real, 0.0, 1.0))
+        return _powers(parts, -np.where(rates.real < 0, 1j * rates.imag, rates), steps)
+
+
+def _powers(parts: Complex, shares: Complex, steps: Array) -> Array:
+    """Sums of parts times powers of 1 + shares, as probabilities."""
+    power = np.multiply.outer(steps, np.log1p(shares))
+    return np.clip(np.sum(parts * np.exp(power), axis=-1).real, 0.0, 1.0)
+
+
+def _points(terms: int, even: bool) -> tuple[int, Indices, Array, Array]:
+    """Least order above 0, orders of the polynomials, angles of the points and values there."""
+    stride = 2 if even else 1
+    orders = stride * np.arange(terms)
+    angles = (np.arange(terms) + 0.5) * math.pi / (stride * terms)
+    return stride, orders, angles, np.cos(np.multiply.outer(angles, orders))
 
 
 def collocated(step: Step, reach: float, terms: int, even: bool) -> Collocation:
     """The chain of a step on |Q| < ``reach``, in so many polynomials."""
-    stride = 2 if even else 1
-    orders = stride * np.arange(terms)
-    angles = (np.arange(terms) + 0.5) * math.pi / (stride * terms)
-    values = np.cos(np.multiply.outer(angles, orders))
+    stride, orders, angles, values = _points(terms, even)
     rows = []
     for angle, row in zip(angles.tolist(), values, strict=True):
         check_deadline()
@@ -143,7 +155,7 @@ def _row(angle: float, moved: Array, weights: Array, values: Array, stride: int)
     sums, changes = np.ones_like(both), np.ones_like(half)
     for k in range(1, values.size):
         sums, changes = sums * both, changes * half
-        row[k] += 2 * float(np.sum(weights * sums.imag * changes.imag))
+        row[k] += 2 * dot(weights * sums.imag, changes.imag)
     return row
 
 
@@ -162,7 +174,7 @@ class LongCollocation(Collocation):
     def at(self, overlap: Array) -> Array:
         """The polynomials at overlaps and q = 1, shape (overlaps, terms)."""
         first = super().at(overlap)
-        return np.asarray((first[:, :, None] * self.at_one).reshape(first.shape[0], -1))
+        return (first[:, :, None] * self.at_one).reshape(first.shape[0], -1)
 
     def survival(self, weights: Array, steps: Array) -> Array:
         """Probability of no passage within numbers of steps, for a start.
@@ -177,8 +189,7 @@ class LongCollocation(Collocation):
             parts = np.linalg.solve(modes, first) * ((weights @ basis) @ modes)
         # A chain that is left has no rate below 0 but by rounding.
         rates = np.where(lives.real > 0, 1 / lives, 1.0)
-        power = np.multiply.outer(steps, np.log1p(-np.minimum(rates.real, 0.5) - 1j * rates.imag))
-        return np.asarray(np.clip(np.sum(parts * np.exp(power), axis=-1).real, 0.0, 1.0))
+        return _powers(parts, -np.minimum(rates.real, 0.5) - 1j * rates.imag, steps)
 
     def _krylov(self) -> tuple[Array, Array]:
         """An orthonormal basis that begins with 1, shape (terms, m), and B in it."""
@@ -194,16 +205,15 @@ class LongCollocation(Collocation):
                     along = basis[:, : k + 1].T @ new
                     new = new - basis[:, : k + 1] @ along
                     small[: k + 1, k] += along
-            norm = math.sqrt(float(np.sum(new * new)))
-            if k + 1 == most or norm <= _SPENT * float(np.abs(small[:, k]).max()):
+            norm = math.sqrt(dot(new, new))
+            if k + 1 == most or norm <= _SPENT * np.abs(small[:, k]).max():
                 return basis[:, : k + 1], small[: k + 1, : k + 1]
             small[k + 1, k] = norm
             basis[:, k + 1] = new / norm
         raise AssertionError("a space has at least one dimension")
 
 
-@dataclass(frozen=True)
-class _Bounds:
+class _Bounds(NamedTuple):
     """Where A and q are followed, and when a chain has escaped."""
 
     threshold: float
@@ -212,7 +222,7 @@ class _Bounds:
     lengths: Lengths
     even: bool
 
-    def inside(self, overlap: Array, q: Array) -> NDArray[np.bool_]:
+    def inside(self, overlap: Array, q: Array) -> Mask:
         """Whether a chain has not escaped."""
         size = np.abs(overlap)
         return (size * np.sqrt(q) < self.threshold) & (size < self.reach) & (q < self.lost)
@@ -225,10 +235,7 @@ def long_collocated(
     lengths = lengths_of(step, (0.0, threshold), grid)
     reach = min(threshold * (1 + _ROOM * (1 - lengths.low)), (1 + threshold) / 2)
     bounds = _Bounds(threshold, reach, step.lost, lengths, even)
-    stride = 2 if even else 1
-    orders = stride * np.arange(terms)
-    angles = (np.arange(terms) + 0.5) * math.pi / (stride * terms)
-    first = np.cos(np.multiply.outer(angles, orders))
+    _, orders, angles, first = _points(terms, even)
     second = lengths.polynomials(lengths.points)
     rows = []
     with one_thread():
@@ -237,7 +244,7 @@ def long_collocated(
                 check_deadline()
                 rows.append(_long_row(step, bounds, (math.cos(angle), q), along, across))
     at_one = lengths.polynomials(np.ones(1))[0]
-    values = np.asarray(np.kron(first, second), dtype=float)
+    values = np.asarray(np.kron(first, second))
     return LongCollocation(reach, orders, values, np.array(rows), at_one)
 
 
@@ -258,7 +265,7 @@ def _long_row(
     longer[0] = 0.0
     changes = _changes(x, moved, values, bounds.even) @ (weights[:, None] * lengths)
     row = changes + np.multiply.outer(values, left * of_length + longer)
-    return np.asarray(row.ravel())
+    return row.ravel()
 
 
 def _changes(x: float, moved: Array, values: Array, even: bool) -> Array:

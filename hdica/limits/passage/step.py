@@ -26,14 +26,12 @@ is in the hundreds, as they normalise by gamma functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import Nodes, from_recurrence, gauss, gaussian_nodes
+from hdica.ingredients.plain import Array, Function, Mask
+from hdica.ingredients.quadrature import Nodes, dot, from_recurrence, gauss, gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.process.progress import check_deadline
 
@@ -52,15 +50,13 @@ def sphere_nodes(n: int, points: int) -> Nodes:
     return from_recurrence(np.zeros(points), off_diagonal)
 
 
-Function = Callable[[Array], Array]
 _LEAST, _LEAST_LONG = 1e-25, 1e-20
 """Weights below which a node of the two steps is left out: its share of any passage is below
 rounding, and below the error of a passage in two variables."""
 _SAME = 1e-9
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """How many nodes there are of c, of e and of X."""
 
     source: int = 24
@@ -76,8 +72,7 @@ class Points:
         return Points(self.source * 3 // 2, self.normal * 3 // 2, self.length + 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """A step of the chain at one n: nodes c, e, c^2 + |a|^2 and their weights, shape (nodes,)."""
 
     f: Function
@@ -95,13 +90,13 @@ class Step:
         h = -self.tau / self.n * self.f(u)
         longer = h * (2 * u + h * self.square)
         norm = np.sqrt(1 + longer)
-        return np.asarray((h * self.c - overlap * longer / (1 + norm)) / norm)
+        return (h * self.c - overlap * longer / (1 + norm)) / norm
 
     def moments(self, overlap: float) -> tuple[float, float]:
         """Mean and variance of Q' - Q."""
         change = self.change(overlap)
-        mean = float(np.sum(self.weights * change))
-        return mean, float(np.sum(self.weights * (change - mean) ** 2))
+        mean = dot(self.weights, change)
+        return mean, dot(self.weights, (change - mean) ** 2)
 
 
 def step_of(f: Function, source: Source, tau: float, n: int, points: Points) -> Step:
@@ -128,8 +123,7 @@ _SHORT, _LONG = 0.02, 0.9
 """Ends of the range of q at most, above 0 and before where w turns around."""
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """How many nodes there are of c, e and X, and how the length is resolved."""
 
     source: int = 16
@@ -149,8 +143,7 @@ class Grid:
         return Grid(c, e, self.rest + 1, self.lengths + 2, self.beyond / 10)
 
 
-@dataclass(frozen=True, eq=False)
-class LongStep:
+class LongStep(NamedTuple):
     """A step at one n: nodes c, e, |x|^2 and their weights, shape (nodes,)."""
 
     f: Function
@@ -179,9 +172,9 @@ class LongStep:
         longer = g * (2 * u + g * self.square)
         norm = np.sqrt(1 + longer)
         change = (g * self.c - overlap * longer / (1 + norm)) / norm
-        return np.asarray(change), np.asarray(m * m * q * (1 + longer))
+        return change, m * m * q * (1 + longer)
 
-    def turns(self, q: Array) -> NDArray[np.bool_]:
+    def turns(self, q: Array) -> Mask:
         """Whether w has been turned around when its length has come back."""
         turned, q = np.zeros(q.shape, dtype=bool), q.copy()
         for _ in range(_MOST):
@@ -194,8 +187,7 @@ class LongStep:
         return turned
 
 
-@dataclass(frozen=True, eq=False)
-class Lengths:
+class Lengths(NamedTuple):
     """The q at which equations hold: Gaussian nodes of its own law, and the range of that law."""
 
     points: Array
@@ -246,6 +238,6 @@ def long_step(
     if folded:
         share = np.where(np.abs(c.points) < _SAME, 1.0, 2.0)
         half = c.points > -_SAME
-        c = replace(c, points=c.points[half], weights=(share * c.weights)[half])
+        c = Nodes(c.points[half], (share * c.weights)[half])
     e, rest = gaussian_nodes(grid.normal), chi2_nodes(n - 2, grid.rest)
     return LongStep(f, *rates, *_product(c, e, rest, _LEAST_LONG))

@@ -22,9 +22,9 @@ disagreement is the error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.laws import part_edges
 from hdica.ingredients.plain import Array
-from hdica.ingredients.quadrature import panel_nodes
+from hdica.ingredients.quadrature import Nodes, dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 from hdica.process.progress import check_deadline
@@ -115,17 +115,17 @@ class _Step:
     @cached_property
     def drift(self) -> float:
         """<J>."""
-        return float(np.sum(self.weights * self.first))
+        return dot(self.weights, self.first)
 
     @cached_property
     def noise(self) -> float:
         """Var J."""
-        return float(np.sum(self.weights * self.first**2)) - self.drift**2
+        return dot(self.weights, self.first**2) - self.drift**2
 
     @cached_property
     def slope(self) -> float:
         """The derivative of <J> over Q."""
-        return float(np.sum(self.weights * (self.first * self.score - self.longer / 2)))
+        return dot(self.weights, self.first * self.score - self.longer / 2)
 
     @property
     def second(self) -> Array:
@@ -139,7 +139,7 @@ class _Step:
         with np.errstate(over="ignore", invalid="ignore"):
             grown = self.weights * np.expm1(p * self.first)
             more = float(np.sum(grown))
-            slope = (self.drift + float(np.sum(grown * self.first))) / (1 + more)
+            slope = (self.drift + dot(grown, self.first)) / (1 + more)
         return math.log1p(more), slope, grown
 
     def above(self) -> tuple[_Step, float]:
@@ -207,16 +207,16 @@ class _Chain:
         c, e = np.broadcast_to(c[:, None], e.shape)[counted], e[counted]
         return c, e, weights[counted] / np.sum(weights[counted])
 
-    def _values(self, order: int, level: int) -> tuple[Array, Array]:
+    def _values(self, order: int, level: int) -> Iterator[Array]:
         """Values of the source and their weights, its panels halved so many times."""
         law = self.source.law
-        pairs = [] if law.atoms is None else [(law.atoms.points, law.atoms.weights)]
+        pairs = [] if law.atoms is None else [law.atoms]
         for part in law.parts:
             edges = part_edges(part)
             places = np.arange(((edges.size - 1) << level) + 1) / (1 << level)
             t, width = panel_nodes(np.interp(places, np.arange(edges.size), edges), order)
-            pairs.append((part.point(t), part.mass(t) * width))
-        return np.concatenate([c for c, _ in pairs]), np.concatenate([w for _, w in pairs])
+            pairs.append(Nodes(part.point(t), part.mass(t) * width))
+        return map(np.concatenate, zip(*pairs, strict=True))
 
 
 def _integrands(chain: _Chain, q: float, order: int, level: int) -> Array:
@@ -232,13 +232,13 @@ def _integrands(chain: _Chain, q: float, order: int, level: int) -> Array:
     tilted = (step.weights + grown) / total
     if p >= chain.steepest * q or float(np.sum(tilted[step.weights < _FAR])) > _SHARE:
         raise _too_heavy(chain.source)
-    spread = float(np.sum(tilted * step.first**2)) - slope**2
+    spread = dot(tilted, step.first**2) - slope**2
     # The mean of the score is zero: what is left of it is rounding.
-    moved = float(np.sum(grown * step.score)) / total - p * float(np.sum(tilted * step.longer)) / 2
+    moved = dot(grown, step.score) / total - p * dot(tilted, step.longer) / 2
     along = step.score - p * step.longer / 2
-    mixed = float(np.sum(tilted * ((step.first - slope) * along - step.longer / 2)))
+    mixed = dot(tilted, (step.first - slope) * along - step.longer / 2)
     # The last term is how |a|^2 fluctuates.
-    rest = float(np.sum(tilted * (p * step.second + (p * step.q) ** 2 * step.g**4 / 4)))
+    rest = dot(tilted, p * step.second + (p * step.q) ** 2 * step.g**4 / 4)
     turn = -moved / slope
     return np.array([p, ratio, (mixed + (spread - slope**2) * turn / 2 - rest) / slope])
 
@@ -311,11 +311,7 @@ def _panel(chain: _Chain, low: float, high: float, level: int) -> tuple[Array, A
     places, weights = panel_nodes(np.array([low, high]), _FINE)
     total, error, levels = np.zeros(3), np.zeros(3), []
     for q, weight in zip(places.tolist(), weights.tolist(), strict=True):
-
-        def rule(order: int, fineness: int, q: float = q) -> Array:
-            return _integrands(chain, q, order, fineness)
-
-        values, off, level = _refined(rule, level)
+        values, off, level = _refined(partial(_integrands, chain, q), level)
         total, error = total + weight * values, error + weight * off
         levels.append(level)
     return total, error, min(levels)
@@ -344,27 +340,22 @@ def _integrals(chain: _Chain, top: float) -> tuple[Array, Array]:
 def action(f: Formula, source: Source, tau: float, unstable: float) -> Action:
     """Exponent and prefactor of the escape from Q = 0 at a fixed step size.
 
-    ``unstable`` is the first unstable fixed point above 0, Q_u, which is refined here.
-
-    Raises
-    ------
-    HdicaError
-        If the tails of the source are heavier than Gaussian, or if refinement does not find S to
-        one part in a million and C to one in a thousand.
+    ``unstable`` is the first unstable fixed point above 0, Q_u, which is refined here. Refused if
+    the tails of the source are heavier than Gaussian, or if refinement does not find S to one part
+    in a million and C to one in a thousand.
     """
     chain = _Chain(f, source, tau, _steepest(f, source))
-    (top, lead), (moved, off), _ = _refined(lambda *rule: _ends(chain, unstable, *rule), 0)
+    (top, lead), (moved, off), _ = _refined(partial(_ends, chain, unstable), 0)
     if math.isfinite(top):
         values, errors = _integrals(chain, float(top))
         exponent, diffusive, log = values.tolist()
         prefactor = float(lead) * math.exp(log)
         relative = math.expm1(min(errors[2] + off / lead, 700.0))
         if errors[0] <= WORST_EXPONENT * exponent and relative <= WORST_PREFACTOR:
-            off_top, (off_exponent, off_diffusive) = float(moved) + 1e-12, errors[:2].tolist()
-            return Action(
-                *(exponent, prefactor, diffusive, float(top)),
-                *(off_exponent, relative * prefactor, off_diffusive, off_top),
-            )
+            sizes = (exponent, prefactor, diffusive, float(top))
+            off_exponent, off_diffusive, _ = errors.tolist()
+            off_prefactor, off_top = relative * prefactor, float(moved) + 1e-12
+            return Action(*sizes, off_exponent, off_prefactor, off_diffusive, off_top)
     raise HdicaError(
         f"tau: {tau:.6g} is not allowed for escapes at fixed tau by WKB with the source "
         f"{source.label} and the nonlinearity {f.text!r} (refinement does not find the exponent "

@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function, Indices
+from hdica.ingredients.quadrature import dot
 from hdica.limits.numerics.solvers import romberg
 from hdica.process.progress import check_deadline
 
-Indices = NDArray[np.int64]
 X, X_PHI, GAP, GAP_PHI, GAP_MIDDLE, FROM_LEFT, FROM_RIGHT = range(7)
 """Rows of the table of a mesh."""
 MASS, RATE, ONE, SOURCE, TWO, RIGHT, LEFT, SHARE, SMOOTH = range(9)
@@ -39,8 +39,7 @@ _LEAST = 4
 """Cells at least between two neighbouring kinks."""
 
 
-@dataclass(frozen=True, eq=False)
-class Lattice:
+class Lattice(NamedTuple):
     """Faces x(j) of cells for every integer j, numbered from the first kink.
 
     Between kinks the cells are uniform, of width ``spacing`` at most. Outside they follow x = k + a
@@ -58,24 +57,23 @@ class Lattice:
         """The point with (possibly fractional) number ``j``."""
         inner = np.interp(j, self.numbers, self.kinks)
         outside = np.minimum(j - self.numbers[0], 0) + np.maximum(j - self.numbers[-1], 0)
-        return np.asarray(inner + self.stretch * np.sinh(outside * self.spacing / self.stretch))
+        return inner + self.stretch * np.sinh(outside * self.spacing / self.stretch)
 
     def number(self, x: Array) -> Array:
         """Inverse of :meth:`position`."""
         inner = np.interp(x, self.kinks, self.numbers)
         outside = np.minimum(x - self.kinks[0], 0) + np.maximum(x - self.kinks[-1], 0)
-        return np.asarray(inner + self.stretch / self.spacing * np.arcsinh(outside / self.stretch))
+        return inner + self.stretch / self.spacing * np.arcsinh(outside / self.stretch)
 
 
 def make_lattice(kinks: tuple[float, ...], spacing: float, stretch: float) -> Lattice:
     """Cells of about ``spacing`` within ``stretch``, with a face at every kink."""
     points = np.array(kinks or (0.0,))
     counts = np.maximum(_LEAST, np.ceil(np.diff(points) / spacing - 1e-9))
-    return Lattice(spacing, stretch, points, np.concatenate([[0.0], np.cumsum(counts)]))
+    return Lattice(spacing, stretch, points, np.append(0.0, np.cumsum(counts)))
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(NamedTuple):
     """The cells of the coarsest level that each atom uses: first and last face, shape (atoms,)."""
 
     low: Indices
@@ -87,8 +85,7 @@ class Windows:
         return int(np.sum(self.high - self.low))
 
 
-@dataclass(frozen=True, eq=False)
-class Mesh:
+class Mesh(NamedTuple):
     """One level of refinement of the lattice on the windows of all atoms.
 
     Each cell is cut into ``refine`` parts, and ``first`` is the number (of a part) of face 0. The
@@ -116,7 +113,7 @@ class Mesh:
         sizes = (windows.high - windows.low) * self.refine
         if lows.min() < 0 or (lows + sizes).max() > self.x.size:
             return None
-        return replace(self, offsets=np.concatenate([[0], np.cumsum(sizes)]), lows=lows)
+        return self._replace(offsets=np.append(0, np.cumsum(sizes)), lows=lows)
 
     def slices(self) -> list[tuple[slice, slice]]:
         """For each atom, where it lies in flat arrays and in arrays over cells."""
@@ -133,16 +130,16 @@ class Mesh:
 _GAUSS_4, _WEIGHTS_4 = np.polynomial.legendre.leggauss(4)
 
 
-def _mean_between(phi: Callable[[Array], Array], low: Array, high: Array) -> Array:
+def _mean_between(phi: Function, low: Array, high: Array) -> Array:
     """Integral of phi over [low, high], free of kinks inside."""
     check_deadline()
     half = (high - low) / 2
     points = (low + half)[:, None] + half[:, None] * _GAUSS_4
-    return np.asarray(np.sum(phi(points) * _WEIGHTS_4, axis=1) * half)
+    return np.sum(phi(points) * _WEIGHTS_4, axis=1) * half
 
 
 def make_mesh(
-    lattice: Lattice, windows: Windows, refine: int, phi: Callable[[Array], Array], spare: int = 0
+    lattice: Lattice, windows: Windows, refine: int, phi: Function, spare: int = 0
 ) -> Mesh:
     """Cells of the windows, each coarse cell split into ``refine``.
 
@@ -152,20 +149,17 @@ def make_mesh(
     points = lattice.position(np.arange(2 * low * refine, 2 * high * refine + 1) / (2 * refine))
     faces, x = points[::2], points[1::2].copy()
     dx = np.diff(faces)
-    gap, middle, mean = np.empty(faces.size), np.empty(faces.size), np.empty(faces.size)
-    inner = slice(1, -1)
-    gap[inner], middle[inner] = np.diff(x), (x[1:] + x[:-1]) / 2
-    left = _mean_between(phi, x[:-1], faces[inner])
-    mean[inner] = (left + _mean_between(phi, faces[inner], x[1:])) / gap[inner]
-    for values in (gap, middle, mean):
-        values[0], values[-1] = values[1], values[-2]
+    inner, between = faces[1:-1], np.diff(x)
+    of_phi = _mean_between(phi, x[:-1], inner) + _mean_between(phi, inner, x[1:])
+    inside = between, (x[1:] + x[:-1]) / 2, of_phi / between
+    gap, middle, mean = (np.pad(values, 1, mode="edge") for values in inside)
     check_deadline()
     table = np.zeros((7, x.size + 1))
     table[X, :-1], table[X_PHI, :-1] = x, x * phi(x)
     table[GAP], table[GAP_PHI], table[GAP_MIDDLE] = gap, gap * mean, gap * middle
     table[FROM_LEFT, 1:], table[FROM_RIGHT, :-1] = 1 / (gap[1:] * dx), 1 / (gap[:-1] * dx)
     check_deadline()
-    offsets = np.concatenate([[0], np.cumsum((windows.high - windows.low) * refine)])
+    offsets = np.append(0, np.cumsum((windows.high - windows.low) * refine))
     places = offsets, (windows.low - low) * refine
     return Mesh(lattice, refine, low * refine, faces, x, dx, table, *places)
 
@@ -213,7 +207,7 @@ class Curve:
     faces: Array
     log: Array
     breaks: tuple[int, ...]
-    number: Callable[[Array], Array]
+    number: Function
 
     def mirrored(self) -> Curve:
         """The density of -x."""
@@ -230,7 +224,7 @@ class Curve:
             chosen = which == piece
             if not np.any(chosen):
                 continue
-            low, high = int(edges[piece]), int(edges[piece + 1])
+            low, high = edges[piece], edges[piece + 1]
             u = self.number(x[chosen]) - low - 0.5
             result[chosen] = interpolated(self.log[low:high], u)
         return result
@@ -251,7 +245,7 @@ class Curve:
     def masses(self) -> Array:
         """Integral over each cell."""
         x, weights = self.points
-        return np.asarray((np.exp(self.log_at(x)) * weights).reshape(-1, 3).sum(axis=1))
+        return (np.exp(self.log_at(x)) * weights).reshape(-1, 3).sum(axis=1)
 
     def at(self, x: Array) -> Array:
         """The density, zero outside the faces."""
@@ -262,13 +256,13 @@ class Curve:
 
     def cdf(self, x: Array) -> Array:
         """The distribution function."""
-        below = np.concatenate([[0.0], np.cumsum(self.masses)]) / self.total
+        below = np.append(0.0, np.cumsum(self.masses)) / self.total
         inner = np.clip(x, self.faces[0], self.faces[-1])
         cell = np.clip(np.searchsorted(self.faces, inner, side="right") - 1, 0, self.log.size - 1)
         half = (inner - self.faces[cell]) / 2
         points = self.faces[cell][:, None] + half[:, None] * (1 + _GAUSS_3)
         part = np.sum(self.at(points) * _WEIGHTS_3, axis=1) * half
-        return np.asarray(np.minimum(below[cell] + part, below[cell + 1]))
+        return np.minimum(below[cell] + part, below[cell + 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +277,7 @@ class Density:
     curves: tuple[Curve | None, ...]
 
     def _rows(self, x: Array, value: Callable[[Curve, Array], Array]) -> Array:
-        x = np.atleast_1d(np.asarray(x, dtype=float))
+        x = np.array(x, dtype=float, ndmin=1)
         if not self.curves:
             return np.full((self.xi.size, x.size), np.nan)
         return np.array([np.zeros(x.size) if c is None else value(c, x) for c in self.curves])
@@ -318,7 +312,7 @@ class Density:
         for curve, xi, weight in zip(self.curves, self.xi, self.weights.tolist(), strict=True):
             if curve is not None:
                 x, dx = curve.points
-                total += weight * float(np.sum(curve.at(x) * h(xi, x) * dx))
+                total += weight * dot(curve.at(x) * h(xi, x), dx)
         return total
 
 

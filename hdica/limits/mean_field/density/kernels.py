@@ -39,15 +39,8 @@ def even_part(w):  # type: ignore[no-untyped-def]
     """w/2 coth(w/2), the mean of the Bernoulli function at ``w`` and ``-w``, for |w| < 1."""
     v = w * w
     even = _EVEN[9]
-    even = even * v + _EVEN[8]
-    even = even * v + _EVEN[7]
-    even = even * v + _EVEN[6]
-    even = even * v + _EVEN[5]
-    even = even * v + _EVEN[4]
-    even = even * v + _EVEN[3]
-    even = even * v + _EVEN[2]
-    even = even * v + _EVEN[1]
-    even = even * v + _EVEN[0]
+    for k in range(8, -1, -1):
+        even = even * v + _EVEN[k]
     return even * v + 1.0
 
 

@@ -52,15 +52,6 @@ def learn(past, t, q, h2):  # type: ignore[no-untyped-def]
     past[at.PAST, 0] = count + 1
 
 
-@numba.njit("void(float64[::1], float64[::1], float64[::1], float64)", cache=True)
-def _first_answer(answer, pull, noise, q):  # type: ignore[no-untyped-def]
-    """How Q and E[x^2] answer to Q (through b and g) and to 2h, to first order in c."""
-    low, high = max(-1.0, q - 1e-4), min(1.0, q + 1e-4)
-    rise = (value_at(pull, high) - value_at(pull, low)) / (high - low)
-    wider = (value_at(noise, high) - value_at(noise, low)) / (high - low)
-    answer[0], answer[1], answer[2], answer[3] = rise, -q, 2 * (rise * q + wider), -2.0
-
-
 @numba.njit(
     f"Tuple((float64, float64, boolean))(int64, float64, float64, float64, int64, {MESH}, {LAW},"
     f"{MEMORY}, float64[:, ::1], int64)",
@@ -77,7 +68,11 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, source):  # type: ig
     answer, sums = memory[1][stage], memory[2]
     before, mass, share = work[source], work[at.ONE if stage == 0 else at.TWO], work[at.SHARE]
     if answer[4] == 0.0:
-        _first_answer(answer, pull, noise, q)
+        # How Q and E[x^2] answer to Q (through b and g) and to 2h, to first order in c.
+        low, high = max(-1.0, q - 1e-4), min(1.0, q + 1e-4)
+        rise = (value_at(pull, high) - value_at(pull, low)) / (high - low)
+        wider = (value_at(noise, high) - value_at(noise, low)) / (high - low)
+        answer[0], answer[1], answer[2], answer[3] = rise, -q, 2 * (rise * q + wider), -2.0
     # Derivatives of what Q and E[x^2] become, less what they should be, by Q and by 2h.
     qq, qh, sq, sh = c * answer[0] - 1.0, c * answer[1], c * answer[2], c * answer[3]
     dq, dh, off, wide, met = 0.0, 0.0, 0.0, 0.0, False

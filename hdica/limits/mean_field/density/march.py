@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.density import grid as at
-from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows
+from hdica.limits.mean_field.density.grid import Indices, Lattice, Mesh, Windows
 from hdica.limits.mean_field.density.state import (
     LONGEST,
     Functional,
@@ -55,13 +56,13 @@ class Record:
         """Rows to measure so many states in."""
         return np.empty((steps, at.FIRST + len(self.functionals)))
 
-    def begin(self, state: State, tau: float) -> None:
+    def begin(self, state: State) -> None:
         """See the start."""
         from hdica.limits.mean_field.density.loop import measure
 
         row = self.room(1)
         measure(row[0], state.mass, state.cells, self.integrands(state.mesh), state.h2)
-        self.see(state, np.zeros(1), np.full(1, tau), row)
+        self.see(state, np.zeros(1), np.full(1, self.problem.field.schedule.at(0.0)), row)
 
     def see(self, state: State, times: Array, taus: Array, rows: Array) -> None:
         """Remember what was measured, and the masses if the state is at a snapshot."""
@@ -95,8 +96,7 @@ _NUMBERS = 1_000_000
 """Cells times steps that one call of the compiled march takes: a tenth of a second."""
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
+class Piece(NamedTuple):
     """A stretch of time on which the step size tau(t) is smooth.
 
     A step must end at the marks: times inside, and its end.
@@ -112,11 +112,15 @@ class Piece:
         schedule = self.problem.field.schedule
         margin = 1e-12 * max(1.0, self.high)
         inside = np.minimum(np.maximum(times, self.low), self.high - margin)
-        return np.asarray(schedule.value(inside), dtype=float)
+        return schedule.value(inside)
+
+    def law(self, start: float, ends: Array) -> tuple[Law, Indices]:
+        """The law at the step sizes of some steps, and its rows at both stages of each."""
+        starts = np.append(start, ends[:-1])
+        return self.problem.law(self.tau(np.stack([starts + at.GAMMA * (ends - starts), ends], 1)))
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+class Run(NamedTuple):
     """Consecutive steps of the coarsest level on the same cells, between ``start`` and the ends."""
 
     start: float
@@ -125,8 +129,7 @@ class Run:
     piece: Piece
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(NamedTuple):
     """The steps of the coarsest level, from its first windows on, and why it ended early, if so."""
 
     lattice: Lattice
@@ -154,11 +157,10 @@ class Plan:
 
 def pieces(problem: Problem, times: Array) -> Iterator[Piece]:
     """Stretches of smooth step size, each with the times inside at which a step must end."""
-    schedule, last = problem.field.schedule, float(times[-1])
-    moments = {*schedule.breaks, *problem.field.motion.jumps}
-    breaks = [float(b) for b in sorted(moments) if 0 < b < last]
+    field, last = problem.field, float(times[-1])
+    breaks = sorted({b for b in (*field.schedule.breaks, *field.motion.jumps) if 0 < b < last})
     stops = np.unique([*breaks, *times[times > 0]])
-    for low, high in pairwise([0.0, *sorted(breaks), last]):
+    for low, high in pairwise([0.0, *breaks, last]):
         yield Piece(problem, low, high, stops[(stops > low) & (stops <= high)])
 
 
@@ -243,8 +245,9 @@ def explore(
     """
     first = together(first) if problem.moves else first
     state = begin(problem, lattice, first, 1)
-    record.begin(state, float(problem.field.schedule.value(np.array(0.0))))
+    record.begin(state)
     runs: list[Run] = []
+    why = ""
     for piece in pieces(problem, times):
         runs += _walk(piece, state, record, step_error)
         if piece.marks.size and state.clock[at.T] < piece.marks[-1]:
@@ -256,13 +259,13 @@ def explore(
                     f"the density condenses (2h = {state.h2:.3g} < 0) and was not followed beyond "
                     f"t = {t:.6g}, because the few coordinates that grow without bound need {cost}"
                 )
-            return Plan(lattice, first, tuple(runs), why)
-    return Plan(lattice, first, tuple(runs), "")
+            break
+    return Plan(lattice, first, tuple(runs), why)
 
 
 def cut(start: float, ends: Array, parts: int) -> Array:
     """Ends of the steps when each is cut into equal parts, shape (steps * parts,)."""
-    starts = np.concatenate([[start], ends[:-1]])
+    starts = np.append(start, ends[:-1])
     shares = np.arange(1, parts + 1) / parts
     parted = starts[:, None] + (ends - starts)[:, None] * shares
     parted[:, -1] = ends
@@ -275,9 +278,7 @@ def advance(
     """Steps to each of ``ends``, measured after ``every``; how many did not meet E[x^2] = 1."""
     from hdica.limits.mean_field.density.loop import march, measure
 
-    starts, missed = np.concatenate([[state.clock[at.T]], ends[:-1]]), 0
-    stages = np.stack([starts + at.GAMMA * (ends - starts), ends], 1)
-    law, rows = piece.problem.law(piece.tau(stages))
+    missed, (law, rows) = 0, piece.law(float(state.clock[at.T]), ends)
     arrays = (state.cells, law, state.memory, state.clock, state.work, integrands)
     # Some steps a call, of which none depends on how many: the kernel looks at no clock.
     moves, some = piece.problem.moves, every * max(1, _NUMBERS // (every * state.work.shape[1]))
@@ -299,10 +300,13 @@ def advance(
     return missed
 
 
-def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:
-    """Repeat the steps of a plan, each cell and each step cut into ``refine``."""
-    state = begin(problem, plan.lattice, plan.windows, refine, plan.reach)
-    record.begin(state, float(problem.field.schedule.value(np.array(0.0))))
+def begun(problem: Problem, plan: Plan, refine: int) -> State:
+    """The state at t = 0 on the cells of a plan, each cut into ``refine``."""
+    return begin(problem, plan.lattice, plan.windows, refine, plan.reach)
+
+
+def runs_of(plan: Plan, state: State) -> Iterator[tuple[Run, Array]]:
+    """The runs of a plan and the ends of their steps, cut as cells are; the state is at each."""
     piece = None
     for run in plan.runs:
         if run.piece is not piece:
@@ -310,6 +314,14 @@ def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:
             piece = run.piece
             jump(state, piece.low)
         state.move(run.windows)
+        yield run, cut(run.start, run.ends, state.mesh.refine)
+
+
+def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:
+    """Repeat the steps of a plan, each cell and each step cut into ``refine``."""
+    state = begun(problem, plan, refine)
+    record.begin(state)
+    for run, ends in runs_of(plan, state):
         measures, integrands = record.room(run.ends.size), record.integrands(state.mesh)
-        advance(piece, state, cut(run.start, run.ends, refine), refine, integrands, measures)
-        record.see(state, run.ends, piece.tau(run.ends), measures)
+        advance(run.piece, state, ends, refine, integrands, measures)
+        record.see(state, run.ends, run.piece.tau(run.ends), measures)

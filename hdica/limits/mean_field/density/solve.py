@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ _REACH = 4.0
 _SIDE = 1e-9
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """What the regularizer contributes.
 
     ``jump`` is half its largest: near it the density decays like exp(-B jump |x|/g); ``slope`` its
@@ -84,8 +83,7 @@ _CLOSEST, _MOST_CUTS = 1e-5, 400
 """Distance of faces at kinks at least, and how many a lattice takes."""
 
 
-@dataclass(frozen=True, eq=False)
-class DensityPath:
+class DensityPath(NamedTuple):
     """The limit at the asked times; arrays of shape (T,), NaN after a stop.
 
     ``q``, ``r``: overlap Q = E[xi x] and R = E[x phi(x)]; ``curvature``, ``pull``: 2h and b there;
@@ -128,19 +126,19 @@ def _explored(
     field = problem.field
     size = lengths(field.phi)
     _, var = field.start.conditional(problem.xi)
-    q0, tau0 = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
-    g0 = field.diffusion(q0, tau0)
-    scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
+    tau0 = field.schedule.at(0.0)
+    first = size.finest(field.diffusion(field.q0, tau0), field.strength(tau0), 0.0)
+    scale = min(math.sqrt(var), first)
     spacing, narrow = _AT_START * coarse * scale, 0.0
     # Within this distance cells hardly widen: it holds the atoms that matter to Q.
     matters = problem.weights * problem.xi**2 > 1e-3
-    stretch = _EVEN + 1.5 * float(np.abs(problem.xi[matters]).max())
+    stretch = _EVEN + 1.5 * np.abs(problem.xi[matters]).max()
     for _ in range(4):
         tell(lambda: _LEVEL.format(1))
         seen = record()
         lattice = make_lattice(faces, spacing, stretch)
-        first = state.start_windows(problem, lattice, narrow)
-        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, first)
+        windows = state.start_windows(problem, lattice, narrow)
+        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, windows)
         scales = [
             size.finest(field.diffusion(q, tau), field.strength(tau), h2)
             for tau, q, _, h2 in seen.rows[:, :4].tolist()
@@ -197,7 +195,7 @@ def _curve(mesh: Mesh, mass: Array, cells: slice, kinks: tuple[float, ...]) -> C
 def _density(t: float, field: MeanField, places: state.Places, records: list[Record]) -> Density:
     nodes = field.prior.nodes
     if t not in records[-1].masses:
-        return Density(nodes.points, nodes.weights, ())
+        return Density(*nodes, ())
     levels = [r.masses[t] for r in records]
     curves = [
         [_curve(mesh, mass[part], cells, field.phi.kinks) for part, cells in mesh.slices()]
@@ -211,7 +209,7 @@ def _density(t: float, field: MeanField, places: state.Places, records: list[Rec
     images = {a: own[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
     where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
     at_nodes = tuple(None if a < 0 else (images[a] if flip else own[a]) for a, flip in where)
-    return Density(nodes.points, nodes.weights, at_nodes)
+    return Density(*nodes, at_nodes)
 
 
 def solve(
@@ -239,9 +237,9 @@ def solve(
     rough = {k: _apart(own, jumps[k], problem.mirrored) for k in functionals if k in jumps}
     rough = {k: faces for k, faces in rough.items() if own != faces and len(faces) <= _MOST_CUTS}
     smooth = {k: h for k, h in functionals.items() if k not in rough}
-    shown = np.array([float(t) for t in snapshots])
+    shown = np.array(snapshots, dtype=float)
     plan, records = _levels(problem, times, tolerance, lambda: Record(problem, shown, smooth), own)
-    densities = tuple(_density(float(t), field, places, records) for t in snapshots)
+    densities = tuple(_density(t, field, places, records) for t in shown.tolist())
     path = _path(field, times, plan, records, list(smooth), densities)
     for name, faces in rough.items():
         seen = partial(Record, problem, shown[:0], {name: functionals[name]})
@@ -249,7 +247,7 @@ def solve(
         other = _path(field, times, plan, records, [name], ())
         means = path.functionals | other.functionals
         errors = path.functional_errors | other.functional_errors
-        path = replace(path, functionals=means, functional_errors=errors)
+        path = path._replace(functionals=means, functional_errors=errors)
     return path
 
 

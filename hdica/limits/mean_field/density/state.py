@@ -15,22 +15,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices, Mask
 from hdica.ingredients.priors import Prior
+from hdica.ingredients.quadrature import dot
 from hdica.ingredients.starts import NOT_NORMAL, Start
 from hdica.limits.mean_field.density import grid as at
 from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
-from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.mean_field.family import Coefficient, MeanField, Scaled
 from hdica.limits.numerics.series import adaptive, packed, times
 from hdica.process.progress import check_deadline
 
-Indices = NDArray[np.int64]
-Coefficient = Callable[[float, float], float]
 Law = tuple[Array, Array, Array]
 """Coefficients as compiled code takes them: see :func:`tabulated`."""
 Functional = Callable[[Array, Array], Array]
@@ -57,7 +56,7 @@ def _rows(coefficient: Coefficient, taus: Array) -> Array:
     values = [[float(coefficient(q, tau)) for q in points] for tau in taus.tolist()]
     # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
     series = [np.sum(matrix * np.array(row), axis=1) for row in values]
-    return np.array([np.concatenate([[0.0], row]) for row in series])
+    return np.array([np.append(0.0, row) for row in series])
 
 
 def tabulated(field: MeanField, taus: Array) -> Law:
@@ -100,7 +99,7 @@ class Problem:
     def integrands(self, mesh: Mesh, functionals: Mapping[str, Functional]) -> Array:
         """What to sum against the masses for each functional, shape (functionals, cells)."""
         if not functionals:
-            return np.empty((0, int(mesh.offsets[-1])))
+            return np.empty((0, mesh.offsets[-1]))
         xi, x, weights = mesh.flat(self.xi, self.weights)
         rows = [np.broadcast_to(h(xi, x), x.shape) for h in functionals.values()]
         if self.mirrored:
@@ -109,12 +108,11 @@ class Problem:
         return np.array([weights * row for row in rows])
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(NamedTuple):
     """Atom of the problem, or of its mirror image, at each node of the prior; -1 without weight."""
 
     atom: Indices
-    flipped: NDArray[np.bool_]
+    flipped: Mask
 
 
 def start_refusal(start: Start, prior: Prior) -> str:
@@ -145,7 +143,7 @@ def posed(field: MeanField) -> tuple[Problem, Places]:
     refusal = start_refusal(field.start, field.prior)
     if refusal:
         raise HdicaError(refusal)
-    points, weights = field.prior.nodes.points, field.prior.nodes.weights
+    points, weights = field.prior.nodes
     counts = weights >= NO_WEIGHT
     mirrored = not field.motion.moves and _symmetric(field, points[counts], weights[counts])
     own = counts & (points >= 0) if mirrored else counts
@@ -155,8 +153,7 @@ def posed(field: MeanField) -> tuple[Problem, Places]:
     number = dict(zip(points[own].tolist(), atom[own].tolist(), strict=True))
     atom[flipped] = [number[-xi] for xi in points[flipped].tolist()]
     share = np.where(mirrored & (points > 0), 2.0, 1.0) * weights
-    xi, share = (np.ascontiguousarray(v[own], dtype=float) for v in (points, share))
-    return Problem(field, xi, share, mirrored), Places(atom, flipped)
+    return Problem(field, points[own], share[own], mirrored), Places(atom, flipped)
 
 
 Memory = tuple[Array, Array, Array, Array]
@@ -190,7 +187,7 @@ class State:
     @property
     def mass(self) -> Array:
         """Cell masses."""
-        return np.asarray(self.work[at.MASS])
+        return self.work[at.MASS]
 
     @property
     def q(self) -> float:
@@ -219,7 +216,7 @@ class State:
         if np.array_equal(old.low, windows.low) and np.array_equal(old.high, windows.high):
             return
         mesh = self.mesh.on(windows) or _roomy(self.problem, self.mesh.lattice, windows, refine)
-        work = np.empty((self.work.shape[0], int(mesh.offsets[-1])))
+        work = np.empty((self.work.shape[0], mesh.offsets[-1]))
         for row in (at.MASS, at.RATE):
             work[row] = carried(self.work[row], old, windows, refine)
         self.windows, self.mesh, self.work = windows, mesh, work
@@ -268,11 +265,11 @@ def start_masses(problem: Problem, mesh: Mesh) -> Array:
         check_deadline()
         mass = np.exp(-away / var) * dx
         mass /= np.repeat(np.add.reduceat(mass, mesh.offsets[:-1]), sizes)
-        miss = float(np.sum(weights * mass * x * x)) - 1.0
+        miss = dot(weights * mass * x, x) - 1.0
         if abs(miss) < 2e-15:
             break
         var -= miss
-    return np.asarray(mass)
+    return mass
 
 
 def begin(
@@ -295,8 +292,8 @@ def begin(
         mesh = whole.on(windows) or whole
     mass = start_masses(problem, mesh)
     _, x, weights = mesh.flat(problem.xi, problem.weights)
-    q, tau = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
-    r = float(np.sum(weights * mass * x * field.phi.value(x)))
+    q, tau = field.q0, field.schedule.at(0.0)
+    r = dot(weights * mass * x, field.phi.value(x))
     work, clock = np.zeros((at.SMOOTH + 1, mass.size)), np.zeros(7)
     work[at.MASS] = mass
     clock[at.DT], clock[at.Q], clock[at.H2] = _FIRST_STEP, q, field.curvature(q, r, tau)
@@ -321,9 +318,9 @@ def mix(state: State, share: float) -> None:
     mixture = np.sum(weights[:, None] * laws, axis=0)
     laws *= 1 - share
     laws += share * mixture
-    low, size = int(state.mesh.lows[0]), int(state.mesh.offsets[1])
-    first = float(np.sum(mixture * state.mesh.x[low : low + size]))
-    mean = float(np.sum(weights * state.problem.xi)) * first
+    low, size = state.mesh.lows[0], state.mesh.offsets[1]
+    first = dot(mixture, state.mesh.x[low : low + size])
+    mean = dot(weights, state.problem.xi) * first
     state.clock[at.Q] += share * (mean - state.clock[at.Q])
 
 

@@ -13,23 +13,26 @@ where it lives, and no faster than it varies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Mask
 from hdica.ingredients.quadrature import panel_nodes
-from hdica.limits.mean_field.family import MeanField, Scaled
-from hdica.limits.mean_field.steady.confinement import DEPTH, Confinement, confinement, region
+from hdica.limits.mean_field.family import Coefficient, MeanField, Scaled
+from hdica.limits.mean_field.steady.confinement import (
+    DEPTH,
+    Confinement,
+    confinement,
+    ends_of,
+    region,
+)
 from hdica.limits.numerics.series import Function, Halves, adaptive, scaled
 from hdica.limits.numerics.solvers import spend
 from hdica.process.progress import check_deadline
 
-Mask = NDArray[np.bool_]
 _FARTHEST = 2.0**40
 _SAMPLES = 97
 PANELS = 24
@@ -38,7 +41,7 @@ PANELS = 24
 def potential(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> Array:
     """V = a x^2 + k Psi(x) - tilt x; ``x`` of shape (rows, points), the others (rows,)."""
     square, linear = a[:, None] * x * x, tilt[:, None] * x
-    return np.asarray(square + k[:, None] * shape.potential(x) - linear)
+    return square + k[:, None] * shape.potential(x) - linear
 
 
 def _outermost(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array, Mask]:
@@ -65,9 +68,7 @@ def _shrunk(
     for _ in range(40):
         x = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _SAMPLES)
         v = potential(shape, a, k, tilt, x)
-        inside = v - v.min(axis=1)[:, None] < DEPTH
-        first = np.maximum(inside.argmax(axis=1) - 1, 0)
-        last = np.minimum(_SAMPLES - inside[:, ::-1].argmax(axis=1), _SAMPLES - 1)
+        first, last = ends_of(v - v.min(axis=1)[:, None] < DEPTH)
         rows = np.arange(a.size)
         shrunk = (last - first) < 0.7 * (_SAMPLES - 1)
         low, high = x[rows, first], x[rows, last]
@@ -107,7 +108,7 @@ def edges(
     total = np.concatenate([np.zeros((a.size, 1)), np.cumsum(measure, axis=1)], axis=1)
     wanted = total[:, -1:] * np.linspace(0, 1, panels + 1)
     rows = [np.interp(w, m, p) for w, m, p in zip(wanted, total, x, strict=True)]
-    even = np.stack(rows) if rows else np.empty((0, panels + 1))
+    even = np.array(rows).reshape(-1, panels + 1)
     if a.size == 0 or not np.any(confined):
         return even, confined
     inner = shape.breaks(float(low[confined].min()), float(high[confined].max()))
@@ -119,8 +120,7 @@ _ORDER = 16
 """Points a panel; twice as many where it is asked what they leave out."""
 
 
-@dataclass(frozen=True)
-class Moments:
+class Moments(NamedTuple):
     """Averages over densities exp{-a x^2 - k Psi(x) + c x}/Z.
 
     ``powers`` are E x^j for j = 0 to 4, shape (5, ...), ``mixed`` E[x^j Psi(x)] for j = 0 to 2,
@@ -200,8 +200,7 @@ def density(
 _STEPS = 200
 
 
-@dataclass(frozen=True)
-class Closure:
+class Closure(NamedTuple):
     """Boltzmann states with E x^2 = 1 at given overlaps, arrays of shape (overlaps,).
 
     ``q`` are the overlaps that enter drift and diffusion, ``g`` is g(q), ``k`` B/g, ``ratio`` b/g,
@@ -221,7 +220,7 @@ class Closure:
     ratio: Array
     a: Array
     at_end: Array
-    condensed: NDArray[np.bool_]
+    condensed: Mask
     bulk: Array
     excess: Array
     slope: Array
@@ -251,7 +250,7 @@ def rates_of_change(field: MeanField) -> tuple[Function, Function]:
     return _rise(field.pull, tau), _rise(field.diffusion, tau)
 
 
-def _rise(coefficient: Callable[[float, float], float], tau: float) -> Function:
+def _rise(coefficient: Coefficient, tau: float) -> Function:
     halves = coefficient.function if isinstance(coefficient, Scaled) else None
     if isinstance(coefficient, Scaled) and isinstance(halves, Halves) and not halves.over:
         return scaled(halves.deriv(), tau**coefficient.power)
@@ -265,7 +264,7 @@ def _end_moment(
     if shape.superlinear:
         return np.full(k.size, np.inf)
     powers = moments(shape, 0 * k[:, None], k[:, None], tilt, finer).powers
-    return np.asarray(np.sum(weights * powers[2], axis=-1))
+    return np.sum(weights * powers[2], axis=-1)
 
 
 def multiplier(
@@ -353,11 +352,9 @@ def close(
     points.
     """
     tau, shape = step_size(field), confinement(field.phi)
-    q = np.atleast_1d(np.asarray(q, dtype=float))
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
-    b = np.array([field.pull(float(v), tau) for v in q])
-    g = np.array([field.diffusion(float(v), tau) for v in q])
-    strength = field.strength(tau)
+    q = np.array(q, dtype=float, ndmin=1)
+    xi, weights = field.prior.nodes
+    (b, g), strength = field.rates(q, tau), field.strength(tau)
     k, ratio = strength / g, b / g
     tilt = ratio[:, None] * xi
     # In closed form a state costs what some points do; quadrature counts its own.
@@ -395,7 +392,7 @@ def _slopes(
     field: MeanField, q: Array, g: Array, k: Array, ratio: Array, averages: Moments
 ) -> tuple[Array, Array]:
     """dS/dq at fixed a and at fixed E x^2, from covariances."""
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    xi, weights = field.prior.nodes
     _, x1, x2, x3, x4 = averages.powers
     p0, p1, p2 = averages.mixed
     pulls, widens = rates_of_change(field)

@@ -13,20 +13,19 @@ there are no others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 import sympy as sp
 from numpy.polynomial import Polynomial
 from numpy.polynomial.chebyshev import cheb2poly, chebint, chebval, chebvander
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Function, Indices, Mask
 from hdica.process.progress import check_deadline
 
 _DEGREE = 11
@@ -55,13 +54,13 @@ class Confinement:
     def psi(self, x: Array) -> Array:
         """phi(x) without its linear part, any shape."""
         if self.l1 is not None:
-            return np.asarray(self.l1 * np.sign(x))
-        return np.asarray(self.remainder.value(x))
+            return self.l1 * np.sign(x)
+        return self.remainder.value(x)
 
     def potential(self, x: Array) -> Array:
         """Psi(x), with Psi(0) = 0, any shape."""
         if self.l1 is not None:
-            return np.asarray(self.l1 * np.abs(x))
+            return self.l1 * np.abs(x)
         return _table(self, _reach_of(x))[0](np.asarray(x, dtype=float))
 
     def resolved(self, reach: float) -> Array:
@@ -125,7 +124,7 @@ def _reach_of(x: Array) -> float:
 
 
 @lru_cache(maxsize=64)
-def _table(shape: Confinement, reach: float) -> tuple[Callable[[Array], Array], Array]:
+def _table(shape: Confinement, reach: float) -> tuple[Function, Array]:
     """Psi on [-reach, reach]: adaptive Chebyshev panels of psi, integrated away from zero."""
     grown = 2.0 ** np.arange(0, math.log2(reach) + 1, 2)
     inner = [k for k in shape.phi.kinks if -reach < k < reach]
@@ -133,7 +132,7 @@ def _table(shape: Confinement, reach: float) -> tuple[Callable[[Array], Array], 
     half = (right - left) / 2
     rising = np.stack([chebint(c, lbnd=-1) for c in series], axis=-1) * half
     whole = np.asarray(chebval(1.0, rising))
-    zero = int(np.searchsorted(left, 0.0))
+    zero = np.searchsorted(left, 0.0)
     # Summed outwards from 0, where Psi is small and must be exact.
     below, above = np.cumsum(whole[:zero][::-1])[::-1], np.cumsum(whole[zero:])
     # From Chebyshev coefficients in t to those of powers of t + 1.
@@ -175,13 +174,11 @@ def _resolved(shape: Confinement, edges: Array) -> tuple[Array, Array, Array]:
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
         if left.size == 0:
             break
-    parts = [np.concatenate([d[i] for d in done]) for i in range(3)]
-    order = np.argsort(parts[0], kind="stable")
-    return parts[0][order], parts[1][order], parts[2][order]
+    left, right, series = map(np.concatenate, zip(*done, strict=True))
+    order = np.argsort(left, kind="stable")
+    return left[order], right[order], series[order]
 
 
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 Ends = tuple[Indices, Indices]
 DEPTH = 46.0
 """The density is followed down to exp(-46) = 1e-20 of its maximum."""
@@ -199,8 +196,7 @@ _AT_ONCE = 4_000_000
 """Values of V that are found between two checks of the deadline."""
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
+class Region(NamedTuple):
     """Where densities are larger than 1e-20 of their maximum: from ``low`` to ``high``, each row.
 
     ``confined``: whether it is normalisable with a second moment; ``many``: whether there may be
@@ -226,7 +222,7 @@ def _points(shape: Confinement, reach: float) -> tuple[Array, Array, Array]:
 
 def _weight(x: Array) -> Array:
     """What a fourth moment adds to the depth of V far out: mass of 1e-30 at 1e15 is E x^2 = 1."""
-    return np.asarray(4 * np.log(np.maximum(np.abs(x) / _REACHES[0], 1.0)))
+    return 4 * np.log(np.maximum(np.abs(x) / _REACHES[0], 1.0))
 
 
 def _finite(values: Array) -> Array:
@@ -316,7 +312,7 @@ def _hull(
     x, v, slope = points
     wells = (slope[:, :-1] < 0) & (slope[:, 1:] >= 0)
     far = _weight(x)
-    first, last = _ends(v - v.min(axis=1)[:, None] - far < DEPTH)
+    first, last = ends_of(v - v.min(axis=1)[:, None] - far < DEPTH)
     # Between two points V lies above its tangents there, if it is convex around the well.
     gap = np.diff(x)
     floor = np.maximum(v[:, :-1] + slope[:, :-1] * gap, v[:, 1:] - slope[:, 1:] * gap)
@@ -359,16 +355,16 @@ def _is_heavy(x: Array, v: Array) -> Mask:
     lowest = v.argmin(axis=1)
     depth, away = v - v.min(axis=1)[:, None], np.abs(x - x[lowest][:, None])
     rows = np.arange(lowest.size)
-    first, last = _ends(depth < _OWN)
+    first, last = ends_of(depth < _OWN)
     own = np.maximum(away[rows, first], away[rows, last])
     far = 3 * np.log(np.maximum(away / np.maximum(own, _REACHES[0])[:, None], 1.0))
-    first, last = _ends(depth < DEPTH)
+    first, last = ends_of(depth < DEPTH)
     outside = (x < x[first][:, None]) | (x > x[last][:, None])
     # Where the density has fallen lies between two points; the nearer one is in doubt.
     nearer = np.minimum(first + 1, x.size - 1), np.maximum(last - 1, 0)
     there = np.maximum(far[rows, nearer[0]], far[rows, nearer[1]])
     beyond = np.any(outside & (depth - far < _LOST), axis=1) | (DEPTH - there < _LOST)
-    return np.asarray((lowest > 0) & (lowest < x.size - 1) & beyond)
+    return (lowest > 0) & (lowest < x.size - 1) & beyond
 
 
 def _on_plateaus(
@@ -409,8 +405,8 @@ def _narrowed(
     return ends[0], ends[1]
 
 
-def _ends(inside: Mask) -> Ends:
-    """First and last index inside, and one further out."""
+def ends_of(inside: Mask) -> Ends:
+    """First and last index inside, and one further out, of each row."""
     size = inside.shape[1]
     first = np.maximum(inside.argmax(axis=1) - 1, 0)
     last = np.minimum(size - inside[:, ::-1].argmax(axis=1), size - 1)

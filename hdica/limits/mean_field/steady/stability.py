@@ -29,8 +29,8 @@ which spectral elements with a boundary at every kink resolve to rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -38,12 +38,14 @@ from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Indices
+from hdica.ingredients.quadrature import dot
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure, edges, potential, rates_of_change
 from hdica.limits.mean_field.steady.confinement import Confinement, confinement
 from hdica.process.machine import one_thread
 
+_Row = tuple[Array, Array, Array]
 _NODES = 12
 _FLAT = 0.1
 """Height above the bottom below which a well is one element, unless phi has a kink there."""
@@ -61,17 +63,17 @@ def _gauss() -> tuple[Array, Array, Array]:
     return points, weights, np.stack(basis, axis=1) @ inverse
 
 
-def _graded_elements(shape: Confinement, row: tuple[Array, Array, Array], panels: int) -> Array:
+def _graded_elements(shape: Confinement, row: _Row, panels: int) -> Array:
     """Ends of elements: at kinks, and at every scale on which the density varies."""
     ends = np.unique(edges(shape, *row, panels)[0][0])
     v = potential(shape, *row, ends[None])[0]
     kinks = np.isin(ends, shape.breaks(float(ends[0]), float(ends[-1])))
     is_end = kinks | (v - v.min() > _FLAT)
-    is_end[[0, -1, int(v.argmin())]] = True
+    is_end[[0, -1, v.argmin()]] = True
     ends = ends[is_end]
     size = np.maximum(np.abs(ends[1:]), np.abs(ends[:-1]))
     apart = np.diff(ends) > _SAME * np.minimum(size, np.ptp(ends))
-    ends = ends[np.concatenate([[True], apart])]
+    ends = ends[np.append(True, apart)]
     rise = np.abs(np.diff(potential(shape, *row, ends[None])[0]))
     parts = [
         np.linspace(low, high, max(1, int(np.ceil(one / _RISE))), endpoint=False)
@@ -85,8 +87,8 @@ def _inverse_root(x: Array, mass: Array, half: Array) -> Array:
     _, weights, rising = _gauss()
     count, nodes = mass.shape
     whole = mass.sum(axis=1)
-    before = np.concatenate([[0.0], np.cumsum(whole)[:-1]])
-    behind = np.concatenate([np.cumsum(whole[::-1])[::-1][1:], [0.0]])
+    before = np.append(0.0, np.cumsum(whole)[:-1])
+    behind = np.append(np.cumsum(whole[::-1])[::-1][1:], 0.0)
     span, inside = half * weights, half[..., None] * rising
     below = np.einsum("ei,eij->ej", mass, inside) + behind[:, None] * span
     above = np.einsum("ei,eij->ej", mass, span[:, None, :] - inside) + before[:, None] * span
@@ -97,7 +99,7 @@ def _inverse_root(x: Array, mass: Array, half: Array) -> Array:
     kernel[element, :, element, :] = inside - below[:, None, :]
     root = np.sqrt(mass).ravel()
     flat = kernel.reshape(count * nodes, count * nodes)
-    return np.asarray(flat * root[:, None] / root)
+    return flat * root[:, None] / root
 
 
 def graded_modes(
@@ -133,7 +135,7 @@ def _coefficients(shape: Confinement, x: Array, p: Array, vectors: Array) -> Arr
     """Coefficients <f, mode> of f = x, x^2 and Psi, of masses p at points x: (3, modes)."""
     columns = [x, x**2, shape.potential(x)]
     centred = np.stack([f - np.sum(p * f) for f in columns]) * np.sqrt(p)
-    return np.asarray(np.einsum("fi,im->fm", centred, vectors))
+    return np.einsum("fi,im->fm", centred, vectors)
 
 
 DEGREE = 12
@@ -143,8 +145,7 @@ _GROUND, _RANGE = 1e-6, 1e-11
 share of the fastest one that the slowest may be, before rounding is seen in it."""
 
 
-@dataclass(frozen=True)
-class Modes:
+class Modes(NamedTuple):
     """Modes of one density; arrays of shape (modes,), by increasing rate, without the constant.
 
     Relaxation rates in units of the diffusion g, and coefficients <f, mode> of f = x, x^2 and
@@ -172,16 +173,16 @@ def _lobatto(degree: int) -> tuple[Array, Array, Array]:
     return x, weights, matrix
 
 
-def _elements(shape: Confinement, a: float, k: float, tilt: float) -> tuple[Array, Array, Array]:
+def _elements(shape: Confinement, row: _Row) -> tuple[Array, Array, Array]:
     """Points (elements, nodes), half widths (elements, 1) and V' there."""
-    row = (np.array([a]), np.array([k]), np.array([tilt]))
-    ends, _ = edges(shape, *row, panels=PANELS)
-    ends = ends[0][np.concatenate([[True], np.diff(ends[0]) > 1e-9 * np.ptp(ends[0])])]
+    ends = edges(shape, *row, PANELS)[0][0]
+    ends = ends[np.append(True, np.diff(ends) > 1e-9 * np.ptp(ends))]
     t, _, _ = _lobatto(DEGREE)
     half = np.diff(ends)[:, None] / 2
     x = ends[:-1, None] + half * (t + 1)
     # One-sided slopes: an end of an element may be a kink.
     inside = x + half * np.where(t == -1, 1e-9, np.where(t == 1, -1e-9, 0.0))
+    a, k, tilt = row
     return x, half, 2 * a * x + k * shape.psi(inside) - tilt
 
 
@@ -192,7 +193,8 @@ def _is_lost(rate: Array) -> bool:
 
 def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
     """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
-    x, half, slope = _elements(shape, a, k, tilt)
+    row = (np.array([a]), np.array([k]), np.array([tilt]))
+    x, half, slope = _elements(shape, row)
     _, weights, matrix = _lobatto(DEGREE)
     count, nodes = x.shape
     raising = matrix / half[..., None] + slope[..., None] / 2 * np.eye(nodes)
@@ -210,7 +212,7 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
         return Modes(rate, *coefficients)
     points = np.empty(size)
     points[index] = x
-    v = potential(shape, np.array([a]), np.array([k]), np.array([tilt]), points[None])[0]
+    v = potential(shape, *row, points[None])[0]
     density = mass * np.exp(v.min() - v)
     density /= density.sum()
     return Modes(rate[1:], *_coefficients(shape, points, density, vectors)[:, 1:])
@@ -220,8 +222,7 @@ Complex = NDArray[np.complex128]
 _SLOWEST = 240
 
 
-@dataclass(frozen=True, eq=False)
-class Linearisation:
+class Linearisation(NamedTuple):
     """The linearised dynamics, all modes of all atoms in a row; arrays of shape (modes,).
 
     ``rate`` is mu; ``readout`` w xi x_m, how a mode enters dQ; ``energy`` w s_m, how it enters d E
@@ -238,16 +239,17 @@ class Linearisation:
     def secular(self, z: Complex) -> Complex:
         """F at complex numbers ``z``, shape (...)."""
         filtered = self.rate / (z[..., None] + self.rate)
-        on_drive = np.sum(filtered * (self.readout * self.drive), axis=-1)
-        on_square = np.sum(filtered * (self.readout * self.square), axis=-1)
-        on_energy = np.sum(filtered * (self.energy * self.drive), axis=-1)
-        against = np.sum(filtered * (self.energy * self.square), axis=-1)
+        on_drive, on_square, on_energy, against = (
+            np.sum(filtered * (one * other), axis=-1)
+            for one in (self.readout, self.energy)
+            for other in (self.drive, self.square)
+        )
         if self.condensate > 0:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weak = z / (z * against + 4 * self.condensate)
         else:
             weak = 1 / against
-        return np.asarray(1 - on_drive + on_square * on_energy * weak)
+        return 1 - on_drive + on_square * on_energy * weak
 
     def growing(self) -> int:
         """Number of eigenvalues with positive real part, from the winding of F."""
@@ -259,25 +261,25 @@ class Linearisation:
             )
         size = 400
         while True:
-            omega = np.concatenate([[0.0], np.geomspace(low, high, size)])
+            omega = np.append(0.0, np.geomspace(low, high, size))
             phase = np.angle(self.secular(1j * omega))
             steps = np.angle(np.exp(1j * np.diff(phase)))
             if np.abs(steps).max() < 1.0 or size > 10_000:
                 return round(-float(np.sum(steps)) / np.pi)
             size *= 3
 
-    def matrix(self, slowest: NDArray[np.int64]) -> Array:
+    def matrix(self, slowest: Indices) -> Array:
         """The linearised dynamics on some of the modes, shape (kept, kept)."""
         mu, u, e = self.rate[slowest], self.readout[slowest], self.energy[slowest]
         drive, square = self.drive[slowest], self.square[slowest]
         bare = mu[:, None] * (drive[:, None] * u) - np.diag(mu)
-        stiff = float(np.sum(e * mu * square)) + 4 * self.condensate
+        stiff = dot(e * mu, square) + 4 * self.condensate
         multiplier = np.sum(e[:, None] * bare, axis=0) / stiff
         full = bare - (mu * square)[:, None] * multiplier
         if self.condensate == 0:
             # E x^2 is conserved: its eigenvalue 0 is no perturbation that the rule allows.
-            full -= 2 * mu.max() * e[:, None] * e / float(np.sum(e * e))
-        return np.asarray(full)
+            full -= 2 * mu.max() * e[:, None] * e / dot(e, e)
+        return full
 
     def rightmost(self) -> complex:
         """The eigenvalue with the largest real part."""
@@ -306,7 +308,7 @@ class Linearisation:
 
 def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
     """Linearisation of the limit about steady state ``i`` of ``state``."""
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    xi, weights = field.prior.nodes
     q, g, a, k = (float(v[i]) for v in (state.q, state.g, state.a, state.k))
     pulls, widens = rates_of_change(field)
     g_rate, ratio = float(widens(q)) / g, float(state.ratio[i])
@@ -314,16 +316,14 @@ def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
     shape = confinement(field.phi)
     modes = {t: relaxation_modes(shape, a, k, t) for t in dict.fromkeys((ratio * xi).tolist())}
     atoms = [modes[float(t)] for t in ratio * xi]
+    rows = []
+    for m, v, w in zip(atoms, xi, weights, strict=True):
+        drive = ratio_rate * v * m.x - k_rate * m.energy
+        rows.append((g * m.rate, w * v * m.x, w * m.square, drive, m.square))
     missing = max(0.0, 1.0 - float(state.bulk[i]))
-    drive = [ratio_rate * v * m.x - k_rate * m.energy for m, v in zip(atoms, xi, strict=True)]
-    return Linearisation(
-        rate=np.concatenate([g * m.rate for m in atoms]),
-        readout=np.concatenate([w * v * m.x for m, v, w in zip(atoms, xi, weights, strict=True)]),
-        energy=np.concatenate([w * m.square for m, w in zip(atoms, weights, strict=True)]),
-        drive=np.concatenate(drive),
-        square=np.concatenate([m.square for m in atoms]),
-        condensate=g * missing,
-    )
+    columns = (np.concatenate(column) for column in zip(*rows, strict=True))
+    rate, readout, energy, drive, square = columns
+    return Linearisation(rate, readout, energy, drive, square, g * missing)
 
 
 def stability(field: MeanField, state: Closure, i: int) -> tuple[bool, float]:

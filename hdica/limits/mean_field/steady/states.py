@@ -15,22 +15,23 @@ G E[1/lambda] < 2. A shift of the means of x at each xi decays as exp(-lambda t)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hdica.ingredients.plain import Array
-from hdica.limits.mean_field.family import MeanField, coefficient_error
+from hdica.ingredients.plain import Array, Mask
+from hdica.ingredients.quadrature import dot
+from hdica.limits.mean_field.family import Coefficient, MeanField, coefficient_error
 from hdica.limits.mean_field.steady import closure
 from hdica.limits.mean_field.steady.closure import Closure
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.stability import stability
 from hdica.limits.numerics.solvers import bounded, find_zeros
 
-Rate = Callable[[float, float], float]
 _VANISHES = 1e-13
 """Share of the largest diffusion below which it is zero with rounding."""
 _SAME = 1e-12
@@ -38,8 +39,7 @@ _SAME = 1e-12
 _SIDE = 1e-7
 
 
-@dataclass(frozen=True)
-class Noiseless:
+class Noiseless(NamedTuple):
     """A steady state at Q = 1 or -1 at which nothing moves.
 
     R = E[x phi(x)] and the multiplier h are NaN where phi jumps at a value of the feature;
@@ -68,10 +68,10 @@ def noiseless(field: MeanField) -> list[Noiseless]:
 def _at(field: MeanField, q: float) -> Noiseless | None:
     """The state at Q = 1 or -1, None if the regularizer drives the entries away from it."""
     tau, (_, widens) = closure.step_size(field), closure.rates_of_change(field)
-    xi, weights = field.prior.nodes.points, field.prior.nodes.weights
+    xi, weights = field.prior.nodes
     x, shrinks = q * xi, field.phi.value(q * xi)
-    r = float(np.sum(weights * x * shrinks))
-    if np.any(np.abs(shrinks - r * x) > _SAME * max(1.0, float(np.abs(shrinks).max()))):
+    r = dot(weights * x, shrinks)
+    if np.any(np.abs(shrinks - r * x) > _SAME * max(1.0, np.abs(shrinks).max())):
         return None
     strength = field.strength(tau)
     curvature = field.pull(q, tau) * q - strength * r
@@ -91,7 +91,7 @@ def _slope(field: MeanField, x: Array) -> Array:
         at_kink = np.abs(x - kink) < _SIDE
         if abs(jump) > math.sqrt(_SIDE):
             smaller = np.where(at_kink, math.copysign(math.inf, jump), smaller)
-    return np.asarray(smaller)
+    return smaller
 
 
 def _growth(back: Array, weights: Array, noise: float) -> float:
@@ -136,7 +136,7 @@ class SteadyStates:
     h: Array
     bulk: Array
     kind: NDArray[np.str_]
-    stable: NDArray[np.bool_]
+    stable: Mask
     growth: Array
     error: Array
 
@@ -158,15 +158,19 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
         size = _SHOWN * float(np.abs([coefficient(float(v), tau) for v in q]).max())
         pulled = coefficient is field.pull
 
-        def changed(q: float, tau: float, of: Rate = coefficient, by: float = size) -> float:
+        def changed(q: float, tau: float, of: Coefficient = coefficient, by: float = size) -> float:
             return of(q, tau) + by
 
-        moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
         base = closure.close(field, q, slopes=False).excess if base is None else base
+        moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
         with np.errstate(invalid="ignore"):
             answer = np.abs(closure.close(moved, q, slopes=False).excess - base) / size
         total += off * np.where(np.isfinite(answer), answer, 0.0)
     return total
+
+
+def _finer(field: MeanField) -> MeanField:
+    return replace(field, prior=field.prior.with_nodes(_FINER))
 
 
 def _moved(field: MeanField, q: Array) -> Array:
@@ -176,7 +180,7 @@ def _moved(field: MeanField, q: Array) -> Array:
     """
     if field.prior.finer is None:
         return np.zeros(q.size)
-    fine, at = replace(field, prior=field.prior.with_nodes(_FINER)), q.copy()
+    fine, at = _finer(field), q.copy()
     for _ in range(_NEWTON):
         there = closure.close(fine, at)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -191,10 +195,9 @@ def open_to_nodes(field: MeanField, q: Array) -> Array:
     base = closure.close(field, q, slopes=False).excess
     with np.errstate(invalid="ignore"):
         if field.prior.finer is not None:
-            fine = closure.close(
-                replace(field, prior=field.prior.with_nodes(_FINER)), q, slopes=False
+            total += _NOT_EXACT * np.abs(
+                closure.close(_finer(field), q, slopes=False).excess - base
             )
-            total += _NOT_EXACT * np.abs(fine.excess - base)
         if confinement(field.phi).l1 is None:
             total += np.abs(closure.close(field, q, slopes=False, finer=True).excess - base)
     return np.where(np.isfinite(total), total, 0.0)
@@ -219,11 +222,8 @@ def junctions(field: MeanField, q: Array) -> Array:
     """
     ends = closure.close(field, q).at_end
     crossing = np.flatnonzero((ends[:-1] < 1) != (ends[1:] < 1))
-
-    def over(x: float) -> float:
-        return 1 / closure.end_moment(field, x) - 1
-
-    roots = [scipy.optimize.brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
+    find = partial(scipy.optimize.brentq, lambda x: 1 / closure.end_moment(field, x) - 1)
+    roots = [find(q[i], q[i + 1], xtol=1e-15) for i in crossing]
     return np.array([v for x in roots for v in (x - 1e-10, x + 1e-10)])
 
 

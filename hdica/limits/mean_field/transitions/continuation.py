@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, suggestion
-from hdica.ingredients.plain import Array
+from hdica.ingredients.plain import Array, Mask
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure
 from hdica.limits.mean_field.steady.stability import linearise
@@ -29,8 +30,7 @@ _AT_ZERO = 65
 _SAME = 1e-7
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A contour in order, and its transitions, each with the index of the point before it."""
 
     spots: list[Spot]
@@ -159,7 +159,7 @@ _SAMPLES = 9
 _MARGINAL = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transitions:
     """Where the number, the stability or the kind of the steady states changes.
 
@@ -177,8 +177,7 @@ class Transitions:
     error: Array
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(NamedTuple):
     """One curve of steady states; arrays of shape (points,), in order along the curve.
 
     Beside the parameter that varies they are those of
@@ -191,7 +190,7 @@ class Branch:
     h: Array
     bulk: Array
     kind: NDArray[np.str_]
-    stable: NDArray[np.bool_]
+    stable: Mask
 
 
 @bounded("the transitions")
@@ -227,34 +226,28 @@ def branches(family: landscape.Family, low: float, high: float) -> tuple[Branch,
     zero, grid = at_zero(land)
     lines = []
     if land.zero:
-        u = np.unique(np.concatenate([grid, [p.u for p in zero]]))
+        u = np.unique(np.append(grid, [p.u for p in zero]))
         lines.append(_branch(land, np.zeros(u.size), u))
     for curve in curves(land, zero):
         # Transitions in their places along the curve.
         places: list[tuple[float, float]] = []
         for i, spot in enumerate(curve.spots):
-            events = [(p.q, p.u) for j, p in curve.events if j == i]
-            away = [(q - spot.q) ** 2 + (u - spot.u) ** 2 for q, u in events]
-            order = np.argsort(away, kind="stable")
-            places += [(spot.q, spot.u), *(events[k] for k in order)]
+            events = [p for j, p in curve.events if j == i]
+            events.sort(key=lambda p: (p.q - spot.q) ** 2 + (p.u - spot.u) ** 2)
+            places += [(spot.q, spot.u), *((p.q, p.u) for p in events)]
         lines.append(_branch(land, *np.array(places).T.copy()))
     return tuple(lines)
 
 
 def _branch(land: Landscape, q: Array, u: Array) -> Branch:
-    states = [land.state(float(x), float(y)) for x, y in zip(q, u, strict=True)]
-    return Branch(
-        parameter=np.array([land.parameter(float(y)) for y in u]),
-        q=q,
-        r=np.array([float(s.r[0]) for s in states]),
-        h=np.array([float(s.h[0]) for s in states]),
-        bulk=np.array([float(s.bulk[0]) for s in states]),
-        kind=np.array([kinds(s)[0] for s in states], dtype=np.str_),
-        stable=_stable_along(land, u, states),
-    )
+    states = [land.state(x, y) for x, y in zip(q.tolist(), u.tolist(), strict=True)]
+    parameter = np.array([land.parameter(y) for y in u.tolist()])
+    r, h, bulk = np.array([(s.r[0], s.h[0], s.bulk[0]) for s in states]).T
+    kind = np.array([kinds(s)[0] for s in states], dtype=np.str_)
+    return Branch(parameter, q, r, h, bulk, kind, _stable_along(land, u, states))
 
 
-def _stable_along(land: Landscape, u: Array, states: list[Closure]) -> NDArray[np.bool_]:
+def _stable_along(land: Landscape, u: Array, states: list[Closure]) -> Mask:
     """Stability of every state: dS/dQ < 0, and no growing mode at samples of each stretch.
 
     Real eigenvalues change sign with dS/dQ alone, so that within a stretch of dS/dQ < 0 only a
@@ -285,8 +278,7 @@ _NEAR = 0.1
 """How far Q may move between neighbouring points."""
 
 
-@dataclass(frozen=True)
-class TransitionCurve:
+class TransitionCurve(NamedTuple):
     """A transition along a second parameter; arrays of shape (values,), NaN where it is lost.
 
     Values of the second parameter, critical value of the first with its error, overlap and

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy
-from numpy.polynomial.legendre import leggauss
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
+from hdica.ingredients.quadrature import dot, gauss_legendre
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady import states
 from hdica.limits.mean_field.steady.closure import Closure, close
@@ -24,13 +24,12 @@ from hdica.limits.mean_field.steady.closure import Closure, close
 Family = Callable[[float], MeanField]
 _SMALL = 1e-3
 _STEP = 1e-6
-_POINTS, _WEIGHTS = leggauss(4)
+_POINTS, _WEIGHTS = gauss_legendre(4)
 _POINTS, _WEIGHTS = (_POINTS + 1) / 2, _WEIGHTS / 2
 _PROBES = (0.13, 0.5, 0.87)
 
 
-@dataclass(frozen=True, eq=False)
-class Landscape:
+class Landscape(NamedTuple):
     """S(Q; p), or S/Q where Q = 0 is always steady, over Q and a position u in [0, 1].
 
     Dividing by Q removes the states Q = 0, so that the informative branch is a smooth curve through
@@ -68,13 +67,11 @@ class Landscape:
 
     def value(self, q: float, u: float) -> float:
         """The function whose zeros are the branches."""
-        if not self.zero:
-            return float(self.state(q, u, slopes=False).excess[0])
-        if abs(q) >= _SMALL:
-            return float(self.state(q, u, slopes=False).excess[0]) / q
+        if not self.zero or abs(q) >= _SMALL:
+            excess = float(self.state(q, u, slopes=False).excess[0])
+            return excess / q if self.zero else excess
         # S/Q is the mean slope between 0 and Q: nothing cancels as Q -> 0.
-        slopes = close(self.field(self.parameter(u)), q * _POINTS).slope
-        return float(np.sum(slopes * _WEIGHTS))
+        return dot(close(self.field(self.parameter(u)), q * _POINTS).slope, _WEIGHTS)
 
     def gradient(self, q: float, u: float) -> tuple[float, float, float]:
         """Value and derivatives with respect to q and u."""
@@ -115,8 +112,7 @@ _NEAR_ZERO = 0.03
 """Overlap at which it is asked what averages leave out, in place of smaller ones."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A transition: overlap, position of the parameter, kind, and the error of the position."""
 
     q: float
@@ -171,7 +167,7 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
             return None
         inverse = np.linalg.inv(jacobian)
         step = -np.sum(inverse * values, axis=1)
-        size = float(np.abs(step).max())
+        size = np.abs(step).max()
         if size < 1e-11 and size >= best / 2:
             break
         best = min(best, size)
@@ -180,14 +176,15 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
             break
     if best > 1e-8 or not -1e-12 <= z[1] <= 1 + 1e-12:
         return None
-    field = land.field(land.parameter(float(np.clip(z[1], 0.0, 1.0))))
+    q, u = float(z[0]), min(max(float(z[1]), 0.0), 1.0)
+    field = land.field(land.parameter(u))
     open_ = states.accuracy(field) + float(states.open_to_averages(field, z[:1])[0])
     # At Q = 0 symmetry would hide what averages leave out.
-    at = max(abs(float(z[0])), _NEAR_ZERO) if land.zero else float(z[0])
+    at = max(abs(q), _NEAR_ZERO) if land.zero else q
     open_ += float(states.open_to_nodes(field, np.array([at]))[0])
     noise = np.abs(values) + open_ * np.array([1.0, 30.0])
-    error = float(np.sum(np.abs(inverse[1]) * noise)) + float(np.finfo(float).eps)
-    return Point(float(z[0]), float(np.clip(z[1], 0.0, 1.0)), kind, error)
+    error = dot(np.abs(inverse[1]), noise) + float(np.finfo(float).eps)
+    return Point(q, u, kind, error)
 
 
 LONGEST, SHORTEST = 0.02, 2e-5
@@ -196,8 +193,7 @@ _TURN = 0.12
 _MOST = 1500
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(NamedTuple):
     """A point of the contour: the unit tangent of the way it is followed, and dS/dQ."""
 
     q: float
@@ -296,19 +292,17 @@ def _beyond_corner(land: Landscape, at: Spot) -> list[Spot]:
         return []
     slope = float(land.state(corner.q, corner.u).slope[0])
     middle = Spot(corner.q, corner.u, at.tangent, at.condensed, slope)
-    angles = math.atan2(at.u - corner.u, at.q - corner.q) + np.linspace(0, 2 * np.pi, 65)
-    radius = 4 * SHORTEST
+    first = math.atan2(at.u - corner.u, at.q - corner.q)
+    angles, radius = (first + np.linspace(0, 2 * np.pi, 65))[4:-4], 4 * SHORTEST
 
-    def around(angle: float) -> float:
-        return land.value(corner.q + radius * math.cos(angle), corner.u + radius * math.sin(angle))
+    def on_circle(angle: float) -> tuple[float, float]:
+        return corner.q + radius * math.cos(angle), corner.u + radius * math.sin(angle)
 
-    values = np.array([around(float(a)) for a in angles[4:-4]])
-    signs = np.flatnonzero(values[:-1] * values[1:] < 0)
-    for i in signs:
-        angle = float(scipy.optimize.brentq(around, angles[4 + i], angles[5 + i]))
-        way = (math.cos(angle), math.sin(angle))
-        q, u = corner.q + radius * way[0], corner.u + radius * way[1]
-        other = _spot(land, q, u, way)
+    values = np.array([land.value(*on_circle(angle)) for angle in angles.tolist()])
+    for i in np.flatnonzero(values[:-1] * values[1:] < 0):
+        ends = angles[i], angles[i + 1]
+        angle = float(scipy.optimize.brentq(lambda angle: land.value(*on_circle(angle)), *ends))
+        other = _spot(land, *on_circle(angle), (math.cos(angle), math.sin(angle)))
         if other is not None and other.condensed != at.condensed:
             return [middle, other]
     return []
