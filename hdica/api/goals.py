@@ -12,7 +12,7 @@ from hdica.api.request import Request
 from hdica.errors import HdicaError, shown, suggestion
 from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.arguments import check_until, finite
-from hdica.systems.labelled import candidates, first_of, with_role
+from hdica.systems.labelled import applicable, with_role
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import System, record_of
@@ -40,11 +40,6 @@ class Measured:
     error: float
     loss: float
     note: str = ""
-
-    @property
-    def reached(self) -> bool:
-        """Whether the number exists."""
-        return bool(np.isfinite(self.value))
 
 
 @dataclass(frozen=True)
@@ -116,8 +111,7 @@ def _largest(values: Array, errors: Array | None) -> tuple[Array, Array]:
 
 
 def _steady_overlap(system: Parameters) -> Measured:
-    record, able = record_of(system), with_role(Role.STEADY_STATES)
-    method = first_of(candidates(system, "auto", "best", able, able), system)
+    record, method = record_of(system), applicable(system, "best", with_role(Role.STEADY_STATES))
     states = method.run(system, np.empty(0), None, None, NOTHING).values
     overlap, error = _largest(states[_overlap_of(record, method)], states.get("error"))
     stable = (states["stable"] == 1) & np.isfinite(overlap)
@@ -129,10 +123,8 @@ def _steady_overlap(system: Parameters) -> Measured:
 
 def _path(system: Parameters, times: Array) -> tuple[Array, Array, PointResult]:
     """Overlap and its error at some times by the limit that ``auto`` takes, shape (T,) each."""
-    record = record_of(system)
-    able = auto(Request(None, None, None, None))
-    method = first_of(candidates(system, "auto", "best", able, able), system)
-    name = _overlap_of(record, method)
+    method = applicable(system, "best", auto(Request()))
+    name = _overlap_of(record_of(system), method)
     check_until(system, times)
     result = method.run(system, times, None, None, NOTHING)
     overlap, error = _largest(result.values[name], result.values.get(f"{name}_error"))
@@ -151,8 +143,7 @@ def _overlap_at(system: Parameters, t: float) -> Measured:
 
 
 def _support_errors(system: Parameters, threshold: float, t: float) -> Measured:
-    able = auto(Request((t,), None, (threshold,), None))
-    method = first_of(candidates(system, "auto", "best", able, able), system)
+    method = applicable(system, "best", auto(Request(snapshots=(t,), thresholds=(threshold,))))
     save = Save((t,), (), (threshold,))
     check_until(system, [t])
     result = method.run(system, np.array([0.0, t]), None, None, save)

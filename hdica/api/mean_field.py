@@ -69,12 +69,8 @@ def critical_curve(
         value, that with the largest overlap is followed.
     low, high
         Range of ``parameter`` searched at the first value, as in :func:`hdica.critical`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`; None for no limit.
 
     Returns
     -------
@@ -83,8 +79,6 @@ def critical_curve(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
@@ -140,8 +134,7 @@ def effective_potential(
     x
         Points; by default where the density matters.
     timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
+        As in :func:`hdica.limit`; None for no limit.
 
     Returns
     -------
@@ -195,12 +188,8 @@ def sensitivity(
         The time t > 0.
     wrt
         Scalar parameters: fields such as ``"tau"`` or ``"omega"``, or constants of the formulas.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`; None for no limit.
 
     Returns
     -------
@@ -212,8 +201,6 @@ def sensitivity(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If a parameter is no scalar of this system, its feature moves, or a parameter moves a kink
         of the regularizer.

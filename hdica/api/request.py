@@ -19,7 +19,8 @@ from hdica.ingredients.plain import is_number
 from hdica.ingredients.save import ALL, Save
 from hdica.process.progress import named, within
 from hdica.systems import arguments, space
-from hdica.systems.method import Array, Method
+from hdica.systems.labelled import Methods
+from hdica.systems.method import Array, Method, Role
 from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.system import record_of
 
@@ -52,7 +53,12 @@ class Grid:
     def coords(self) -> dict[str, Any]:
         """Coordinates of the dimensions."""
         return {
-            axis.dim: (axis.dim, _array(axis.values), {"long_name": axis.key}) for axis in self.axes
+            axis.dim: (
+                axis.dim,
+                np.array(axis.values, dtype=object if isinstance(axis.values[0], str) else float),
+                {"long_name": axis.key},
+            )
+            for axis in self.axes
         }
 
     def unfolded(self, flat: xr.Dataset, more: Mapping[str, int] | None = None) -> xr.Dataset:
@@ -92,15 +98,10 @@ class Grid:
         return dims
 
 
-def _array(values: tuple[space.Value, ...]) -> Any:
-    return np.array(values, dtype=object if isinstance(values[0], str) else float)
-
-
 def grid_of(system: Parameters, over: Over | None) -> Grid:
     """The system at every combination of the parameters of ``over``, as a study's grid has them.
 
-    Fields, short names, dotted paths or constants of the formulas, each with a list of numbers or
-    words or ``{start, stop, num, spacing}``; None for the system alone.
+    None for the system alone.
     """
     record_of(system)
     if over is None:
@@ -171,9 +172,8 @@ def first_everywhere(
 ) -> tuple[Method, list[HdicaError | None]]:
     """The first method that applies everywhere, else the last, with why it does not at a point.
 
-    A point that cannot be followed until the last of the times is left out of every method.
-
-    A point is left out that takes too long to ask: which method is used must not depend on a clock.
+    A point that cannot be followed until the last of the times is left out of every method, and so
+    is one that takes too long to check: which method is used must not depend on a clock.
     ``function`` is what is called, for the sentence: ``"limit"``.
     """
     for method in methods:
@@ -195,7 +195,7 @@ def _is_refusal(why: HdicaError | None) -> bool:
 def _against(
     method: Method, systems: Sequence[Parameters], timeout: float | None, function: str
 ) -> list[HdicaError | None]:
-    """Why a method does not apply to some systems, or that this takes too long to find out."""
+    """Why a method does not apply to some systems, or that this takes too long to check."""
 
     def refusals(some: Sequence[Parameters]) -> list[HdicaError | None]:
         what = named(function, some[0])
@@ -221,10 +221,10 @@ Numbers = Iterable[float] | Mapping[str, Any]
 class Request:
     """What results are to have beyond Q and R, as in :func:`hdica.limit`."""
 
-    snapshots: Numbers | None
-    x: Numbers | None
-    thresholds: Numbers | None
-    functionals: Mapping[str, str] | None
+    snapshots: Numbers | None = None
+    x: Numbers | None = None
+    thresholds: Numbers | None = None
+    functionals: Mapping[str, str] | None = None
     extra: Iterable[str] | None = None
     estimate: bool | int = False
     bands: bool = False
@@ -242,7 +242,13 @@ class Request:
         none = all(value is None for value in beyond)
         return none and not arguments.how_many_entries(self.estimate)
 
-    def first(self, methods: Sequence[Method]) -> list[Method]:
+    def auto(self, role: Role, has_entries: Callable[[Method], object]) -> Methods:
+        """Methods of a role to try; where densities are asked for, those that have the entries."""
+        return lambda record: self._first(
+            [m for m in record.with_role(role) if m.rank and (self.plain or has_entries(m))]
+        )
+
+    def _first(self, methods: Sequence[Method]) -> list[Method]:
         """Methods that give the bands and the extra variables; all of them if none does."""
         wanted = set(arguments.extra_names(self.extra))
         if arguments.how_many_entries(self.estimate):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +51,7 @@ def simulate(
     n
         Dimension, at least 3 (the number of particles for method ``"particles"``); or a list of
         dimensions, which gives results a dimension ``n``. A method of a system whose dimension is
-        one of its fields has none, and is given none.
+        one of its fields has none.
     times
         Times t = k/n to record, increasing; step floor(t n), or floor(t) without n. A list, or
         ``{"stop": 40, "num": 41}`` as in a study. None where nothing that the method gives has
@@ -96,8 +96,7 @@ def simulate(
         that, but for what is a single call: the first compilation of a kernel on a machine (up to
         half a minute) and the eigenvectors of baselines (some ten seconds at n = 4000).
     progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -123,7 +122,8 @@ def simulate(
         arguments.check_dimensions(n) if several else [None if n is None else arguments.check_n(n)]
     )
     grid, numbers = grid_of(system, over), arguments.check_seeds(seeds)
-    methods = candidates(system, method, "simulate", able, auto(request))
+    auto = request.auto(Role.SIMULATION, lambda one: one.outputs.keeps)
+    methods = candidates(system, method, "simulate", able, auto)
     chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate", given)
     chosen = with_noise(chosen, noise)
     trials = Trials(sizes, request.times_of(chosen, given), numbers, timeout)
@@ -174,17 +174,6 @@ def able(record: System) -> list[Method]:
     """Methods that can be named: simulations first, then whatever else has seeds."""
     ranked = record.with_role(Role.SIMULATION)
     return ranked + [m for m in record.methods if m.stochastic and m not in ranked]
-
-
-def auto(request: Request) -> Callable[[System], list[Method]]:
-    """Methods to try; where densities are asked for, those that keep any."""
-    return lambda record: request.first(
-        [
-            m
-            for m in record.with_role(Role.SIMULATION)
-            if m.rank and (request.plain or m.outputs.keeps)
-        ]
-    )
 
 
 def with_noise(method: Method, noise: str) -> Method:

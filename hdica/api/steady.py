@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hdica.api.request import Grid, Numbers, Over, Request, grid_of, saved
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.process.progress import USUAL, check_timeout, named, shown, within
 from hdica.systems.arguments import check_range, finite, text
-from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
+from hdica.systems.labelled import (
+    applicable,
+    candidates,
+    dataset,
+    described,
+    first_of,
+    noted,
+    with_role,
+)
 from hdica.systems.method import (
     INFORMATIVE,
     STATE_KINDS,
@@ -56,13 +65,9 @@ def fixed_points(
         states without their densities.
     over
         Parameters and their values as in :func:`hdica.limit`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit. With ``over`` each combination may take as many, and one that takes longer has no
-        states, and a ``note`` that says so.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`; None for no limit. With ``over`` a combination that takes longer
+        has no states, and a ``note`` that says so.
 
     Returns
     -------
@@ -104,8 +109,6 @@ def fixed_points(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the step size is not constant, the limit does not exist, or there are more states than
         a result holds or a continuum of them (with ``over``: at every combination). If there are
@@ -119,8 +122,9 @@ def fixed_points(
 
 def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     """The steady states of one system, with their densities at ``x``."""
-    record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
-    save = saved(chosen, system, _NONE, Request(None, x, None, None))
+    record = record_of(system)
+    chosen = applicable(system, "fixed_points", with_role(Role.STEADY_STATES))
+    save = saved(chosen, system, _NONE, Request(x=x))
     result = chosen.run(system, _NONE, None, None, save)
     states = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
     states = states.isel(fixed_point=np.isfinite(states["stable"].values))
@@ -132,15 +136,9 @@ def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     return described(noted(states, note), system)
 
 
-def _method(system: Parameters, kind: str, role: Role) -> Method:
-    """The method of a role that applies."""
-    able = with_role(role)
-    return first_of(candidates(system, "auto", kind, able, able), system)
-
-
-def _overlap(record: System, states: xr.Dataset) -> Any:
+def _overlap(record: System, states: xr.Dataset) -> Array:
     """The first order parameter of every state, of a matrix its largest entry."""
-    values = states[record.order_parameters[0].name].values
+    values: Array = states[record.order_parameters[0].name].values
     if values.ndim == 1:
         return values
     r = values.reshape(len(values), -1) if values.size else np.empty((0, 1))
@@ -172,13 +170,8 @@ def critical(
         Range of the parameter; by default some decades.
     over
         Other parameters and their values as in :func:`hdica.limit`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit. With ``over`` each combination may take as many, and one that takes longer has no
-        transitions, and a ``note`` that says so.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`fixed_points`.
 
     Returns
     -------
@@ -195,8 +188,6 @@ def critical(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the parameter is not a scalar of this system.
     """
@@ -218,23 +209,29 @@ def _critical(
 ) -> xr.Dataset:
     """The transitions of one system."""
     record, method = record_of(system), _named(system)
+    ends: tuple[float, float] | None = None
     if parameter == varied(method) and low is None and high is None:
-        return _natural(record, method, system)
-    if record.mean_field is None:
+        points = _natural(record, method, system)
+        if not record.notes.complete(system):
+            ends = ends_of(record, parameter, None, None)
+    elif record.mean_field is None:
         raise HdicaError(
             f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
             f"{record.name} (allowed: {varied(method)}, without low and high)"
         )
-    ends = ends_of(record, parameter, low, high)
-    points = find_transitions(record.mean_field, system, parameter, ends)
-    overlap = record.order_parameters[0].name
-    columns = {"value": points.value, overlap: points.q, "error": points.error}
-    data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
-    data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
-    attrs = {"parameter": parameter, "kernel_version": method.about.kernel}
-    note = record.notes.transitions(system, parameter, points.q, ends)
-    note = joined(note, corner_note(points.value, points.q, points.kind))
-    return described(noted(xr.Dataset(data, attrs=attrs), note), system)
+    else:
+        ends = ends_of(record, parameter, low, high)
+        found = find_transitions(record.mean_field, system, parameter, ends)
+        kinds = np.array([str(kind) for kind in found.kind], dtype=object)
+        overlap = record.order_parameters[0].name
+        columns = {"value": found.value, overlap: found.q, "error": found.error, "kind": kinds}
+        data = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
+        attrs = {"parameter": parameter, "kernel_version": method.about.kernel}
+        points = xr.Dataset(data, attrs=attrs)
+    q = _overlap(record, points)
+    note = record.notes.transitions(system, parameter, q, ends)
+    note = joined(note, corner_note(points["value"].values, q, points["kind"].values))
+    return described(noted(points, note), system)
 
 
 def _named(system: Parameters) -> Method:
@@ -250,12 +247,7 @@ def _natural(record: System, method: Method, system: Parameters) -> xr.Dataset:
     points = dataset(record, chosen, _NONE, NOTHING, {}, [result], "")
     points = points.isel(transition=np.isfinite(points["value"].values))
     kinds = words(points["kind"].values, TRANSITION_KINDS)
-    complete = record.notes.complete(system)
-    ends = None if complete else ends_of(record, varied(method), None, None)
-    overlap = _overlap(record, points)
-    note = record.notes.transitions(system, varied(method), overlap, ends)
-    note = joined(note, corner_note(points["value"].values, overlap, kinds))
-    return described(noted(points.assign(kind=("transition", kinds)), note), system)
+    return points.assign(kind=("transition", kinds))
 
 
 def ends_of(
@@ -271,12 +263,11 @@ def ends_of(
     return ends
 
 
-def corner_note(value: Array, overlap: Array, kind: Iterable[object]) -> str:
+def corner_note(value: Array, overlap: Array, kind: NDArray[np.object_]) -> str:
     """That a fold and a junction at the same value and overlap are one point; empty if none are."""
-    kinds = np.array([str(one) for one in kind], dtype=np.str_)
     values = []
-    for i in np.flatnonzero(kinds == "fold"):
-        same = (value == value[i]) & (overlap == overlap[i]) & (kinds == "junction")
+    for i in np.flatnonzero(kind == "fold"):
+        same = (value == value[i]) & (overlap == overlap[i]) & (kind == "junction")
         values += [f"{value[i]:.6g}"] if same.any() else []
     if not values:
         return ""
@@ -287,8 +278,7 @@ def corner_note(value: Array, overlap: Array, kind: Iterable[object]) -> str:
 
 
 LISTS = ("fixed_point", "transition")
-"""Dimensions along which combinations have as many entries as they have."""
-_NOTE = "what a reader of the numbers must know, or why there are none"
+"""Dimensions along which combinations have different numbers of entries."""
 
 
 def steady_grid(
@@ -330,8 +320,11 @@ def _stacked(
         shape = [sizes[str(dim)] for dim in like.dims]
         values = np.stack([_padded(one, name, like, shape) for one in results])
         data[name] = (("point", *like.dims), values, like.attrs)
-    notes = np.array([_note(one) for one in results], dtype=object)
-    data["note"] = ("point", notes, {"long_name": _NOTE})
+    notes = [
+        one.attrs.get("note", "") if isinstance(one, xr.Dataset) else str(one) for one in results
+    ]
+    about = {"long_name": "what a reader of the numbers must know, or why there are none"}
+    data["note"] = ("point", np.array(notes, dtype=object), about)
     longest = max(known, key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS))
     # Values of xi that differ between combinations are in a variable: the dimension counts.
     own = grid.own({str(dim) for dim in longest.dims}).items()
@@ -339,10 +332,6 @@ def _stacked(
     longest = longest.assign_coords(differ)
     attrs = {name: value for name, value in longest.attrs.items() if name != "note"}
     return grid.unfolded(xr.Dataset(data, longest.coords, attrs))
-
-
-def _note(result: xr.Dataset | HdicaError) -> str:
-    return str(result.attrs.get("note", "") if isinstance(result, xr.Dataset) else result)
 
 
 def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:

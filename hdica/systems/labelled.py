@@ -78,6 +78,11 @@ def first_of(methods: Sequence[Method], system: Parameters) -> Method:
     raise HdicaError(reason)
 
 
+def applicable(system: Parameters, kind: str, able: Methods) -> Method:
+    """The first method of some that applies to a system; ``kind`` is as of :func:`candidates`."""
+    return first_of(candidates(system, "auto", kind, able, able), system)
+
+
 def with_role(*roles: Role) -> Methods:
     """Methods of some roles."""
     return lambda record: record.with_role(*roles)
@@ -145,8 +150,7 @@ def named_method(name: str) -> Methods:
 
 def by_method(system: Parameters, name: str) -> xr.Dataset:
     """What a method that draws nothing gives for one system that has it, by its name."""
-    own = named_method(name)
-    return computed(system, first_of(candidates(system, "auto", name, own, own), system))
+    return computed(system, applicable(system, name, named_method(name)))
 
 
 class _Texts(BackendArray):

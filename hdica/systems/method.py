@@ -540,6 +540,11 @@ def varied(method: Method) -> str:
     return method.varies if isinstance(method, States) else ""
 
 
+def densities_of(method: Method) -> Densities | None:
+    """More of a limit that is a density; None of any other method."""
+    return method.densities if isinstance(method, Limit) else None
+
+
 def shared_twin(method: Method) -> Method | None:
     """The method with noise that points of the same n and seed share, if there is one."""
     return method.shared if isinstance(method, Simulation) else None
