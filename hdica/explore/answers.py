@@ -20,8 +20,8 @@ from hdica.analysis.points import DENSITY, Point, Quantity, beside, quantities
 from hdica.errors import HdicaError
 from hdica.explore import slices
 from hdica.explore.feed import Feed, Snapshot
-from hdica.report.explored import Entry, Numbers, Table, catalogue, embedded, kinds, written
-from hdica.report.parts import EXPLORER, STYLES, digest, joined, template
+from hdica.report.explored import Entry, Numbers, Table, catalogue, kinds, written
+from hdica.report.parts import EXPLORER, STYLES, digest, embedded, joined, template
 from hdica.show.terms import speaking_of
 from hdica.show.words import clock, count
 from hdica.status import STATUS_NAMES

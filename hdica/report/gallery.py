@@ -13,12 +13,14 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import quote
+
+from pydantic import StringConstraints, TypeAdapter
 
 from hdica.errors import HdicaError
 from hdica.report import parts
@@ -34,31 +36,29 @@ FEW = 6  # up to so many cards need no search
 CARD_BYTES = 2**20  # bytes of a card
 LETTERS = 5_000  # of any text of a card but its picture
 ROWS = 200  # findings of a card; the page's data have all
-VERDICTS = ("", "agrees", "differs", "undecided")
 MARKS = frozenset({"i", "em", "b", "strong", "sub", "sup", "code", "abbr"})
 """Marks that a headline may have, without attributes."""
-START = "data:image/png;base64,"  # of the address of a picture that holds its data
-KEY = re.compile(r"\w{0,200}")
-PICTURE = re.compile(re.escape(START) + r"[A-Za-z0-9+/]+=*")
+PICTURE = rf"^({re.escape(parts.START)}[A-Za-z0-9+/]+=*)?$"
+Short = Annotated[str, StringConstraints(max_length=LETTERS)]
 
 
 @dataclass(frozen=True)
 class Card:
     """What is shown of a report; texts are empty where there is nothing to say."""
 
-    study: str
-    title: str
-    description: str
-    system: str
-    about: str  # title of the system, with its papers
-    headline: str  # the answer, one sentence of HTML
-    verdict: str
-    missing: str  # what is not computed yet
-    created: str
-    figure: str  # key of the panel of the picture
-    figure_title: str
-    thumbnail: str  # the picture, an address that holds its data
-    findings: list[dict[str, str | float | None]]  # the first ones
+    study: Short
+    title: Short
+    description: Short
+    system: Short
+    about: Short  # title of the system, with its papers
+    headline: Short  # the answer, one sentence of HTML
+    verdict: Annotated[str, StringConstraints(pattern=r"^(agrees|differs|undecided)?$")]
+    missing: Short  # what is not computed yet
+    created: Short
+    figure: Annotated[str, StringConstraints(pattern=r"^\w*$", max_length=200)]  # key of the panel
+    figure_title: Short
+    thumbnail: Annotated[str, StringConstraints(pattern=PICTURE)]  # an address that holds its data
+    findings: list[dict[str, str | int | float | None]]  # the first ones
 
     def written(self) -> bytes:
         """Content of its file."""
@@ -68,33 +68,10 @@ class Card:
     def read(cls, raw: bytes) -> Self | None:
         """A card from its file; None if it is none."""
         try:
-            content = json.loads(raw)
-        except (ValueError, RecursionError):
+            card = TypeAdapter(cls).validate_json(raw)
+        except ValueError:
             return None
-        names = {field.name for field in fields(cls)}
-        if not isinstance(content, dict) or not names <= content.keys():
-            return None
-        texts = {name: content[name] for name in names - {"findings"}}
-        plain = all(isinstance(text, str) for text in texts.values())
-        if not plain or not _are_records(content["findings"]):
-            return None
-        picture, figure = texts["thumbnail"], texts["figure"]
-        short = all(len(text) <= LETTERS for name, text in texts.items() if name != "thumbnail")
-        if not short or texts["verdict"] not in VERDICTS or not KEY.fullmatch(figure):
-            return None
-        if picture and not PICTURE.fullmatch(picture):
-            return None
-        headline = harmless(texts["headline"])
-        return cls(**texts | {"headline": headline, "findings": content["findings"]})
-
-
-def _are_records(rows: object) -> bool:
-    """Whether something is a list of flat records."""
-    return isinstance(rows, list) and all(
-        isinstance(row, dict)
-        and all(v is None or isinstance(v, str | int | float) for v in row.values())
-        for row in rows
-    )
+        return replace(card, headline=harmless(card.headline))
 
 
 class _Harmless(HTMLParser):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
-from hdica.report.parts import rounded
+from hdica.report.parts import data_address, rounded
 from hdica.report.ticks import ticks
 from hdica.show.panel import (
     Heat,
@@ -25,7 +23,7 @@ from hdica.show.panel import (
     mosaic,
     pictures_across,
 )
-from hdica.show.words import Text
+from hdica.show.words import EMPTY, Text
 
 Trace = dict[str, Any]  # a part of a Plotly figure, as JSON
 ROW = 18  # pixels of a row of labels above the axes
@@ -39,10 +37,7 @@ MARKS_IN_SPACE = {"circle": "circle", "square": "square", "diamond": "diamond", 
 """Plotly has no triangles in space."""
 LEGEND = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0}
 DIGITS = 5  # significant digits on the page; the data files have all
-
-
-def _rounded(values: NDArray[Any]) -> list[Any]:
-    return rounded(values, DIGITS)
+_rounded = partial(rounded, digits=DIGITS)
 
 
 def figure(panel: Panel) -> Trace:
@@ -51,8 +46,6 @@ def figure(panel: Panel) -> Trace:
     Colours of theory lines, text and grid are left to the page, which is light or dark: such traces
     carry ``meta.ink``.
     """
-    if panel.in_space:
-        return _space(panel)
     if panel.pictured:
         return _gallery(panel)
     data: list[Trace] = []
@@ -65,16 +58,29 @@ def figure(panel: Panel) -> Trace:
             data.append(_points(item, panel))
         elif isinstance(item, Heat):
             data.append(_heat(item, panel))
+        elif isinstance(item, Surface):
+            data.append(_surface(item, panel))
+        elif isinstance(item, Places):
+            data.append(_places(item, panel))
         elif isinstance(item, Vertical):
             shapes += _vertical(item)
             notes.append(_note(item))
+    if panel.in_space:
+        return {"data": data, "layout": _scene(panel)}
     return {"data": data, "layout": {**_layout(panel), "shapes": shapes, "annotations": notes}}
 
 
 def _hover(panel: Panel, label: Text, extra: str = "") -> str:
+    axes, digits = {"x": panel.x_label, "y": panel.y_label}, DIGITS
+    if panel.in_space:
+        axes, digits = axes | {"z": panel.z_label}, 4
     head = f"<b>{label.html}</b><br>" if label else ""
-    body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
+    body = "<br>".join(f"{one.html}: %{{{name}:.{digits}g}}" for name, one in axes.items())
     return f"{head}{body}{extra}<extra></extra>"
+
+
+def _colorbar(label: Text) -> Trace:
+    return {"title": {"text": label.html, "side": "right"}, "thickness": 12}
 
 
 def _entry(item: Line | Points) -> Trace:
@@ -143,13 +149,12 @@ def _points(item: Points, panel: Panel) -> Trace:
 
 
 def _heat(item: Heat, panel: Panel) -> Trace:
-    body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
     x, y = _cells(item.x, panel.log_x), _cells(item.y, panel.log_y)
     trace = {
         "type": "heatmap", "x": _rounded(x), "y": _rounded(y), "z": _rounded(item.z),
         "zmin": item.low, "zmax": item.high, "colorscale": item.scale.title(), "showlegend": False,
-        "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
-        "hovertemplate": f"{body}<br>{item.label.html}: %{{z:.4g}}<extra></extra>",
+        "colorbar": _colorbar(item.label),
+        "hovertemplate": _hover(panel, EMPTY, f"<br>{item.label.html}: %{{z:.4g}}"),
     }  # fmt: skip
     if item.written:
         trace |= {"text": item.written, "texttemplate": "%{text}", "textfont": {"size": 11}}
@@ -259,35 +264,16 @@ def _layout(panel: Panel) -> Trace:
     }
 
 
-def _space(panel: Panel) -> Trace:
-    """A panel in space as a Plotly figure."""
-    data = [
-        _surface(item, panel) if isinstance(item, Surface) else _places(item, panel)
-        for item in panel.items
-        if isinstance(item, Surface | Places)
-    ]
-    return {"data": data, "layout": _scene(panel)}
-
-
-def _hover_in_space(panel: Panel, head: Text, extra: str = "") -> str:
-    labels = zip((panel.x_label, panel.y_label, panel.z_label), "xyz", strict=True)
-    body = "<br>".join(f"{label.html}: %{{{axis}:.4g}}" for label, axis in labels)
-    first = f"<b>{head.html}</b><br>" if head else ""
-    return f"{first}{body}{extra}<extra></extra>"
-
-
 def _surface(item: Surface, panel: Panel) -> Trace:
     seen = item.color[np.isfinite(item.color)]
     return {
         "type": "surface", "x": _rounded(item.x), "y": _rounded(item.y), "z": _rounded(item.z),
         "surfacecolor": _rounded(item.color), "cmin": float(seen.min()), "cmax": float(seen.max()),
         "colorscale": "Viridis", "showlegend": False,
-        "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
+        "colorbar": _colorbar(item.label),
         # Light would change the colours, which are what is shown.
         "lighting": {"ambient": 0.9, "diffuse": 0.2, "specular": 0.0, "fresnel": 0.0},
-        "hovertemplate": _hover_in_space(
-            panel, Text("", "", ""), f"<br>{item.label.html}: %{{surfacecolor:.4g}}"
-        ),
+        "hovertemplate": _hover(panel, EMPTY, f"<br>{item.label.html}: %{{surfacecolor:.4g}}"),
     }  # fmt: skip
 
 
@@ -300,7 +286,7 @@ def _places(item: Places, panel: Panel) -> Trace:
             "line": {"width": 1, "color": "#ffffff"},
         },
         "name": item.label.html, "showlegend": bool(item.label),
-        "hovertemplate": _hover_in_space(panel, item.label),
+        "hovertemplate": _hover(panel, item.label),
     }  # fmt: skip
 
 
@@ -342,13 +328,15 @@ def _scene(panel: Panel) -> Trace:
 
 def _gallery(panel: Panel) -> Trace:
     """A panel of pictures as a Plotly figure: the raster, and a name at each picture's middle."""
+    from PIL import Image  # which Matplotlib needs anyway
+
     data: list[Trace] = []
     shape = (0, 0)
     for item in panel.items:
         if isinstance(item, Pictures):
             raster = mosaic(item)
-            image = {"type": "image", "source": _png(raster), "hoverinfo": "skip"}
-            data += [image, _names(item)]
+            source = data_address(Image.fromarray(raster, "RGBA"))
+            data += [{"type": "image", "source": source, "hoverinfo": "skip"}, _names(item)]
             shape = (max(shape[0], raster.shape[0]), max(shape[1], raster.shape[1]))
     hidden = {"visible": False, "fixedrange": False}
     x = {**hidden, "range": [-0.5, shape[1] - 0.5], "constrain": "domain"}
@@ -372,12 +360,3 @@ def _names(item: Pictures) -> Trace:
         "marker": {"opacity": 0}, "text": [name.html for name in item.names],
         "hovertemplate": "%{text}<extra></extra>", "showlegend": False,
     }  # fmt: skip
-
-
-def _png(raster: NDArray[np.uint8]) -> str:
-    """A raster as the address of a picture that holds its data."""
-    from PIL import Image  # which Matplotlib needs anyway
-
-    out = io.BytesIO()
-    Image.fromarray(raster, "RGBA").save(out, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}"

@@ -139,7 +139,7 @@ def render(
         "explorable": clickable if looking else frozenset(),
         **kinds(around.tables if around else ()),
         "style": parts.joined(*parts.STYLES),
-        "digests": [parts.plotting_digest(), *map(parts.digest, scripts)],
+        "digests": [parts.digest(parts.plotly()), *map(parts.digest, scripts)],
         "shared": "" if assets is None else assets + parts.file_name(),
         "packed": parts.packed_plotly() if assets is None else "",
         "index": "" if assets is None else f"{assets.removesuffix(f'{parts.ASSETS}/')}index.html",
