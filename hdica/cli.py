@@ -442,11 +442,7 @@ def _sentence(text: str, code: int) -> int:
 
 
 def _open_streams() -> None:
-    """Lead streams nowhere that this process was started without, as some daemons do.
-
-    The next files that are opened would take their numbers, and libraries would write what they
-    have to say into them.
-    """
+    """Open the null device for streams that this process lacks, whose numbers files would take."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)

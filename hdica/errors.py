@@ -98,11 +98,7 @@ def extras() -> Iterator[None]:
 
 
 class OutOfTime(HdicaError):
-    """A call that has taken longer than its ``timeout`` allows.
-
-    It is raised between two steps of a loop: a single call of a library, the compilation of one
-    function or a Python function that somebody else wrote is waited for.
-    """
+    """A call that has taken longer than its ``timeout``; it ends between two steps of a loop."""
 
 
 class Incomplete(HdicaError):
@@ -110,10 +106,7 @@ class Incomplete(HdicaError):
 
 
 class DataGone(HdicaError):
-    """Data that a problem names and that are not here, or are other data now; it says which.
-
-    That is no fault of the problem: elsewhere or later it has its result.
-    """
+    """Data that a problem names are missing here, or changed: elsewhere it has its result."""
 
 
 class Unwritable(Incomplete):
@@ -125,10 +118,7 @@ class Removed(Unwritable):
 
 
 class Stopped(KeyboardInterrupt):
-    """A run was told to stop by a signal of some number; the message is a sentence.
-
-    It is no ordinary exception, so that nothing takes it for the failure of a point.
-    """
+    """A signal has stopped a run; no ordinary exception, so that no point is blamed for it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")

@@ -21,10 +21,7 @@ _IMPORT = "<frozen importlib"
 
 
 def of_machine(exc: BaseException) -> bool:
-    """Whether an exception in a point is the failure of its machine: elsewhere it has its result.
-
-    So is whatever an import raises, and what was raised in the place of such an exception.
-    """
+    """Whether the machine, or an import, is to blame for an exception, or for one it replaces."""
     return any(
         isinstance(one, OF_MACHINE)
         or (isinstance(one, RuntimeError) and _NO_THREAD in str(one))

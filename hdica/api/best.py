@@ -100,10 +100,7 @@ def best(
 
 @dataclass(frozen=True)
 class Space:
-    """Systems that differ in some ranges alone, all other choices being made.
-
-    ``fixed`` are the choices, by key; ``content`` the fields of a system with them.
-    """
+    """Systems with some choices made (``fixed``, by key), of fields ``content``, and ranges left."""
 
     cls: type[Parameters]
     content: dict[str, Any]
@@ -313,11 +310,7 @@ class Range:
 
 
 def smallest(loss: Loss, ranges: tuple[Range, ...]) -> bool:
-    """Compute the loss where it may be smallest; whether the search converged.
-
-    The caller records what was tried: the smallest of these is the result. Every local minimum of
-    a grid, the lowest two at most, is polished.
-    """
+    """Compute the loss on a grid and polish its lowest two minima; whether that converged."""
 
     def at(u: Array) -> float:
         return loss(tuple(r.at(float(x)) for r, x in zip(ranges, u, strict=True)))

@@ -99,10 +99,7 @@ class Grid:
 
 
 def grid_of(system: Parameters, over: Over | None) -> Grid:
-    """The system at every combination of the parameters of ``over``, as a study's grid has them.
-
-    None for the system alone.
-    """
+    """The system at every combination of the parameters of ``over``; alone if that is None."""
     record_of(system)
     if over is None:
         return Grid((), (system,))

@@ -147,10 +147,7 @@ MOST_PLANNED = 100.0
 
 @dataclass(frozen=True)
 class Trials:
-    """What is run of every system: a trial a seed at every n, which is None alone without.
-
-    ``timeout`` is for each system at each n, or as :func:`hdica.simulate` plans them.
-    """
+    """A trial a seed at every n (None alone without n), and the timeout of each system and n."""
 
     sizes: Sequence[int | None]
     times: Array
@@ -189,11 +186,7 @@ def with_noise(method: Method, noise: str) -> Method:
 
 
 def _check(method: Method, grid: Grid, trials: Trials) -> None:
-    """Refuse a method without the n that it needs, or with one where it has none.
-
-    And an n in which a system has no feature or first estimate, or times until which given samples
-    are not enough.
-    """
+    """Refuse a method without the n it needs, or with one it lacks, and what systems refuse."""
     last = float(trials.times[-1])
     for n, one in itertools.product(trials.sizes, grid.systems):
         if method.takes_n and n is None:

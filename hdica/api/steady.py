@@ -289,10 +289,7 @@ def steady_grid(
     compute: Callable[[Parameters], xr.Dataset],
     parameter: str = "",
 ) -> xr.Dataset:
-    """What a function of some name finds at every combination of parameters, as one dataset.
-
-    It may vary a parameter itself, which ``over`` may not name then.
-    """
+    """The results of a function at every combination, as one dataset; it may vary ``parameter``."""
     grid, timeout = grid_of(system, over), check_timeout(timeout)
     if parameter in [axis.key for axis in grid.axes]:
         raise HdicaError(f"over: {parameter!r} is not allowed (its critical values are found)")

@@ -1,8 +1,4 @@
-"""What the explorer's server answers: the page, what is new, and slices of results.
-
-A slice is a mean over seeds with its error along some dimensions, at one position along every
-other one. The page asks for those that its figures draw.
-"""
+"""The server's answers: the page, news, and slices (means over seeds along some dimensions)."""
 
 from __future__ import annotations
 

@@ -66,10 +66,7 @@ class Feed:
         self._renew(self._stamps())
 
     def look(self) -> bool:
-        """Look at the files again; whether there is a new snapshot.
-
-        Where it cannot be read, the snapshot of before stays, and :attr:`trouble` says why.
-        """
+        """Look at the files again; whether there is a new snapshot; :attr:`trouble` if not."""
         began, before = time.monotonic(), self.now.number
         try:
             stamp = self._stamps()
@@ -146,10 +143,7 @@ REASON = Output("reason", (), "why the point diverged or failed")
 
 
 class _Committed(BackendArray):
-    """One variable of a group of which blocks are being committed, read where it is indexed.
-
-    ``fill`` is its value where a point is pending.
-    """
+    """A variable whose blocks are being committed, read where it is indexed; pending: ``fill``."""
 
     def __init__(self, source: Source, output: Output, dtype: DTypeLike, fill: float | str) -> None:
         self.source, self.output, self.fill = source, output, fill

@@ -119,10 +119,7 @@ class Refused(Handler):
 
 
 class Gate(Router):
-    """Hands requests with the token on to an application and refuses all others.
-
-    The token is the first part of every path of the application.
-    """
+    """Hands requests whose path begins with the token to an application and refuses all others."""
 
     def __init__(self, application: Application, token: str) -> None:
         self.application, self.token = application, token.encode()
@@ -188,10 +185,7 @@ def _messages(token: str) -> Iterator[None]:
 
 @contextmanager
 def serving(answers: Answers, port: int = 0) -> Iterator[str]:
-    """Serve answers during the body, on a port of 127.0.0.1; the address with its token.
-
-    For port 0 it is one that is free.
-    """
+    """Serve answers during the body on a port of 127.0.0.1 (0: a free one); address with token."""
     token = new_token()
     try:
         sockets = bind_sockets(port, HOST)

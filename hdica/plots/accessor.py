@@ -227,11 +227,7 @@ class Hdica:
 
 
 class HdicaTree:
-    """What hdica knows to ask of the results of a study: ``tree.hdica`` of a DataTree.
-
-    ``tree.hdica["chain"]`` is the accessor of one method's results; ``plot`` draws any figure of
-    the report on Matplotlib axes.
-    """
+    """Questions to the results of a study: ``tree.hdica``, ``tree.hdica["chain"]`` of a method."""
 
     def __init__(self, tree: xr.DataTree) -> None:
         self._tree = tree

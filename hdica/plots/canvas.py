@@ -72,11 +72,7 @@ def _own_or_style() -> AbstractContextManager[None]:
 
 
 def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
-    """A panel on axes, or on those of a new figure of one column.
-
-    The legend is below the axes, where it covers nothing. On a reader's own axes nothing but what
-    belongs to them is touched; where their figure makes no room the legend lies in them.
-    """
+    """A panel on axes, or on those of a new figure, with the legend below where there is room."""
     if not any(map(_visible, panel.items)):
         raise HdicaError(f"{panel.key}: there is nothing to draw (no number is known)")
     if ax is not None:

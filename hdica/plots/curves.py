@@ -66,10 +66,7 @@ def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
 
 
 def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
-    """The mean over seeds minus the limit, with the errors of both.
-
-    As :func:`against_limit`, of runs that may have one n, as a coordinate, or none.
-    """
+    """The mean over seeds minus the limit, with the errors of both; runs may have one n or none."""
     for dim in set(values.dims) & set(limits["limit"].dims):
         if not values.indexes[dim].isin(limits["limit"].indexes[dim]).all():
             raise HdicaError(f"limit: it is not there at every {dim} of the runs")

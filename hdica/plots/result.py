@@ -32,10 +32,7 @@ MOMENTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """A dataset that hdica made: as a store has it, with ``status`` and kinds of states as numbers.
-
-    ``record`` is that of its system; None if no system of this name is known.
-    """
+    """A dataset with ``status``, kinds as numbers, as a store has them, and its system's record."""
 
     data: xr.Dataset
     record: System | None
@@ -203,10 +200,7 @@ def _coded(data: xr.Dataset) -> xr.Dataset:
 
 
 def at(data: xr.Dataset, point: Point, lead: str = "") -> xr.Dataset:
-    """Data at a value, or several, of each of some dimensions, or a sentence that one is missing.
-
-    The dimensions stay; ``lead`` says whose data they are.
-    """
+    """Data at a value, or several, of each of some dimensions; ``lead`` is for the refusal."""
     for key, wanted in point.items():
         values, places = data[key].values, []
         for value in wanted if isinstance(wanted, list) else [wanted]:

@@ -1,8 +1,4 @@
-"""The tables of the explorer, and those of them that fit into a page.
-
-The explorer's script reads a catalogue: names, axes and colours of tables. In a page their numbers
-stand behind it; ``hdica explore`` sends slices of them as they are wanted.
-"""
+"""The catalogue of the explorer's tables, and the numbers of those that fit into a page."""
 
 from __future__ import annotations
 
@@ -38,10 +34,7 @@ Entry = dict[str, Any]  # a part of the catalogue, as JSON
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One variable of one method at every grid point.
-
-    ``mean`` and ``error`` have the shape of the axes; neither is there where slices are sent.
-    """
+    """A variable of a method at every grid point; without numbers where slices are sent."""
 
     method: str
     variable: str
@@ -233,10 +226,7 @@ def written(totals: Mapping[str, int]) -> dict[str, str]:
 
 
 def catalogue(tables: Sequence[Table], numbers: Numbers, all_offered: bool = False) -> Entry:
-    """Names, axes and colours of tables, as the explorer's script reads them.
-
-    Densities, which have a figure of their own, are offered as a variable only if all are.
-    """
+    """Names, axes and colours of tables; densities are offered only if all are."""
     axes: list[Axis] = []
     entries = [_table(table, numbers, axes) for table in tables]
     dense = {table.method for table in tables if table.variable == DENSITY.name}

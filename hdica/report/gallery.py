@@ -116,10 +116,7 @@ class Shown:
 
 
 def gallery_of(out: Path, store: Path | None) -> Path:
-    """Folder of the gallery to which the report in ``out`` belongs.
-
-    That is the folder above, if the store lies in it, too, or if it has a gallery; else its own.
-    """
+    """Folder of a report's gallery: that above with the store or a gallery, else its own."""
     above = Path(os.path.abspath(out)).parent
     has_store = store is not None and Path(os.path.abspath(store)).parent == above
     index = above / INDEX

@@ -41,11 +41,7 @@ _rounded = partial(rounded, digits=DIGITS)
 
 
 def figure(panel: Panel) -> Trace:
-    """A panel as ``{"data": [...], "layout": {...}}``.
-
-    Colours of theory lines, text and grid are left to the page, which is light or dark: such traces
-    carry ``meta.ink``.
-    """
+    """A panel as ``{"data": [...], "layout": {...}}``; the page colours traces with ``meta.ink``."""
     if panel.pictured:
         return _gallery(panel)
     data: list[Trace] = []

@@ -174,10 +174,7 @@ def _embedded(value: object) -> str:
 
 
 def missing(runs: xr.Dataset) -> str:
-    """Sentences on points that are pending, in plain text; empty if none is.
-
-    ``runs`` is the account of what was run, over ``method``.
-    """
+    """Sentences on pending points, in plain text, of the account of runs over ``method``."""
     total, open_ = int(runs["points"].sum()), int(runs["pending"].sum())
     if not open_:
         return ""

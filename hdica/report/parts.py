@@ -96,11 +96,7 @@ def packed_plotly() -> str:
 
 
 def shared() -> bytes:
-    """Content of the shared file, which holds the script as text.
-
-    A page from a disk may not read files, but may load scripts; and so it can write itself down
-    with the script in it.
-    """
+    """The shared file: the script as text, since a page from a disk may load scripts, not files."""
     about = f"plotly.js {_version()}, plotly.com/javascript, MIT license: gzip, base64"
     return f'/* {about} */\nglobalThis.{VARIABLE}="{packed_plotly()}";\n'.encode()
 

@@ -75,10 +75,7 @@ PALE = 0.25  # opacity of what lies behind
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """A context of Matplotlib's defaults and :data:`STYLE`, whatever a user's matplotlibrc says.
-
-    What is written to a report depends on its results alone.
-    """
+    """A context of Matplotlib's defaults and :data:`STYLE`, whatever a user's matplotlibrc says."""
     with rc_context():
         rcdefaults()
         rcParams.update(cast(Any, STYLE))
@@ -86,11 +83,7 @@ def own_style() -> Iterator[None]:
 
 
 def files(panel: Panel) -> dict[str, bytes]:
-    """A panel as ``<key>.svg`` and ``<key>.pdf``, the content of each by name.
-
-    Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title names the
-    figure.
-    """
+    """A panel as ``<key>.svg`` and ``<key>.pdf`` by name: equal panels give equal bytes."""
     title = f"{TITLE}{panel.key}"
     svg, pdf = io.BytesIO(), io.BytesIO()
     with own_style():
@@ -288,11 +281,7 @@ def axes_in_space(drawn: Figure, panel: Panel) -> Axes3D:
 
 
 def hidden(projection: Array, surfaces: Sequence[Surface], item: Places) -> NDArray[np.bool_]:
-    """Which places lie behind a surface, as seen from the eye of a projection; shape (points,).
-
-    Matplotlib draws whole items one over another: a place is compared with every triangle of the
-    surfaces that covers it on paper.
-    """
+    """Which places a triangle of a surface covers, as a projection's eye sees them: (points,)."""
     x, y, depth = _seen(projection, item.x, item.y, item.z)
     behind = np.zeros(len(item.x), dtype=bool)
     for surface in surfaces:

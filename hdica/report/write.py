@@ -1,8 +1,4 @@
-"""From results to a page, figures for print and the aggregated data, in a gallery.
-
-What reads, computes and draws is imported once that has to be done, so that a mistake is answered
-at once.
-"""
+"""Write reports of results; what computes and draws is imported late, after the first checks."""
 
 from __future__ import annotations
 

@@ -43,11 +43,7 @@ def about(record: System) -> dict[str, dict[str, str]]:
 def candidates(
     system: Parameters, name: str, kind: str, able: Methods, auto: Methods
 ) -> list[Method]:
-    """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
-
-    ``kind`` is what is asked for, for the sentence; ``able`` methods may be named, and ``auto``
-    are those that ``"auto"`` tries.
-    """
+    """The named one of the methods ``able``, or for ``"auto"`` all of ``auto``, in order."""
     record = record_of(system)
     allowed = {method.name: method for method in able(record)}
     if not allowed:
@@ -168,11 +164,7 @@ class _Texts(BackendArray):
 
 
 def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
-    """The same with its texts as Python's strings, which every writer of xarray takes.
-
-    netCDF has no ``StringDType``, as which Zarr 3 gives its texts, and Zarr 3 no texts of fixed
-    width (``<U3``). If ``lazy``, variables that are no coordinates are read when they are used.
-    """
+    """The same with its texts as Python's strings, which netCDF and Zarr 3 take; ``lazy`` data too."""
     texts = {}
     for name, one in data.variables.items():
         if one.dtype.kind in "UT":
@@ -184,11 +176,7 @@ def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
 
 
 def portable_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes as texts, numbers and lists of numbers: other types not every format has.
-
-    True and False become 1 and 0, a list of words becomes words with spaces between them as CF has
-    its ``flag_meanings``, and all else JSON.
-    """
+    """Attributes of every format: numbers, texts, lists of numbers, words with spaces, else JSON."""
     return {str(name): _portable(value) for name, value in attrs.items()}
 
 

@@ -37,10 +37,7 @@ BANDS = "hdica.limits.bands"
 
 
 def version_of(folder: str) -> int:
-    """Version of a folder of code, such as ``"hdica.finite.projected"`` or a plug-in's package.
-
-    Any change in the folder that can change a number raises it, and points are computed anew.
-    """
+    """Version of a folder of code, raised with any change in it that can change a number."""
     return int(getattr(import_module(folder), "VERSION", 1))
 
 
@@ -336,8 +333,7 @@ class Cost(Generic[P]):
     seconds: Callable[[P, int | None, float], float]
     """``seconds(system, n, last_time)``: the cost model of one point on one core."""
     prepares: Callable[[P], Mapping[Hashable, float]] = lambda system: {}
-    """``prepares(system)``: seconds that a process needs once, by what it prepares, such as the
-    averages of a nonlinearity over a source, which serve every step size."""
+    """Seconds that a process needs once, by what it prepares, such as averages over a source."""
     memory: Callable[[P, int | None], int] = no_memory
     """``memory(system, n)``: how many numbers a computation of a point holds at least."""
     fused: bool = False
@@ -349,13 +345,13 @@ class Scope(Generic[P]):
     """To which systems a method applies, and what of them matters."""
 
     refuses: Refuses[P] = always
-    """Empty, or why the method does not apply; a check of a study waits for it: it solves nothing.
-    """
+    """Empty, or why the method does not apply; it solves nothing, since a check waits for it."""
     ignores: frozenset[str] = frozenset()
     """Fields of the system on which the result does not depend."""
     beyond: Callable[[P, float], str] | None = None
-    """``beyond(system, last_time)``: empty, or why the samples of the system are not enough until
-    then. Such a method returns how many samples it saw. None for samples without an end."""
+    """``beyond(system, last_time)``: empty, or why the samples do not last until then. Such a method
+    returns how many samples it saw. None for samples without an end.
+    """
     n: Size | None = None
     """What the number n of a point is: by default the dimension of a simulation, and none else."""
 
@@ -417,10 +413,7 @@ class Method(Generic[P]):
     def coords_of(
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]]
     ) -> dict[str, NDArray[Any]]:
-        """Values of every dimension of :meth:`outputs_of`.
-
-        ``own`` are dimensions of the system's own, as its ``dims()`` has them.
-        """
+        """Values of every dimension of :meth:`outputs_of`; ``own`` are the system's ``dims()``."""
         coords = {dim: np.asarray(values) for dim, values in own.items()}
         coords |= self.outputs.coords(times)
         if any(what in self.outputs.keeps for what, _ in saved_outputs(save)):

@@ -149,11 +149,7 @@ class Parameters(BaseModel, metaclass=_Listed):
 
     @classmethod
     def written_out(cls, given: Mapping[str, Any], within: Mapping[str, Any] | None = None) -> Any:
-        """The same fields without short names: ``Q0 = 0.3`` is ``start = {"overlap": 0.3}``.
-
-        ``within`` are fields as they are now: a short name changes its part of one that has this
-        part, and replaces any other.
-        """
+        """``Q0 = 0.3`` as ``start = {"overlap": 0.3}``; of ``within``, fields now, other parts stay."""
         content = {name: value for name, value in given.items() if name not in cls.aliases}
         made: dict[str, Any] = {}
         for name in given:
@@ -172,11 +168,7 @@ class Parameters(BaseModel, metaclass=_Listed):
         return content | made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """The same problem with other fields, checked as if it were built anew.
-
-        ``update`` has new values by field, or by its short name; if ``deep``, fields that are lists
-        or mappings are copied, too.
-        """
+        """The same problem with new values of fields or short names, checked as if built anew."""
         if not update:
             return super().model_copy(deep=deep)
         given = {name: getattr(self, name) for name in self.model_fields_set}

@@ -183,9 +183,9 @@ class Axis:
 def axis_of(
     key: str, path: Path, values: tuple[Value, ...], system: type[Parameters], field: str = ""
 ) -> Axis:
-    """An axis of distinct values; texts that write numbers are numbers where no text is wanted.
+    """An axis; texts that write numbers are numbers where no text is wanted.
 
-    ``field`` is for the sentence that refuses a value that occurs twice; without it none is.
+    ``field``, if given, is for the sentence that refuses a value that occurs twice.
     """
     if isinstance(values[0], str) and not is_text(system, path[0]):
         read = tuple(map(as_number, values))
@@ -195,10 +195,7 @@ def axis_of(
 
 
 def in_one_spelling(key: str, system: type[Parameters], parameters: dict[str, Any]) -> str:
-    """``beta`` for ``constants.beta`` and ``constants_beta``; a key of any other kind as it is.
-
-    A constant that has the name of a field keeps its path.
-    """
+    """``beta`` for ``constants.beta`` and ``constants_beta``, unless a field is called so."""
     if "constants" not in system.model_fields or _is_constant(key, system, parameters):
         return key
     name = key.removeprefix("constants.").removeprefix("constants_")
@@ -291,11 +288,7 @@ def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
 def build(
     system: type[Parameters], content: dict[str, Any], axes: Iterable[Axis] = (), blame: str = ""
 ) -> Parameters:
-    """Build a system, naming the key of the study that is wrong if it is refused.
-
-    The swept ``axes`` make it ``grid.KEY`` rather than ``parameters``; ``blame`` is the one key
-    that can be wrong, if that is known.
-    """
+    """Build a system; a refusal names the key of the study, ``grid.KEY`` of ``axes`` or ``blame``."""
     try:
         return system.model_validate(content)
     except ValidationError as exc:

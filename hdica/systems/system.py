@@ -1,7 +1,4 @@
-"""What hdica has to know of a system: one record, read wherever no system is known by name.
-
-Records come with hdica, with plug-ins, or are registered in this process.
-"""
+"""What hdica has to know of a system: one record, of hdica, of a plug-in or of this process."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ class Paper:
     """What a system or a method comes from."""
 
     cite: str
-    """Authors and year, as ``"Wang and Lu 2017"``; methods whose ``equations`` say it rest on it.
-    """
+    """Authors and year, as ``"Wang and Lu 2017"``: so ``equations`` of methods cite it."""
     title: str
     entry: str = ""
     """Its entry of BibTeX, in ASCII, without a line break at its end; else made of the title."""
@@ -211,13 +207,11 @@ class System(Generic[S]):
     short: str = ""
     """The title in one or two words, as it stands within a sentence; the title if empty."""
     analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
-    """Analyses that suit it where a study names none, with the role of each key that is a method.
-    """
+    """Analyses where a study names none, with the role of each key that is a method."""
     horizon: float = 20.0
     """Time by which its examples have mostly learned, in units of the clock."""
     variant: Callable[[Mapping[str, Any]], str] | None = None
-    """``variant(parameters)``: name of the system with these parameters, where a name has several.
-    """
+    """``variant(parameters)``: name of the system with these parameters, where one has several."""
     works: tuple[Paper, ...] = ()
     """Further works on which its methods rest, each cited where ``equations`` name it."""
 
@@ -282,11 +276,7 @@ def snake(name: str) -> str:
 
 
 def load_entry_points(group: str, what: str, kind: type, register: Callable[[Any], object]) -> None:
-    """Load the entry points of other packages in a group, and register the records among them.
-
-    A warning names those that fail, and the others are loaded all the same. What is no record, of
-    class ``kind``, registers by itself.
-    """
+    """Register the records (of class ``kind``) among entry points; warn of those that fail."""
     for point in entry_points(group=group):
         try:
             record = point.load()
@@ -380,11 +370,7 @@ def record_of(parameters: S) -> System[S]:
 
 
 def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
-    """The methods of a system, by name.
-
-    With ``noise = "shared"`` those whose points of equal n and seed share their noise, where a
-    method can: see :class:`hdica.systems.method.Simulation`.
-    """
+    """The methods of a system, by name; ``noise = "shared"``: with shared noise where they can."""
     methods = {method.name: method for method in system_named(name).methods}
     if noise == "own":
         return methods

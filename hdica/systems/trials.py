@@ -1,8 +1,4 @@
-"""Trials: points of a stochastic method, on the random streams that belong to them by content.
-
-Among them first passages of an overlap, whose outputs trials and theories share. A survival is
-given at ages, multiples of the mean.
-"""
+"""Trials: points of stochastic methods on streams of their own, and outputs of first passages."""
 
 from __future__ import annotations
 
@@ -45,10 +41,7 @@ SHARED = {"noise": "shared"}
 
 
 def content_of(system: object, without: frozenset[str] = frozenset()) -> dict[str, object]:
-    """A system as plain data: what its numbers, and so its random streams, depend on.
-
-    It is ``without`` fields that the result ignores: they must not choose the random numbers.
-    """
+    """A system as plain data that choose its random streams, ``without`` fields it ignores."""
     assert isinstance(system, BaseModel)
     fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
     return {"system": type(system).__name__, **{k: _without_place(v) for k, v in fields.items()}}
