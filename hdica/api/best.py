@@ -100,7 +100,7 @@ def best(
 
 @dataclass(frozen=True)
 class Space:
-    """Systems with some choices made (``fixed``, by key), of fields ``content``, and ranges left."""
+    """Systems with some choices (``fixed``, by key) made in their ``content``, and ranges left."""
 
     cls: type[Parameters]
     content: dict[str, Any]

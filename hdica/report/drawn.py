@@ -39,7 +39,7 @@ def write_aggregate(
     one_file: bool = False,
     animate: bool = False,
 ) -> list[Path]:
-    """Write the report of an aggregate; ``top`` is the folder of the gallery, by default ``out``."""
+    """Write the report of an aggregate; ``top`` is the gallery's folder, ``out`` by default."""
     top = out if top is None else top
     drawn: dict[str, bytes] = {}
     with speaking_of(str(aggregate.attrs.get("system", ""))):

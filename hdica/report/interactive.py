@@ -41,7 +41,7 @@ _rounded = partial(rounded, digits=DIGITS)
 
 
 def figure(panel: Panel) -> Trace:
-    """A panel as ``{"data": [...], "layout": {...}}``; the page colours traces with ``meta.ink``."""
+    """A panel as ``{"data": [...], "layout": {...}}``; the page colours what has ``meta.ink``."""
     if panel.pictured:
         return _gallery(panel)
     data: list[Trace] = []

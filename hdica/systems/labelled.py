@@ -164,7 +164,7 @@ class _Texts(BackendArray):
 
 
 def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
-    """The same with its texts as Python's strings, which netCDF and Zarr 3 take; ``lazy`` data too."""
+    """The same with its texts as Python's strings, which every writer takes; data if ``lazy``."""
     texts = {}
     for name, one in data.variables.items():
         if one.dtype.kind in "UT":
@@ -176,7 +176,7 @@ def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
 
 
 def portable_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes of every format: numbers, texts, lists of numbers, words with spaces, else JSON."""
+    """Attributes of every format: numbers, their lists, texts, words with spaces, else JSON."""
     return {str(name): _portable(value) for name, value in attrs.items()}
 
 

@@ -149,7 +149,7 @@ class Parameters(BaseModel, metaclass=_Listed):
 
     @classmethod
     def written_out(cls, given: Mapping[str, Any], within: Mapping[str, Any] | None = None) -> Any:
-        """``Q0 = 0.3`` as ``start = {"overlap": 0.3}``; of ``within``, fields now, other parts stay."""
+        """``Q0 = 0.3`` as ``start = {"overlap": 0.3}``; other parts of ``within`` stay."""
         content = {name: value for name, value in given.items() if name not in cls.aliases}
         made: dict[str, Any] = {}
         for name in given:

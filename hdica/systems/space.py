@@ -288,7 +288,7 @@ def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
 def build(
     system: type[Parameters], content: dict[str, Any], axes: Iterable[Axis] = (), blame: str = ""
 ) -> Parameters:
-    """Build a system; a refusal names the key of the study, ``grid.KEY`` of ``axes`` or ``blame``."""
+    """Build a system; a refusal names the key of the study: ``grid.KEY`` of an axis, ``blame``."""
     try:
         return system.model_validate(content)
     except ValidationError as exc:
