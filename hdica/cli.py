@@ -48,13 +48,13 @@ StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="RESULTS.zarr", help="Default: results/<study>.zarr."),
+    typer.Option(metavar="RESULTS.zarr", help="Default: results/<study>.zarr."),
 ]
 Replace = Annotated[
     bool, typer.Option("--replace", help="Put it in the place of another study's results.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 
 
 def _say(text: str) -> None:
@@ -142,9 +142,7 @@ def _shard(text: str) -> tuple[int, int]:
 def run(
     study: StudyFile,
     out: Out = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: 1.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: 1.")] = None,
     shard: Annotated[
         str, typer.Option(metavar="I/M", help="Compute part I of M only, and do not publish.")
     ] = "0/1",
@@ -268,13 +266,13 @@ def query(
     results: Results,
     sel: Annotated[
         list[str] | None,
-        typer.Option("--sel", metavar="DIM=VALUE", help="Also DIM=V1,V2 and DIM=LOW:HIGH."),
+        typer.Option(metavar="DIM=VALUE", help="Also DIM=V1,V2 and DIM=LOW:HIGH."),
     ] = None,
     method: Annotated[str | None, typer.Option(help="Default: the first that fits.")] = None,
-    var: Annotated[list[str] | None, typer.Option("--var", help="Default: the outputs.")] = None,
+    var: Annotated[list[str] | None, typer.Option(help="Default: the outputs.")] = None,
     mean: Annotated[
         list[str] | None,
-        typer.Option("--mean", metavar="DIM", help="Average over DIM; a table does it over seeds."),
+        typer.Option(metavar="DIM", help="Average over DIM; a table does it over seeds."),
     ] = None,
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Take the closest coordinate.")
@@ -282,7 +280,7 @@ def query(
     to: Annotated[
         str, typer.Option(metavar="csv|json|netcdf|parquet|-", help="- is a table.")
     ] = "-",
-    out: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
 ) -> None:
     """Print or write selected results.
 
@@ -323,14 +321,10 @@ def report(
     ],
     results: Annotated[
         Path | None,
-        typer.Option(
-            "--results",
-            metavar="RESULTS.zarr",
-            help="Store of STUDY; default: results/<study>.zarr.",
-        ),
+        typer.Option(metavar="RESULTS.zarr", help="Store of STUDY; default: results/<study>.zarr."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Default: RESULTS without .zarr.")
+        Path | None, typer.Option(metavar="DIR", help="Default: RESULTS without .zarr.")
     ] = None,
     one_file: Annotated[
         bool,
@@ -360,7 +354,7 @@ def report(
 def explore(
     results: Results,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="On 127.0.0.1; 0 for a free one.")
+        int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 for a free one.")
     ] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Only print the address.")

@@ -215,7 +215,9 @@ def sensitivity(
         raise HdicaError(f"at = {at!r} is not allowed (a time t > 0)")
     record_of(system)
     cls, content = type(system), system.model_dump(mode="python")
-    named = [text(name, "wrt", "names of scalar parameters") for name in _listed(wrt)]
+    if isinstance(wrt, str) or not isinstance(wrt, Sequence) or not wrt:
+        raise HdicaError(f"wrt = {wrt!r} is not allowed (a list of names of scalar parameters)")
+    named = [text(name, "wrt", "names of scalar parameters") for name in wrt]
     names = [in_one_spelling(name, cls, content) for name in named]
     make = field_maker(system)
     of = record_of(system).order_parameters[0].name if of is None else of
@@ -237,18 +239,11 @@ def sensitivity(
     return described(xr.Dataset({"value": value, **data, "rate": rate}, coords), system)
 
 
-def _listed(wrt: object) -> list[Any]:
-    if isinstance(wrt, str) or not isinstance(wrt, Sequence) or not wrt:
-        raise HdicaError(f"wrt = {wrt!r} is not allowed (a list of names of scalar parameters)")
-    return list(wrt)
-
-
 def _value(system: Parameters, name: str) -> float:
     """The value of a scalar parameter; refused as it is where it is changed."""
     with_parameter(system, name, 0.5)
-    return float(
-        constants_of(system)[name] if name in constants_of(system) else getattr(system, name)
-    )
+    constants = constants_of(system)
+    return float(constants[name] if name in constants else getattr(system, name))
 
 
 def _function(system: Any, of: str) -> Function:
@@ -264,6 +259,5 @@ def _change(
     system: Parameters, name: str, value: float, make: Callable[[Parameters], MeanField], of: str
 ) -> Change:
     step = _STEP * max(abs(value), 1e-3)
-    sides = [with_parameter(system, name, value + sign * step) for sign in (1, -1)]
-    fields, functions = [make(one) for one in sides], [_function(one, of) for one in sides]
-    return Change(fields[0], fields[1], step, (functions[0], functions[1]))
+    above, below = (with_parameter(system, name, value + sign * step) for sign in (1, -1))
+    return Change(make(above), make(below), step, (_function(above, of), _function(below, of)))

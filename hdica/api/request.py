@@ -40,16 +40,6 @@ class Grid:
     axes: tuple[space.Axis, ...]
     systems: tuple[Parameters, ...]
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimensions of results, one for each parameter."""
-        return tuple(axis.dim for axis in self.axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
-        return tuple(axis.size for axis in self.axes)
-
     def coords(self) -> dict[str, Any]:
         """Coordinates of the dimensions."""
         return {
@@ -63,12 +53,11 @@ class Grid:
 
     def unfolded(self, flat: xr.Dataset, more: Mapping[str, int] | None = None) -> xr.Dataset:
         """The same dataset with these dimensions, and more, in place of its first, ``point``."""
-        dims = (*self.dims, *(more or {}))
-        shape = (*self.shape, *(more or {}).values())
+        sizes = {axis.dim: axis.size for axis in self.axes} | dict(more or {})
         data = {}
         for name, variable in flat.data_vars.items():
-            values = variable.values.reshape(shape + variable.shape[1:])
-            data[name] = (dims + variable.dims[1:], values, variable.attrs)
+            values = variable.values.reshape((*sizes.values(), *variable.shape[1:]))
+            data[name] = ((*sizes, *variable.dims[1:]), values, variable.attrs)
         return xr.Dataset(data, {**flat.coords, **self.coords()}, flat.attrs)
 
     def check_names(self, taken: Collection[str]) -> None:
@@ -255,19 +244,17 @@ class Request:
 
     def unable(self, method: Method) -> str:
         """Empty if a method has the bands and the bias that are wanted, else the sentence."""
-        has_bands = any(output.name.endswith("_sd") for output in method.outputs.always)
-        missing = {
-            "bands": "fluctuations" if self.bands and not method.outputs.bands else "",
-            "bias": "the mean" if self.bias and not method.outputs.bias else "",
-        } | ({"bands": ""} if has_bands else {})
-        return next(
-            (
-                f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
-                "finite n is known for it)"
-                for name, what in missing.items()
-                if what
-            ),
-            "",
+        outputs = method.outputs
+        has_bands = outputs.bands or any(one.name.endswith("_sd") for one in outputs.always)
+        if self.bands and not has_bands:
+            name, what = "bands", "fluctuations"
+        elif self.bias and not outputs.bias:
+            name, what = "bias", "the mean"
+        else:
+            return ""
+        return (
+            f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
+            "finite n is known for it)"
         )
 
     def times_of(self, method: Method, times: Array | None) -> Array:

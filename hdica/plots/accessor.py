@@ -10,7 +10,6 @@ import xarray as xr
 from hdica.analysis.aggregate import analysed, frame
 from hdica.analysis.convergence.compute import limits_of
 from hdica.analysis.laws.densities import over_bins
-from hdica.analysis.registry import analyses
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.curves import DISTANCE, bands, crossings, distance
 from hdica.plots.figures import Plots, film_of
@@ -288,12 +287,10 @@ class HdicaTree:
 
     @cached_property
     def _panels(self) -> dict[str, Panel]:
-        data = {k: node.to_dataset() for k, node in self._aggregate.children.items()}
-        sections = [(s, k) for k in data if k in analyses() for s in analyses()[k].sections]
-        with speaking_of(str(self._tree.attrs.get("system", ""))):
-            ordered = sorted(sections, key=lambda pair: pair[0].rank)
-            panels = [panel for section, k in ordered for panel in section.draw(data[k])]
-        return {one.key: one for one in panels if not one.in_space}
+        from hdica.report.page import panels
+
+        every = panels(self._aggregate).values()
+        return {one.key: one for some in every for one in some if not one.in_space}
 
     @property
     def figures(self) -> dict[str, str]:

@@ -164,7 +164,10 @@ class _Texts(BackendArray):
 
 
 def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
-    """The same with its texts as Python's strings, which every writer takes; data if ``lazy``."""
+    """The same with its texts as Python's strings, which every writer of xarray takes.
+
+    If ``lazy``, variables that are no coordinates are read when they are used.
+    """
     texts = {}
     for name, one in data.variables.items():
         if one.dtype.kind in "UT":

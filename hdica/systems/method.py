@@ -349,8 +349,8 @@ class Scope(Generic[P]):
     ignores: frozenset[str] = frozenset()
     """Fields of the system on which the result does not depend."""
     beyond: Callable[[P, float], str] | None = None
-    """``beyond(system, last_time)``: empty, or why the samples do not last until then; a method with
-    it returns how many samples it saw. None for samples without an end.
+    """``beyond(system, last_time)``: empty, or why samples do not last until then; such a method
+    returns how many samples it saw. None for samples without an end.
     """
     n: Size | None = None
     """What the number n of a point is: by default the dimension of a simulation, and none else."""
