@@ -46,7 +46,7 @@ def _read(results: object) -> tuple[Path | xr.DataTree, Path | None]:
 
 
 class Content(TypedDict, total=False):
-    """What a study says: the keys of a study file."""
+    """The keys of a study file."""
 
     study: str
     title: str
@@ -122,18 +122,7 @@ class Study:
 
     @classmethod
     def from_mapping(cls, content: object) -> Self:
-        """A study from plain data, as a study file holds them.
-
-        Parameters
-        ----------
-        content
-            The keys of a study with their values.
-
-        Raises
-        ------
-        HdicaError
-            As for the class.
-        """
+        """A study from plain data, the keys of a study file; refused as by the class."""
         if not isinstance(content, Mapping):
             kind = type(content).__name__
             raise HdicaError(f"study: a {kind} is not allowed (a mapping with study, system, ...)")
@@ -141,18 +130,7 @@ class Study:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """A study from a file.
-
-        Parameters
-        ----------
-        path
-            The file, ``<study>.yaml``.
-
-        Raises
-        ------
-        HdicaError
-            As for the class, or if there is no such file.
-        """
+        """A study from a file ``<study>.yaml``, which has to exist; refused as by the class."""
         return cls._of(load_study(path))
 
     @property
@@ -200,7 +178,7 @@ class Study:
         Parameters
         ----------
         out
-            Path of the published store, if some of it may be computed there already.
+            Path of the published store, if some of it may be computed already.
 
         Returns
         -------

@@ -46,12 +46,7 @@ class Hdica:
         return ["animate", "bands", "crossings", "distance", "histogram", "mean", "plot"]
 
     def mean(self, variable: str | None = None) -> xr.Dataset:
-        """Means over seeds with their errors.
-
-        Parameters
-        ----------
-        variable
-            One of the variables; by default every number that has seeds.
+        """Means over seeds with their errors, of one variable or of every number that has seeds.
 
         Returns
         -------
@@ -117,7 +112,7 @@ class Hdica:
     def bands(
         self, level: float = 0.9, of: Literal["runs", "mean"] = "runs", variable: str | None = None
     ) -> xr.Dataset:
-        """A band over seeds: of the runs, or of their mean.
+        """A band over seeds: ``low``, ``middle``, ``high`` and the number of ``runs``.
 
         Parameters
         ----------
@@ -127,11 +122,6 @@ class Hdica:
             ``"runs"``: median, and quantiles between which this share of the runs lies: of fewer
             than 2/(1 - level) runs their range;
             ``"mean"``: mean, and its interval of this level by Student's t.
-
-        Returns
-        -------
-        xarray.Dataset
-            ``low``, ``middle``, ``high`` and ``runs``; attributes say level and kind.
 
         Raises
         ------
@@ -300,19 +290,10 @@ class HdicaTree:
     def plot(
         self, figure: str | None = None, *, ax: Axes | None = None, legend: bool = True
     ) -> Axes:
-        """Draw a figure of the report.
+        """Draw one of :attr:`figures` of the report, by default the first.
 
-        Parameters
-        ----------
-        figure
-            One of :attr:`figures`; by default the first, which answers the study's question.
-        ax, legend
-            Axes to draw on (by default those of a new figure), and whether they get a legend.
-
-        Raises
-        ------
-        HdicaError
-            If there is no such figure.
+        ``ax`` are the axes to draw on (by default those of a new figure), ``legend`` says whether
+        they get a legend; a figure that is not there is an ``HdicaError``.
         """
         from hdica.plots.canvas import drawn
 
@@ -331,21 +312,9 @@ class HdicaTree:
         legend: bool = True,
         **point: Any,
     ) -> Animation:
-        """Densities over time, of a simulation and a limit that the study has: see ``ds.hdica``.
+        """Densities over time of two methods of the study, all else as of ``ds.hdica.animate``.
 
-        Parameters
-        ----------
-        simulation, limit
-            Names of methods; by default the first with histograms and the first with densities.
-        ax, legend
-            Axes to draw on (by default those of a new figure), and whether they get a legend.
-        point
-            Values of swept parameters, as ``tau=0.05``, and ``n``.
-
-        Raises
-        ------
-        HdicaError
-            If there are no densities at two snapshots, or several points are left.
+        By default they are the first with histograms and the first with densities.
         """
         dense = [name for name in self.methods if read(self.dataset(name)).has_densities]
         runs = [name for name in dense if "seed" in self._tree[name].dims]
