@@ -103,7 +103,8 @@ def draw(panel: Panel) -> Figure:
     else:
         axes = drawn.add_subplot()
         draw_on(axes, panel)
-        axes.set_axis_off() if panel.pictured else None
+        if panel.pictured:
+            axes.set_axis_off()
     legend_below(drawn, axes)
     return drawn
 
@@ -201,13 +202,16 @@ def _vertical(axes: Axes, item: Vertical) -> None:
 
 
 def _frame(axes: Axes, panel: Panel) -> None:
-    labels = {"xlabel": panel.x_label.tex, "ylabel": in_lines(panel.y_label.tex, UPRIGHT)}
-    scales = {"xscale": "log" if panel.log_x else "", "yscale": "log" if panel.log_y else ""}
-    axes.set(**labels, **{name: scale for name, scale in scales.items() if scale})
+    axes.set(xlabel=panel.x_label.tex, ylabel=in_lines(panel.y_label.tex, UPRIGHT))
+    if panel.log_x:
+        axes.set_xscale("log")
+    if panel.log_y:
+        axes.set_yscale("log")
     axes.set(**_limits(panel))
-    for log, axis, level in ((panel.log_x, axes.xaxis, True), (panel.log_y, axes.yaxis, False)):
-        if log:
-            _log_ticks(axis, level)
+    if panel.log_x:
+        _log_ticks(axes.xaxis, True)
+    if panel.log_y:
+        _log_ticks(axes.yaxis, False)
     if panel.counts:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.equal:
