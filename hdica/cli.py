@@ -181,15 +181,14 @@ def run(
     part = _shard(shard)
     loaded, target = _load(study, out)
     _notes(loaded)
-    places = {"address": address, "scheduler_file": scheduler_file, "tls": tls}
-    settings = settings_of(
-        config,
-        {**places, "workers": workers, "insecure": insecure, "memory": memory, "budget": budget},
-    )
+    options = {
+        "address": address, "scheduler_file": scheduler_file, "tls": tls, "workers": workers,
+        "insecure": insecure, "memory": memory, "budget": budget,
+    }  # fmt: skip
     done = compute(
         loaded,
         target,
-        settings,
+        settings_of(config, options),
         shard=part,
         progress=False if quiet else None,
         retry_failed=retry_failed,

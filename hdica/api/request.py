@@ -94,24 +94,18 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
         return Grid((), (system,))
     if not isinstance(over, Mapping) or not over:
         raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
-    content = system.model_dump(mode="python")
-    axes = tuple(_axis(key, given, type(system), content) for key, given in over.items())
+    cls, content, axes = type(system), system.model_dump(mode="python"), list[space.Axis]()
+    for key, given in over.items():
+        if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
+            raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
+        name = space.in_one_spelling(key, cls, content)
+        path = space.address(name, cls, content, "over")
+        axes.append(space.axis_of(name, path, _values(name, given), cls))
     arguments.check_length(math.prod(axis.size for axis in axes), "over", arguments.MAX_SEEDS)
     space.check_conflicts({}, axes, "over")
     combinations = itertools.product(*(axis.values for axis in axes))
     return Grid(
-        axes, tuple(type(system)(**with_values(content, axes, some)) for some in combinations)
-    )
-
-
-def _axis(
-    key: object, given: object, system: type[Parameters], content: dict[str, Any]
-) -> space.Axis:
-    if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
-        raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
-    key = space.in_one_spelling(key, system, content)
-    return space.axis_of(
-        key, space.address(key, system, content, "over"), _values(key, given), system
+        tuple(axes), tuple(cls(**with_values(content, axes, some)) for some in combinations)
     )
 
 

@@ -139,11 +139,6 @@ def expanded(axis: tuple[Value, ...] | Range) -> tuple[Value, ...]:
     return axis.values() if isinstance(axis, Range) else axis
 
 
-def expand(axis: tuple[Value, ...] | Range, field: str) -> tuple[Value, ...]:
-    """All values of an axis: canonical, distinct and, if they are numbers, sorted."""
-    return distinct(expanded(axis), field)
-
-
 def _parse_grid(given: object) -> Any:
     if not isinstance(given, dict):
         raise HdicaError("grid must be a mapping from parameters to values")
