@@ -42,8 +42,6 @@ def limit(
 
     Parameters
     ----------
-    system
-        The problem.
     times
         Times t, increasing: a list, or ``{"stop": 40, "num": 41}`` as in a study. None where
         nothing that the method gives has a time.

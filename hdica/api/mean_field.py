@@ -58,12 +58,10 @@ def critical_curve(
     ----------
     system
         The problem; its own values of the two parameters do not matter.
-    parameter
-        The scalar parameter whose critical value is followed.
-    along
-        The scalar parameter that varies.
+    parameter, along
+        The scalar parameter whose critical value is followed, and the one that varies.
     values
-        Its values, in the order in which they are visited.
+        Those of ``along``, in the order in which they are visited.
     kind
         ``"fold"``, ``"transcritical"`` or ``"junction"``; where there are several at the first
         value, that with the largest overlap is followed.
@@ -127,12 +125,8 @@ def effective_potential(
 
     Parameters
     ----------
-    system
-        The problem.
-    times
-        Times t, increasing.
-    x
-        Points; by default where the density matters.
+    times, x
+        Times t and points, both increasing; by default points where the density matters.
     timeout
         As in :func:`hdica.limit`; None for no limit.
 
@@ -144,8 +138,7 @@ def effective_potential(
     Warns
     -----
     UserWarning
-        If the potential is not convex at some of the times (d_t < 0: the picture of a convex
-        problem solved coordinate by coordinate does not hold then).
+        If the potential is not convex at some of the times, where d_t < 0.
     """
     times = check_times(times).tolist()
     field_maker(system)

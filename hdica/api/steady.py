@@ -58,14 +58,10 @@ def fixed_points(
 
     Parameters
     ----------
-    system
-        The problem.
     x
         Points at which the steady densities are given, of online ICA and sparse PCA; None for
         states without their densities.
-    over
-        Parameters and their values as in :func:`hdica.limit`.
-    timeout, progress
+    over, timeout, progress
         As in :func:`hdica.limit`; None for no limit. With ``over`` a combination that takes longer
         has no states, and a ``note`` that says so.
 
@@ -92,10 +88,9 @@ def fixed_points(
         nonlinearity is odd, of sources if they are symmetric) and exchanges (of projections of
         equal sigma, of equal sources) one is listed, and ``multiplicity`` says how many there
         are. ``certified`` is 1 where it is proved that no other state exists: for polynomial
-        nonlinearities and at most six overlaps K M, unless the proof takes too long. Else the
-        list is what a search of ``starts`` starts found: ``hits`` says how many of them ended at
-        each state, and ``unseen`` estimates from those that were hit once what share of further
-        starts would end elsewhere. See :func:`hdica.systems.hebbian_ica.search.states`.
+        nonlinearities and at most six overlaps K M, unless the proof takes too long. Else a search
+        of ``starts`` starts found the list: ``hits`` says how many ended at each state, ``unseen``
+        estimates what share of further starts would end elsewhere.
 
         For online ICA with several features ``Q(fixed_point, source)``, the largest overlap
         first, every image under signs and exchanges listed by itself; ``eigenvalue``, ``stable``,
@@ -103,9 +98,7 @@ def fixed_points(
 
         With ``over`` every variable has the parameters as its first dimensions, in the order
         given, and ``note`` is a variable over them. Where there are fewer states than elsewhere
-        numbers are NaN, ``kind`` is empty and ``stable`` is False: ``found.where(found.stable)``
-        is the stable states alone, and ``(found.kind != "").sum("fixed_point")`` how many there
-        are.
+        numbers are NaN, ``kind`` is empty and ``stable`` is False.
 
     Raises
     ------
@@ -114,10 +107,7 @@ def fixed_points(
         a result holds or a continuum of them (with ``over``: at every combination). If there are
         no densities at ``x`` for this system.
     """
-    compute = partial(_fixed_points, x=x)
-    if over is not None:
-        return steady_grid(system, over, timeout, "fixed_points", compute)
-    return within(timeout, named("fixed_points", system), partial(compute, system))
+    return _everywhere(system, over, timeout, "fixed_points", partial(_fixed_points, x=x))
 
 
 def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
@@ -168,10 +158,8 @@ def critical(
         transitions here: of projection i with source i).
     low, high
         Range of the parameter; by default some decades.
-    over
-        Other parameters and their values as in :func:`hdica.limit`.
-    timeout, progress
-        As in :func:`fixed_points`.
+    over, timeout, progress
+        As in :func:`fixed_points`; ``over`` are other parameters, and None is for no limit.
 
     Returns
     -------
@@ -196,12 +184,8 @@ def critical(
     name = record.controls[0].name if parameter is None else parameter
     text(name, "parameter", "the name of a scalar parameter")
 
-    def transitions(one: Parameters) -> xr.Dataset:
-        return _critical(one, name, low, high)
-
-    if over is not None:
-        return steady_grid(system, over, timeout, "critical", transitions, name)
-    return within(timeout, named("critical", system), lambda: transitions(system))
+    compute = partial(_critical, parameter=name, low=low, high=high)
+    return _everywhere(system, over, timeout, "critical", compute, name)
 
 
 def _critical(
@@ -281,15 +265,17 @@ LISTS = ("fixed_point", "transition")
 """Dimensions along which combinations have different numbers of entries."""
 
 
-def steady_grid(
+def _everywhere(
     system: Parameters,
-    over: Over,
+    over: Over | None,
     timeout: float | None,
     function: str,
     compute: Callable[[Parameters], xr.Dataset],
     parameter: str = "",
 ) -> xr.Dataset:
     """The results of a function at every combination, as one dataset; it may vary ``parameter``."""
+    if over is None:
+        return within(timeout, named(function, system), partial(compute, system))
     grid, timeout = grid_of(system, over), check_timeout(timeout)
     if parameter in [axis.key for axis in grid.axes]:
         raise HdicaError(f"over: {parameter!r} is not allowed (its critical values are found)")

@@ -207,19 +207,19 @@ def serving(answers: Answers, port: int = 0) -> Iterator[str]:
 
 
 def _application(answers: Answers, token: str) -> Application:
+    def rule(
+        path: str, kind: str, answer: Callable[[bytes], str | bytes], method: str = "GET"
+    ) -> tuple[str, type[Handler], dict[str, object]]:
+        return f"/{token}/{path}", Handler, {"method": method, "kind": kind, "answer": answer}
+
     numbers = "application/octet-stream"
-    paths: dict[str, tuple[str, str, Callable[[bytes], str | bytes]]] = {
-        "": ("GET", "text/html; charset=utf-8", lambda _: answers.page()),
-        "plotly.js": ("GET", "text/javascript; charset=utf-8", lambda _: plotly()),
-        "news": ("GET", "application/json", lambda _: json.dumps(answers.news())),
-        "catalogue": ("GET", numbers, lambda _: answers.catalogue()),
-        "slices": ("POST", numbers, answers.slices),
-    }
-    names = ("method", "kind", "answer")
     return Application(
         [
-            (f"/{token}/{path}", Handler, dict(zip(names, settings, strict=True)))
-            for path, settings in paths.items()
+            rule("", "text/html; charset=utf-8", lambda _: answers.page()),
+            rule("plotly.js", "text/javascript; charset=utf-8", lambda _: plotly()),
+            rule("news", "application/json", lambda _: json.dumps(answers.news())),
+            rule("catalogue", numbers, lambda _: answers.catalogue()),
+            rule("slices", numbers, answers.slices, "POST"),
         ]
     )
 

@@ -62,12 +62,7 @@ class Hdica:
         return means(self._result, variable)
 
     def distance(self, limit: xr.Dataset, variable: str | None = None) -> xr.Dataset:
-        """How far the mean over seeds is from the limit.
-
-        Parameters
-        ----------
-        limit
-            What :func:`hdica.limit` gives at the times and parameters of the runs.
+        """How far the mean over seeds is from the limit at the times and parameters of the runs.
 
         Returns
         -------
@@ -146,12 +141,7 @@ class Hdica:
         Between two output times a curve is taken as straight, a falling one of positive numbers as
         straight in its logarithm. A run that crosses and comes back between them is not seen.
 
-        Parameters
-        ----------
-        variable
-            Its name; None for the first order parameter.
-        rising
-            Whether curves rise to it or fall to it; None: rise if most of them begin below.
+        If they rise to it (``rising``) or fall is chosen by where most begin, unless it is given.
 
         Returns
         -------
@@ -194,14 +184,14 @@ class Hdica:
         ax, legend
             Axes to draw on (by default those of a new figure), and whether they get a legend.
         point
-            Values of parameters, as ``tau=0.05``, where there are several; of several n the
-            largest unless it is chosen.
+            Values of parameters, as ``tau=0.05``, where there are several; by default the largest
+            n.
 
         Returns
         -------
         matplotlib.animation.FuncAnimation
-            A frame for every snapshot, of more than 60 for 60, evenly; all have the same axes.
-            ``save("name.gif")`` writes a GIF, ``save("name.mp4")`` needs the program ffmpeg.
+            A frame for each of at most 60 snapshots. ``save("name.gif")`` writes a GIF,
+            ``save("name.mp4")`` needs the program ffmpeg.
 
         Raises
         ------
