@@ -156,11 +156,9 @@ def _labelled(trials: list[_Trial], where: int, goal: Goal, converged: bool) -> 
     tried = [one.space.values(one.point) for one in trials]
     data, table = dict[str, Any](), dict[str, Any]()
     for key in dict.fromkeys(key for values in tried for key in values):
-        name, column = key.replace(".", "_"), [values.get(key) for values in tried]
-        words = any(isinstance(value, str) for value in column)
-        blank: Value = "" if words else np.nan
-        filled = [blank if value is None else value for value in column]
-        array = np.array(filled, dtype=object if words else float)
+        name, words = key.replace(".", "_"), any(isinstance(one.get(key), str) for one in tried)
+        column = [one.get(key, "" if words else np.nan) for one in tried]
+        array = np.array(column, dtype=object if words else float)
         data[name] = ((), array[where], {"long_name": f"best value of {key}"})
         table[f"tried_{name}"] = ("trial", array, {"long_name": f"{key} that was tried"})
     about = {"long_name": goal.words, "units": goal.units}
@@ -193,30 +191,24 @@ def _spaces(system: Parameters, over: object) -> list[Space]:
     if len(set(own.values())) == len(own):
         over = {own[key]: values for key, values in over.items()}
     ranges, choices = _sorted(over)
-    axes = tuple(_axis(key, values, cls, content) for key, values in choices.items())
+    axes = tuple(Axis(k, address(k, cls, content, "over"), v) for k, v in choices.items())
     spaces = []
     for values in itertools.product(*choices.values()):
         changed = with_values(content, axes, values)
         used = {key: one for key, one in ranges.items() if _matters(key, cls, changed)}
-        here = tuple(_axis(key, (), cls, changed) for key in used)
+        here = tuple(Axis(key, address(key, cls, changed, "over"), ()) for key in used)
         check_conflicts({}, (*axes, *here), "over")
         fixed = dict(zip(choices, values, strict=True))
         spaces.append(Space(cls, changed, fixed, here, tuple(used.values())))
     for key in ranges:
         if not any(key == axis.key for space in spaces for axis in space.axes):
-            _axis(key, (), cls, spaces[0].content)  # says what is known
+            address(key, cls, spaces[0].content, "over")  # refuses what is no parameter
             raise HdicaError(f"over: {key} is not allowed (no formula uses it)")
     if len(spaces) > MOST_CHOICES:
         raise HdicaError(
             f"over: {len(spaces)} combinations of choices are not allowed (at most {MOST_CHOICES})"
         )
     return spaces
-
-
-def _axis(
-    key: str, values: tuple[Value, ...], cls: type[Parameters], content: dict[str, Any]
-) -> Axis:
-    return Axis(key, address(key, cls, content, "over"), values)
 
 
 def _matters(key: str, cls: type[Parameters], content: dict[str, Any]) -> bool:
