@@ -356,6 +356,15 @@ class Scope(Generic[P]):
     """What the number n of a point is: by default the dimension of a simulation, and none else."""
 
 
+@dataclass(frozen=True)
+class Together(Generic[P]):
+    """Several points for less than one by one, with the same bits."""
+
+    compute: RunAll[P]
+    lanes: int = 1
+    """How many points one call computes for little more than one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method(Generic[P]):
     """A way to compute a point: a :class:`Simulation`, a :class:`Limit` or :class:`States`."""
@@ -372,6 +381,8 @@ class Method(Generic[P]):
     cost: Cost[P]
     scope: Scope[P] = field(default_factory=Scope)
     run: Run[P]
+    together: Together[P] | None = None
+    """How it computes several points at once; None if nothing is gained."""
 
     @property
     def takes_n(self) -> bool:
@@ -386,13 +397,15 @@ class Method(Generic[P]):
     @property
     def lanes(self) -> int:
         """How many points one call computes for little more than one: a block has as many."""
-        return 1
+        return 1 if self.together is None else self.together.lanes
 
     def run_all(
         self, trials: Sequence[Trial[P]], times: Array, n: int | None, save: Save = NOTHING
     ) -> list[PointResult]:
         """Every point, together where that is cheaper: the same bits as one by one."""
-        return [self.run(system, times, n, seed, save) for system, seed in trials]
+        if self.together is None:
+            return [self.run(system, times, n, seed, save) for system, seed in trials]
+        return self.together.compute(trials, times, n, save)
 
     def outputs_of(self, save: Save = NOTHING) -> tuple[Output, ...]:
         """Every variable it returns for what a study saves."""
@@ -443,39 +456,14 @@ class Method(Generic[P]):
         return {o.name: [sizes[dim] for dim in o.dims] for o in self.outputs_of(save)}
 
 
-@dataclass(frozen=True)
-class Together(Generic[P]):
-    """Several points for less than one by one, with the same bits."""
-
-    compute: RunAll[P]
-    lanes: int = 1
-    """How many points one call computes for little more than one."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Simulation(Method[P]):
     """A method that draws random numbers: a point has a seed."""
 
     stochastic: ClassVar[bool] = True
 
-    together: Together[P] | None = None
-    """How it computes several points at once; None if nothing is gained."""
     shared: Simulation[P] | None = None
     """The same method with noise that points of the same n and seed share: each keeps its law."""
-
-    @property
-    def lanes(self) -> int:
-        """How many points one call computes for little more than one: a block has as many."""
-        return 1 if self.together is None else self.together.lanes
-
-    def run_all(
-        self, trials: Sequence[Trial[P]], times: Array, n: int | None, save: Save = NOTHING
-    ) -> list[PointResult]:
-        """Every point, together where that is cheaper: the same bits as one by one."""
-        if self.together is None:
-            return super().run_all(trials, times, n, save)
-        return self.together.compute(trials, times, n, save)
-
 
 @dataclass(frozen=True)
 class Densities(Generic[P]):
