@@ -11,9 +11,8 @@ from hdica.analysis.aggregate import analysed, frame
 from hdica.analysis.convergence.compute import limits_of
 from hdica.analysis.laws.densities import over_bins
 from hdica.errors import HdicaError, suggestion
-from hdica.plots.curves import DISTANCE, bands, crossings, distance
 from hdica.plots.figures import Plots, film_of
-from hdica.plots.result import matching, means, read
+from hdica.plots.result import DISTANCE, bands, crossings, distance, matching, means, read
 from hdica.show.panel import Panel
 from hdica.show.terms import speaking_of
 from hdica.systems.method import HISTOGRAM

@@ -21,8 +21,7 @@ from hdica.analysis.reading import at_end
 from hdica.analysis.registry import at_hand
 from hdica.analysis.steady.transition import OF, OVERLAP
 from hdica.errors import HdicaError, suggestion
-from hdica.plots.curves import bands
-from hdica.plots.result import Result, at, check, matching, read
+from hdica.plots.result import Result, at, bands, check, matching, read
 from hdica.show.choose import MOST, Point, evenly, spread
 from hdica.show.marks import map_of, wide_range
 from hdica.show.panel import FRAMES, Film, Panel, film

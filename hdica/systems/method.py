@@ -465,6 +465,7 @@ class Simulation(Method[P]):
     shared: Simulation[P] | None = None
     """The same method with noise that points of the same n and seed share: each keeps its law."""
 
+
 @dataclass(frozen=True)
 class Densities(Generic[P]):
     """How a limit that is a density gives several points, or chooses where it shows itself."""

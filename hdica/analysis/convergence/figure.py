@@ -167,7 +167,7 @@ def together(data: xr.Dataset, limits: xr.Dataset | None, most: int = MOST) -> P
     """Curves of some grid points and n on one set of axes, with what theory predicts of them.
 
     ``data`` has ``middle`` and, of seeds, ``low``, ``high`` and ``runs``, as
-    :func:`hdica.plots.curves.bands` gives them; its attributes are ``variable``,
+    :func:`hdica.plots.result.bands` gives them; its attributes are ``variable``,
     ``method``, and ``of`` and ``level`` of the bands. ``limits`` are ``limit``, ``limit_sd`` and
     their companions, at times of their own, with the attribute ``limit_method``.
     """
