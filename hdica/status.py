@@ -10,14 +10,12 @@ from types import FrameType
 from hdica.errors import DataGone
 
 PENDING, DONE, DIVERGED, FAILED = range(4)
-STATUS_NAMES = ("pending", "done", "diverged", "failed")
-"""By code."""
+STATUS_NAMES = ("pending", "done", "diverged", "failed")  # by code
 OF_MACHINE = (MemoryError, OSError, DataGone, ImportError, EOFError, pickle.PickleError)
 """Exceptions for which a machine is to blame and no point."""
 _NO_THREAD = "can't start new thread"
 """What Python says, as a RuntimeError, where a user may have no more threads."""
-_IMPORT = "<frozen importlib"
-"""Begin of the files of Python's own code that imports modules."""
+_IMPORT = "<frozen importlib"  # begin of the files of Python's own code that imports modules
 
 
 def of_machine(exc: BaseException) -> bool:

@@ -263,11 +263,9 @@ def _choices(key: str, given: object) -> tuple[Value, ...]:
 
 
 Loss = Callable[[tuple[float, ...]], float]
-PER_RANGE = {1: 25, 2: 7, 3: 5}
-"""Points of the grid in each of so many ranges."""
+PER_RANGE = {1: 25, 2: 7, 3: 5}  # points of the grid in each of so many ranges
 _STARTS = 2
-_CLOSE = 1e-7
-"""Share of a range at which Brent's method ends."""
+_CLOSE = 1e-7  # share of a range at which Brent's method ends
 _SIDE, _LEVEL = 3e-4, 1e-7
 """Side of the simplex, and differences of the loss on it, at which Nelder and Mead's ends."""
 _MOST = 120

@@ -22,8 +22,7 @@ ALLOWED = (
     "{'support errors': threshold, 'at': t}"
 )
 NAMES = ("steady overlap", "overlap at", "time to", "within", "support errors", "at")
-LONGEST = 1e4
-"""Time within which an overlap has to be reached, unless the goal says otherwise."""
+LONGEST = 1e4  # time within which an overlap has to be reached, unless the goal says otherwise
 _PIECES, _FINER = 64, 32
 _STILL = 1e-12
 

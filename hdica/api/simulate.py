@@ -141,8 +141,7 @@ def simulate(
     return data if several or n is None else data.isel(n=0)
 
 
-MOST_PLANNED = 100.0
-"""How many times longer than the cost model says a simulation may take."""
+MOST_PLANNED = 100.0  # how many times longer than the cost model says a simulation may take
 
 
 @dataclass(frozen=True)
@@ -213,8 +212,7 @@ def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None
     )
 
 
-Cell = list[PointResult] | HdicaError
-"""The trials of a system at an n, or why there are none."""
+Cell = list[PointResult] | HdicaError  # the trials of a system at an n, or why there are none
 
 
 def _run_all(

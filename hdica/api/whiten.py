@@ -16,8 +16,7 @@ from hdica.systems.arguments import check_memory, whole
 from hdica.systems.labelled import portable_texts
 from hdica.systems.method import Array
 
-_NUMBERS = 2**22
-"""Numbers of samples that are decomposed at a time."""
+_NUMBERS = 2**22  # numbers of samples that are decomposed at a time
 
 
 def whiten(X: object, n_components: int | None = None) -> xr.Dataset:

@@ -20,10 +20,8 @@ from hdica.show.words import OKABE_ITO
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTHS = {"column": WIDTH, "page": 7.0}
-"""Inches: a column of a two-column journal, and its page."""
-BELOW = 29.0
-"""Points between axes and legend: tick labels and the label of the axis."""
+WIDTHS = {"column": WIDTH, "page": 7.0}  # inches: a column of a two-column journal, and its page
+BELOW = 29.0  # points between axes and legend: tick labels and the label of the axis
 MARK: Literal["svg.hashsalt"] = "svg.hashsalt"
 """A setting that only this style makes, by which it is known to be on."""
 OWN = {

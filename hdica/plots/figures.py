@@ -34,13 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Plots"]
 
-LEAST = 3
-"""Values of each parameter from which on a map says more than curves do."""
+LEAST = 3  # values of each parameter from which on a map says more than curves do
 MAPS = ("overlap", "success", "decaying")
-ALONE = "point"
-"""A parameter of one value, for escape times that are not swept."""
-ASYMPTOTIC = ("kramers", "printed")
-"""Formulas for n -> infinity."""
+ALONE = "point"  # a parameter of one value, for escape times that are not swept
+ASYMPTOTIC = ("kramers", "printed")  # formulas for n -> infinity
 
 P = ParamSpec("P")
 KINDS: dict[str, Callable[[Result], bool]] = {}

@@ -25,10 +25,8 @@ from hdica.verdict.survival import first_below
 
 OWN = STATES | {"seed", "time", "snapshot", "feature", "x", "edge", "threshold"}
 """Dimensions that are no swept parameter, whatever the system."""
-SEEN = "_seen"
-"""Ends the name of what says whether a time was waited for."""
-OUTCOMES = frozenset({"status", "cpu_seconds"})
-"""Variables over seeds that are not averaged."""
+SEEN = "_seen"  # ends the name of what says whether a time was waited for
+OUTCOMES = frozenset({"status", "cpu_seconds"})  # variables over seeds that are not averaged
 MOMENTS = {
     "": ("mean", "mean over seeds"),
     "_se": ("se", "standard error of the mean"),

@@ -18,16 +18,13 @@ from hdica.systems.method import Array, Method, Output
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import expanded, number, parse_axis, size
 
-LARGEST = 1e300
-"""Larger numbers count as infinite: a whole one need not even be a float."""
+LARGEST = 1e300  # larger numbers count as infinite: a whole one need not even be a float
 MOST_WHOLE = 2**53
 """Up to here every whole number is a float: of dimensions, seeds, steps and times."""
 MAX_VALUES = 100_000
 """Most values of a list that is an axis of results: the size of a point refuses far fewer."""
-MAX_EXTRA = 100
-"""Most variables on request."""
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-"""What a functional may be called."""
+MAX_EXTRA = 100  # most variables on request
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # what a functional may be called
 
 
 def _read(value: object, name: str) -> object:
@@ -196,12 +193,9 @@ def check_constants(given: object) -> dict[str, float]:
     return {name: finite(value, f"constants: {name}") for name, value in given.items()}
 
 
-MAX_TIMES = 100_000
-"""Most output times: the whole time axis of a block is one chunk."""
-MAX_SEEDS = 10_000_000
-"""Most seeds: they are in memory."""
-MAX_AXIS = 1_000_000
-"""Most values of an axis of a study: it takes a second to read so many."""
+MAX_TIMES = 100_000  # most output times: the whole time axis of a block is one chunk
+MAX_SEEDS = 10_000_000  # most seeds: they are in memory
+MAX_AXIS = 1_000_000  # most values of an axis of a study: it takes a second to read so many
 MAX_BYTES = 64 * 2**20
 """Most bytes of a point's results, uncompressed: a point lies whole in one chunk."""
 RESERVED = frozenset(

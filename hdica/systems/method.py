@@ -180,8 +180,7 @@ def saved_outputs(save: Save) -> list[tuple[str, Output]]:
 
 STATE_KINDS = ("informative", "uninformative", "condensed")
 TRANSITION_KINDS = ("fold", "transcritical", "junction")
-INFORMATIVE, FOLD = 0, 0
-"""Codes of the first of each."""
+INFORMATIVE, FOLD = 0, 0  # codes of the first of each
 ZERO = 1e-9
 """An overlap closer to 0 than this is 0 with rounding; such a steady state is uninformative."""
 
@@ -227,8 +226,7 @@ def refusal(function: Callable[[P], object]) -> Refuses[P]:
     return refuses
 
 
-Trial = tuple[P, int | None]
-"""A system and the seed of one point."""
+Trial = tuple[P, int | None]  # a system and the seed of one point
 Run = Callable[[P, Array, int | None, int | None, Save], PointResult]
 """``run(system, times, n, seed, save)``: one point; n and seed are None for a method without."""
 RunAll = Callable[[Sequence[Trial[P]], Array, int | None, Save], list[PointResult]]

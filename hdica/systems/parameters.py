@@ -27,10 +27,8 @@ else:
 
 METHODS = ("dims", "model_copy")
 """What of its methods a person uses; the rest is pydantic's machinery."""
-PALE = ' style="opacity:.6"'
-"""Of rows of defaults."""
-WIDTH = 100
-"""Letters of a line of the docstring."""
+PALE = ' style="opacity:.6"'  # of rows of defaults
+WIDTH = 100  # letters of a line of the docstring
 
 
 class Described(NamedTuple):

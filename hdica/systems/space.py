@@ -152,8 +152,7 @@ Grid = Annotated[dict[str, tuple[Value, ...] | Range], BeforeValidator(_parse_gr
 
 
 Path = tuple[str, ...]
-MOST_LETTERS = 100
-"""Longest key of a grid."""
+MOST_LETTERS = 100  # longest key of a grid
 
 
 @dataclass(frozen=True)
@@ -299,10 +298,8 @@ def build(
     raise HdicaError(f"{where}: {message}", error.fields) from None
 
 
-KEPT = 4096
-"""Systems that stay built."""
-Place = tuple[tuple[Path, Value], ...]
-"""A value of every axis, each with its path."""
+KEPT = 4096  # systems that stay built
+Place = tuple[tuple[Path, Value], ...]  # a value of every axis, each with its path
 
 
 @dataclass(frozen=True)

@@ -236,8 +236,7 @@ class System(Generic[S]):
         return controls.get(name) or Control(name)
 
 
-GROUP = "hdica.systems"
-"""Entry points of packages that bring systems of their own."""
+GROUP = "hdica.systems"  # entry points of packages that bring systems of their own
 _SYSTEMS: dict[str, System[Any]] = {}
 BUILT_IN: dict[str, str] = import_module("hdica.systems.built_in").BUILT_IN
 """Modules of the records that come with hdica, by name; what it imports is for type checkers."""

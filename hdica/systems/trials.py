@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from hdica.finite.projected.passage import Passage
     from hdica.limits.passage.chain import PassageLaw
 
-Rule = TypeVar("Rule")
-"""What a kernel takes of a system, its rule."""
+Rule = TypeVar("Rule")  # what a kernel takes of a system, its rule
 Runner = Callable[[P, Array, int, Stream, Save], Values]
 """``runner(system, times, n, stream, save)``; n is 0 for a method without."""
 
@@ -167,8 +166,7 @@ def with_shared_noise(own: Simulation[P], together: RunAll[P], cost: float) -> S
 AGES = 2.0 ** (np.arange(-64, 25) / 8)
 """Times at which survival is given, in multiples of the mean, of the first escape or the last."""
 UNIT = "n^3 steps"
-MOST_RACES = 4096
-"""Chains of one system in one call."""
+MOST_RACES = 4096  # chains of one system in one call
 
 MEAN = Output("mean", (), "mean time until abs(Q) has escaped", UNIT)
 SD = Output("sd", (), "standard deviation of that time", UNIT)
