@@ -79,10 +79,12 @@ def _colorbar(label: Text) -> Trace:
     return {"title": {"text": label.html, "side": "right"}, "thickness": 12}
 
 
-def _entry(item: Line | Points) -> Trace:
-    """Name, legend entry, and the group that is switched together."""
+def _curve(item: Line | Points, panel: Panel, mode: str, extra: str = "") -> Trace:
+    """What lines and markers share; those of one legend group are switched together."""
     return {
-        "name": item.label.html, "showlegend": item.listed, "legendgroup": item.label.plain,
+        "type": "scatter", "mode": mode, "x": _rounded(item.x), "y": _rounded(item.y),
+        "hovertemplate": _hover(panel, item.label, extra), "name": item.label.html,
+        "showlegend": item.listed, "legendgroup": item.label.plain,
     }  # fmt: skip
 
 
@@ -91,11 +93,7 @@ def _line(item: Line, panel: Panel) -> list[Trace]:
     line: Trace = {"width": 2.5 if item.bold else 1.6, "dash": item.dash}
     if not ink:
         line["color"] = item.color
-    trace = {
-        "type": "scatter", "mode": "lines", "x": _rounded(item.x), "y": _rounded(item.y),
-        "line": line, "meta": {"ink": ink}, "hovertemplate": _hover(panel, item.label),
-        **_entry(item),
-    }  # fmt: skip
+    trace = _curve(item, panel, "lines") | {"line": line, "meta": {"ink": ink}}
     if item.cased:
         edge = {"color": "rgba(255,255,255,0.8)", "width": 4}
         return [trace | {"line": edge, "hoverinfo": "skip", "showlegend": False}, trace]
@@ -120,28 +118,23 @@ def _points(item: Points, panel: Panel) -> Trace:
     mark = MARKS[item.symbol]
     filled = np.ones(len(item.x), bool) if item.filled is None else item.filled
     white = item.color == "#ffffff"
-    trace: Trace = {
-        "type": "scatter", "mode": "lines+markers" if item.joined else "markers",
-        "x": _rounded(item.x), "y": _rounded(item.y),
+    own: Trace = {
         "marker": {
             "symbol": [mark if f else f"{mark}-open" for f in filled],
             "color": item.color, "size": 6 if white else 8,
             "line": {"width": 1 if white else 1.5, "color": "#000000" if white else item.color},
         },
         "line": {"width": 1, "color": item.color},
-        "hovertemplate": _hover(panel, item.label),
-        **_entry(item),
     }  # fmt: skip
+    bars = ""
     if item.low is not None and item.high is not None:
-        trace["error_y"] = {
+        bars = " (+%{error_y.array:.2g} −%{error_y.arrayminus:.2g})"
+        own["error_y"] = {
             "type": "data", "symmetric": False, "thickness": 1.2, "width": 3,
             "color": _pale(item.color, 0.5),
             "array": _rounded(item.high - item.y), "arrayminus": _rounded(item.y - item.low),
         }  # fmt: skip
-        trace["hovertemplate"] = _hover(
-            panel, item.label, " (+%{error_y.array:.2g} −%{error_y.arrayminus:.2g})"
-        )
-    return trace
+    return _curve(item, panel, "lines+markers" if item.joined else "markers", bars) | own
 
 
 def _heat(item: Heat, panel: Panel) -> Trace:
