@@ -42,12 +42,12 @@ _rounded = partial(rounded, digits=DIGITS)
 
 def figure(panel: Panel) -> Trace:
     """A panel as ``{"data": [...], "layout": {...}}``; the page colours what has ``meta.ink``."""
-    if panel.pictured:
-        return _gallery(panel)
     data: list[Trace] = []
     shapes: list[Trace] = []
     notes: list[Trace] = []
     for item in panel.items:
+        if isinstance(item, Pictures):
+            return _gallery(item)
         if isinstance(item, Line):
             data += _line(item, panel)
         elif isinstance(item, Points):
@@ -296,56 +296,54 @@ def _ticks_in_space(panel: Panel, axis: str) -> Trace:
 def _scene(panel: Panel) -> Trace:
     around, up = np.deg2rad(panel.view)
     eye = np.array([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
-    labels, limits = (panel.x_label, panel.y_label, panel.z_label), (panel.x_range, panel.y_range)
     scene: Trace = {
         f"{axis}axis": {"title": {"text": label.html}, "zeroline": False}
         | ({"range": list(ends)} if ends else {})
         | _ticks_in_space(panel, axis)
-        for axis, label, ends in zip("xyz", labels, (*limits, None), strict=True)
+        for axis, label, ends in (
+            ("x", panel.x_label, panel.x_range),
+            ("y", panel.y_label, panel.y_range),
+            ("z", panel.z_label, None),
+        )
     }
-    # The axes lie below the surface: what is looked at is a little lower than its middle.
-    camera = {"eye": dict(zip("xyz", _rounded(DISTANCE * eye), strict=True))}
-    camera["center"] = {"x": 0, "y": 0, "z": LOWER}
-    aspect = "data" if panel.equal else "cube"
+    scene["camera"] = {
+        "eye": dict(zip("xyz", _rounded(DISTANCE * eye), strict=True)),
+        # The axes lie below the surface: what is looked at is a little lower than its middle.
+        "center": {"x": 0, "y": 0, "z": LOWER},
+    }
+    scene |= {"aspectmode": "data" if panel.equal else "cube", "dragmode": "orbit"}
     return {
-        "scene": {**scene, "camera": camera, "aspectmode": aspect, "dragmode": "orbit"},
+        "scene": scene,
         "margin": {"l": 10, "r": 10, "t": 10, "b": 40},
         "legend": {**LEGEND, "itemsizing": "constant"},
         "meta": {"heat": False, "space": True},
     }
 
 
-def _gallery(panel: Panel) -> Trace:
-    """A panel of pictures as a Plotly figure: the raster, and a name at each picture's middle."""
+def _gallery(item: Pictures) -> Trace:
+    """Pictures as a Plotly figure: the raster, and a name at each picture's middle."""
     from PIL import Image  # which Matplotlib needs anyway
 
-    data: list[Trace] = []
-    shape = (0, 0)
-    for item in panel.items:
-        if isinstance(item, Pictures):
-            raster = mosaic(item)
-            source = data_address(Image.fromarray(raster, "RGBA"))
-            data += [{"type": "image", "source": source, "hoverinfo": "skip"}, _names(item)]
-            shape = (max(shape[0], raster.shape[0]), max(shape[1], raster.shape[1]))
-    hidden = {"visible": False, "fixedrange": False}
-    x = {**hidden, "range": [-0.5, shape[1] - 0.5], "constrain": "domain"}
-    y = {**hidden, "range": [shape[0] - 0.5, -0.5], "constrain": "domain", "scaleanchor": "x"}
-    layout = {
-        "xaxis": x, "yaxis": y, "margin": dict.fromkeys("lrtb", 10), "showlegend": False,
-        # The nearest middle, wherever in a picture the mouse is.
-        "hovermode": "closest", "hoverdistance": -1, "meta": {"heat": True},
+    raster, (high, wide) = mosaic(item), item.pixels.shape[1:3]
+    image = {
+        "type": "image", "source": data_address(Image.fromarray(raster, "RGBA")),
+        "hoverinfo": "skip",
     }  # fmt: skip
-    return {"data": data, "layout": layout}
-
-
-def _names(item: Pictures) -> Trace:
-    high, wide = item.pixels.shape[1:3]
-    across = pictures_across(len(item.pixels))
-    at = np.arange(len(item.pixels))
+    across, at = pictures_across(len(item.pixels)), np.arange(len(item.pixels))
     x = (at % across) * (wide + 1) + (wide + 1) / 2
     y = (at // across) * (high + 1) + (high + 1) / 2
-    return {
+    names = {
         "type": "scatter", "mode": "markers", "x": x.tolist(), "y": y.tolist(),
         "marker": {"opacity": 0}, "text": [name.html for name in item.names],
         "hovertemplate": "%{text}<extra></extra>", "showlegend": False,
     }  # fmt: skip
+    rows, columns = raster.shape[:2]
+    axis = {"visible": False, "fixedrange": False, "constrain": "domain"}
+    layout = {
+        "xaxis": axis | {"range": [-0.5, columns - 0.5]},
+        "yaxis": axis | {"range": [rows - 0.5, -0.5], "scaleanchor": "x"},
+        "margin": dict.fromkeys("lrtb", 10), "showlegend": False,
+        # The nearest middle, wherever in a picture the mouse is.
+        "hovermode": "closest", "hoverdistance": -1, "meta": {"heat": True},
+    }  # fmt: skip
+    return {"data": [image, names], "layout": layout}

@@ -149,7 +149,7 @@ def _line(axes: Axes, item: Line) -> None:
 
 def _points(axes: Axes, item: Points) -> None:
     mark, white = MARKS[item.symbol], item.color == "#ffffff"
-    size = 2.2 if white else 3.4
+    edge = "black" if white else item.color
     if item.joined:
         axes.plot(item.x, item.y, color=item.color, linewidth=0.6)
     if item.low is not None and item.high is not None:
@@ -161,12 +161,11 @@ def _points(axes: Axes, item: Points) -> None:
     for face, keep in ((item.color, filled), ("white", ~filled)):
         if keep.any():
             axes.plot(
-                item.x[keep], item.y[keep], mark, markersize=size, color=item.color,
-                markerfacecolor=face, markeredgecolor="black" if white else item.color,
+                item.x[keep], item.y[keep], mark, markersize=2.2 if white else 3.4,
+                color=item.color, markerfacecolor=face, markeredgecolor=edge,
                 markeredgewidth=0.4 if white else 0.8, zorder=4,
             )  # fmt: skip
     if item.listed:
-        edge = "black" if white else item.color
         axes.plot(
             [], [], mark, markersize=3.4, color=item.color, markeredgecolor=edge,
             markeredgewidth=0.5, label=item.label.tex,
@@ -270,17 +269,16 @@ def axes_in_space(drawn: Figure, panel: Panel) -> Axes3D:
     """The axes of a panel in space, with all that is in it."""
     axes: Axes3D = drawn.add_subplot(projection="3d", computed_zorder=False)
     surfaces = [item for item in panel.items if isinstance(item, Surface)]
+    places = [item for item in panel.items if isinstance(item, Places)]
     for surface in surfaces:
         _surface(axes, surface)
     _frame_in_space(axes, panel)
-    for item in panel.items:
-        if isinstance(item, Places):
-            axes.auto_scale_xyz(item.x, item.y, item.z, had_data=bool(surfaces))
+    for item in places:
+        axes.auto_scale_xyz(item.x, item.y, item.z, had_data=bool(surfaces))
     if panel.equal:
         axes.set_aspect("equal")
-    for item in panel.items:
-        if isinstance(item, Places):
-            _places(axes, item, hidden(axes.get_proj(), surfaces, item))
+    for item in places:
+        _places(axes, item, hidden(axes.get_proj(), surfaces, item))
     return axes
 
 
