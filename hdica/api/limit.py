@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,9 +13,9 @@ from hdica.api.request import Numbers, Over, Request, first_everywhere, grid_of,
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.process.progress import USUAL, check_timeout, counted, named, shown, within
-from hdica.systems.arguments import check_held, check_times, check_until, taken_names, whole
+from hdica.systems.arguments import check_held, check_times, check_until, whole
 from hdica.systems.labelled import Methods, candidates, dataset, described, first_of, noted
-from hdica.systems.method import Array, Guard, Method, PointResult, Role, densities_of
+from hdica.systems.method import Array, Method, PointResult, Role, densities_of
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import System, joined, record_of
 
@@ -201,59 +201,41 @@ def _run(
     times: Array,
     save: Save,
     threads: int,
-    guard: Guard,
-) -> list[PointResult | HdicaError]:
-    """Every point, the error in the place of one that cannot be computed."""
+    timeout: float | None,
+) -> tuple[list[PointResult | HdicaError], dict[int, str]]:
+    """Every point, the error in the place of one that has no result, and notes by their ``id``."""
     last = float(times[-1])
     costs = {id(one): method.cost.seconds(one, None, last) for one in systems}
-    done = counted(len(systems), sum(costs.values()))
+    done, notes = counted(len(systems), sum(costs.values())), dict[int, str]()
 
-    def guarded(one: Parameters, compute: Callable[[], PointResult]) -> PointResult:
-        try:
-            return guard(one, compute)
-        finally:
-            done(1, costs[id(one)])
-
-    densities = densities_of(method)
-    if densities and densities.many:
-        return densities.many(systems, times, save, threads, guarded)
-    results: list[PointResult | HdicaError] = []
-    for one in systems:
-        try:
-            results.append(guarded(one, partial(method.run, one, times, None, None, save)))
-        except HdicaError as exc:
-            results.append(exc)
-    return results
-
-
-@dataclass
-class _Points:
-    """Points of which each has its own time in seconds, and the note that a reader of it needs."""
-
-    method: Method
-    times: Array
-    timeout: float | None
-    notes: dict[int, str] = field(default_factory=dict)
-
-    def guard(self, system: Parameters, compute: Callable[[], PointResult]) -> PointResult:
-        """The result of a point, and its note for later."""
+    def guard(one: Parameters, compute: Callable[[], PointResult]) -> PointResult:
+        """The result of a point, which has a time of its own, and its note for later."""
         results: list[PointResult] = []
 
         def solve() -> str:
             results.append(compute())
-            return learning_note(system, self.method, self.times, results[0])
+            return learning_note(one, method, times, results[0])
 
         try:
-            self.notes[id(system)] = within(self.timeout, named("limit", system), solve)
+            notes[id(one)] = within(timeout, named("limit", one), solve)
         except HdicaError as exc:
             if not results:
                 raise
-            self.notes[id(system)] = str(exc)
+            notes[id(one)] = str(exc)
+        finally:
+            done(1, costs[id(one)])
         return results[0]
 
-    def note(self, system: Parameters, result: PointResult) -> str:
-        """What a reader of a point's numbers must know."""
-        return joined(numbers_note(result), self.notes.get(id(system), ""))
+    densities = densities_of(method)
+    if densities and densities.many:
+        return densities.many(systems, times, save, threads, guard), notes
+    solved: list[PointResult | HdicaError] = []
+    for one in systems:
+        try:
+            solved.append(guard(one, partial(method.run, one, times, None, None, save)))
+        except HdicaError as exc:
+            solved.append(exc)
+    return solved, notes
 
 
 def limit_over(
@@ -273,12 +255,9 @@ def limit_over(
     check_held(chosen, max(systems, key=lambda one: chosen.cost.memory(one, None)), None)
     times = request.times_of(chosen, given)
     save = _kept(chosen, system, times, request)
-    outputs = chosen.outputs_of(save)
-    grid.check_names(taken_names(outputs))
-    own = grid.own({dim for output in outputs for dim in output.dims})
-    points = _Points(chosen, times, timeout)
+    own = grid.own_of(chosen.outputs_of(save))
     applies = [one for one, why in zip(systems, against, strict=True) if why is None]
-    solved = _run(chosen, applies, times, save, threads, points.guard) if applies else []
+    solved, notes = _run(chosen, applies, times, save, threads, timeout)
     left = iter(solved)
     each = [next(left) if why is None else why for why in against]
     errors = [one for one in (*solved, *each) if isinstance(one, HdicaError)]
@@ -290,6 +269,9 @@ def limit_over(
     ]
     flat = dataset(record_of(system), chosen, times, save, own, results, "point")
     about = {"long_name": "why values are missing, the estimate condenses or nothing is learned"}
-    notes = [points.note(*pair) for pair in zip(systems, results, strict=True)]
-    note = ("point", np.array(notes, dtype=object), about)
+    texts = [
+        joined(numbers_note(result), notes.get(id(one), ""))
+        for one, result in zip(systems, results, strict=True)
+    ]
+    note = ("point", np.array(texts, dtype=object), about)
     return described(grid.unfolded(flat.assign(note=note)), system)

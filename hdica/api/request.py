@@ -20,7 +20,7 @@ from hdica.ingredients.save import ALL, Save
 from hdica.process.progress import named, within
 from hdica.systems import arguments, space
 from hdica.systems.labelled import Methods
-from hdica.systems.method import Array, Method, Role
+from hdica.systems.method import Array, Method, Output, Role
 from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.system import record_of
 
@@ -72,6 +72,11 @@ class Grid:
             f"over: {', '.join(axis.key for axis in self.axes)} is not allowed (dimension {dim!r} "
             "has another number of entries at some of the values)"
         )
+
+    def own_of(self, outputs: Collection[Output]) -> Own:
+        """Dimensions of the systems' own among those of variables, whose names must be free."""
+        self.check_names(arguments.taken_names(outputs))
+        return self.own({dim for output in outputs for dim in output.dims})
 
     def own(self, used: Collection[str]) -> Own:
         """Dimensions of the systems' own: their values where they are the same, else numbers."""

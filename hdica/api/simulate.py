@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-from hdica.api.request import Grid, Numbers, Over, Request, first_everywhere, grid_of, saved
+from hdica.api.request import Grid, Numbers, Over, Own, Request, first_everywhere, grid_of, saved
 from hdica.errors import HdicaError, no_room, suggestion
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
@@ -129,14 +129,10 @@ def simulate(
     trials = Trials(sizes, request.times_of(chosen, given), numbers, timeout)
     _check(chosen, grid, trials)
     save = saved(chosen, grid.systems[0], trials.times, request, sizes)
-    outputs = chosen.outputs_of(save)
-    grid.check_names(arguments.taken_names(outputs))
-    own = grid.own({dim for output in outputs for dim in output.dims})
+    own = grid.own_of(chosen.outputs_of(save))
     _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
     cells = _run_all(chosen, grid, against, trials, save)
-    results, status = _results(cells, chosen, trials, save, own)
-    flat = dataset(record_of(system), chosen, trials.times, save, own, results, "point")
-    data = _labelled(flat, grid, chosen, trials, results, status)
+    data = _labelled(cells, chosen, grid, trials, save, own)
     data = about_data(described(data, system), grid.systems)
     return data if several or n is None else data.isel(n=0)
 
@@ -263,17 +259,14 @@ def _run(
     return [results[k :: len(systems)] for k in range(len(systems))]
 
 
-def _results(
-    cells: Sequence[Cell],
-    method: Method,
-    trials: Trials,
-    save: Save,
-    own: dict[str, tuple[float, ...]],
-) -> tuple[list[PointResult], list[int]]:
-    """Every trial, empty where there is none, with its status."""
-    if all(isinstance(one, HdicaError) for one in cells):
-        raise next(one for one in cells if isinstance(one, HdicaError))
-    results, status = [], []
+def _labelled(
+    cells: Sequence[Cell], method: Method, grid: Grid, trials: Trials, save: Save, own: Own
+) -> xr.Dataset:
+    """All trials as labelled data, empty where there is none, with their outcome."""
+    errors = [one for one in cells if isinstance(one, HdicaError)]
+    if len(errors) == len(cells):
+        raise errors[0]
+    results, status = list[PointResult](), list[int]()
     for cell in cells:
         if isinstance(cell, HdicaError):
             blank = method.blank(trials.times, save, own, str(cell))
@@ -282,18 +275,8 @@ def _results(
         else:
             results += cell
             status += [DIVERGED if one.diverged else DONE for one in cell]
-    return results, status
-
-
-def _labelled(
-    flat: xr.Dataset,
-    grid: Grid,
-    method: Method,
-    trials: Trials,
-    results: list[PointResult],
-    status: list[int],
-) -> xr.Dataset:
-    """The same with its dimensions, and the outcome of every trial."""
+    record = record_of(grid.systems[0])
+    flat = dataset(record, method, trials.times, save, own, results, "point")
     flags = {"flag_values": [DONE, DIVERGED, FAILED], "flag_meanings": "done diverged failed"}
     reasons = np.array([one.diverged for one in results], dtype=object)
     flat = flat.assign(
@@ -306,8 +289,8 @@ def _labelled(
     )
     if among:
         data = data.assign_coords(n=("n", trials.sizes, {"long_name": "dimension n"}))
-    counts = record_of(grid.systems[0]).clock.counts
-    if "time" not in data.dims or not counts or method.scope.beyond:  # which counts its samples
+    counts = record.clock.counts and not method.scope.beyond  # which counts its samples
+    if "time" not in data.dims or not counts:
         return data
     steps = np.stack([steps_of(trials.times, n or 1) for n in trials.sizes])
     about = {"long_name": f"step k = floor(t{' n' if among else ''})"}
