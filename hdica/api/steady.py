@@ -279,64 +279,48 @@ def _everywhere(
     grid, timeout = grid_of(system, over), check_timeout(timeout)
     if parameter in [axis.key for axis in grid.axes]:
         raise HdicaError(f"over: {parameter!r} is not allowed (its critical values are found)")
-    results: list[xr.Dataset | HdicaError] = []
+    results, errors = list[xr.Dataset](), list[HdicaError]()
     for one in grid.systems:
         try:
             results.append(within(timeout, named(function, one), partial(compute, one)))
         except HdicaError as exc:
-            results.append(exc)
-    known = [one for one in results if isinstance(one, xr.Dataset)]
-    if not known:
-        raise next(one for one in results if isinstance(one, HdicaError))
-    return described(_stacked(grid, results, known), system)
+            errors.append(exc)
+            results.append(xr.Dataset(attrs={"note": str(exc)}))
+    if len(errors) == len(results):
+        raise errors[0]
+    return described(_stacked(grid, results), system)
 
 
-def _stacked(
-    grid: Grid, results: Sequence[xr.Dataset | HdicaError], known: Sequence[xr.Dataset]
-) -> xr.Dataset:
-    """Datasets of all combinations as one, with room for the longest list."""
-    variables = {str(name): one[name] for one in reversed(known) for name in one.data_vars}
+def _stacked(grid: Grid, results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Datasets of all combinations as one, with room for the longest list: NaN, "" or False."""
+    variables = {str(name): one[name] for one in reversed(results) for name in one.data_vars}
     grid.check_names({*variables, *(str(dim) for one in variables.values() for dim in one.dims)})
-    sizes = _sizes(grid, known)
+    sizes: dict[str, int] = {}
+    for one in results:
+        for dim, size in one.sizes.items():
+            if dim not in LISTS and sizes.get(str(dim), size) != size:
+                raise grid.uneven(str(dim))
+            sizes[str(dim)] = max(size, sizes.get(str(dim), 0))
     data: dict[str, Any] = {}
     for name, like in variables.items():
-        shape = [sizes[str(dim)] for dim in like.dims]
-        values = np.stack([_padded(one, name, like, shape) for one in results])
+        blank, dtype = {"O": ("", object), "b": (False, bool)}.get(like.dtype.kind, (np.nan, float))
+        shape = (len(results), *(sizes[str(dim)] for dim in like.dims))
+        values = np.full(shape, blank, dtype=dtype)
+        for k, result in enumerate(results):
+            if name in result:
+                own = result[name].values
+                values[(k, *map(slice, own.shape))] = own
         data[name] = (("point", *like.dims), values, like.attrs)
-    notes = [
-        one.attrs.get("note", "") if isinstance(one, xr.Dataset) else str(one) for one in results
-    ]
+    notes = np.array([one.attrs.get("note", "") for one in results], dtype=object)
     about = {"long_name": "what a reader of the numbers must know, or why there are none"}
-    data["note"] = ("point", np.array(notes, dtype=object), about)
-    longest = max(known, key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS))
+    data["note"] = ("point", notes, about)
+    longest = max(
+        (one for one in results if one.data_vars),
+        key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS),
+    )
     # Values of xi that differ between combinations are in a variable: the dimension counts.
-    own = grid.own({str(dim) for dim in longest.dims}).items()
-    differ = {d: (d, list(v)) for d, v in own if tuple(longest[d].values) != tuple(v)}
+    dims = grid.own({str(dim) for dim in longest.dims}).items()
+    differ = {d: (d, list(v)) for d, v in dims if tuple(longest[d].values) != tuple(v)}
     longest = longest.assign_coords(differ)
     attrs = {name: value for name, value in longest.attrs.items() if name != "note"}
     return grid.unfolded(xr.Dataset(data, longest.coords, attrs))
-
-
-def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:
-    """Sizes of all dimensions: of lists the longest, of others one for all combinations."""
-    sizes: dict[str, int] = {}
-    for one in known:
-        for dim, size in one.sizes.items():
-            name = str(dim)
-            if name not in LISTS and sizes.get(name, size) != size:
-                raise grid.uneven(name)
-            sizes[name] = max(size, sizes.get(name, 0))
-    return sizes
-
-
-def _padded(
-    result: xr.Dataset | HdicaError, name: str, like: xr.DataArray, shape: list[int]
-) -> Any:
-    """A variable with as many entries as the longest has: NaN, no word, or False."""
-    kind = like.dtype.kind
-    blank, dtype = {"O": ("", object), "b": (False, bool)}.get(kind, (np.nan, float))
-    padded = np.full(shape, blank, dtype=dtype)
-    if isinstance(result, xr.Dataset) and name in result:
-        values = result[name].values
-        padded[tuple(slice(size) for size in values.shape)] = values
-    return padded
