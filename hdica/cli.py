@@ -61,14 +61,14 @@ def _say(text: str) -> None:
     typer.echo(printable(text, " \n\t"))
 
 
-def _note(text: str) -> None:
-    with suppress(OSError):  # nobody listens
-        typer.echo(printable(text, " \n\t"), err=True)
+def _note(*sentences: str) -> None:
+    for text in filter(None, sentences):
+        with suppress(OSError):  # nobody listens
+            typer.echo(printable(text, " \n\t"), err=True)
 
 
 def _notes(study: Study) -> None:
-    for note in study.notes():
-        _note(f"note: {note}")
+    _note(*(f"note: {note}" for note in study.notes()))
 
 
 def _json(content: object) -> None:
@@ -203,9 +203,7 @@ def run(
 
 def _published(store: Published) -> None:
     """Say what is published."""
-    for sentence in (store.sentence, store.diverged):
-        if sentence:
-            _note(sentence)
+    _note(store.sentence, store.diverged)
 
 
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
@@ -242,8 +240,7 @@ def verify(results: Results, as_json: Json = False) -> None:
     if as_json:
         _json(verdict.as_dict())
     else:
-        for sentence in (*verdict.damaged, *verdict.incomplete, *verdict.notes):
-            _note(sentence)
+        _note(*verdict.damaged, *verdict.incomplete, *verdict.notes)
         _say(f"{results} is {verdict.word}: {verdict.points} points, {verdict.files} files checked")
     raise typer.Exit(verdict.code)
 
@@ -254,8 +251,7 @@ def repair(results: Results) -> None:
     from hdica.store.repair import repair as mend
 
     done = mend(results)
-    for sentence in done:
-        _note(sentence)
+    _note(*done)
     many = f"{len(done)} repair{'' if len(done) == 1 else 's'}"
     _say(f"{many}; hdica run restores the points" if done else "nothing is damaged")
 
@@ -296,8 +292,7 @@ def query(
         answer_table(table(reply.data, reply.order), reply.title)
     else:
         export(reply.data, to, out, reply.order)
-    for note in reply.notes:
-        _note(note)
+    _note(*reply.notes)
 
 
 @app.command(epilog="Example: hdica cite results/tiny.zarr >> references.bib")
@@ -344,8 +339,7 @@ def report(
     if animate:
         from hdica.report.drawn import film_notes
 
-        for sentence in film_notes(written):
-            _note(sentence)
+        _note(*film_notes(written))
     _say(f"reports: {written[-1]}")
 
 

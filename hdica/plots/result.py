@@ -235,9 +235,14 @@ def matching(
 
 def means(result: Result, variable: str | None = None) -> xr.Dataset:
     """Means over seeds, each with its standard error ``<name>_se`` and deviation ``<name>_sd``."""
-    data = result.data
-    out: dict[str, xr.DataArray] = {}
-    for name in _averaged(data) if variable is None else [result.variable(variable)]:
+    data, out = result.data, dict[str, xr.DataArray]()
+    averaged = [
+        str(name)
+        for name, values in data.data_vars.items()
+        if "seed" in values.dims and values.dtype.kind in "fiu" and name not in OUTCOMES
+        and not str(name).endswith(SEEN) and f"{name}{SEEN}" not in data
+    ]  # fmt: skip
+    for name in averaged if variable is None else [result.variable(variable)]:
         if f"{name}{SEEN}" in data:
             raise HdicaError(
                 f"variable = {name!r} is not allowed (runs that ended before count as shorter in a "
@@ -253,17 +258,6 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
     if not out:
         raise HdicaError(f"{result.method}: no variable has seeds (a simulation is needed)")
     return xr.Dataset(out, attrs=result.about)
-
-
-def _averaged(data: xr.Dataset) -> list[str]:
-    """Numbers over seeds of which a mean says something."""
-    names = {str(k): v for k, v in data.data_vars.items() if "seed" in v.dims}
-    return [
-        name
-        for name, values in names.items()
-        if values.dtype.kind in "fiu" and name not in OUTCOMES
-        and not name.endswith(SEEN) and f"{name}{SEEN}" not in data
-    ]  # fmt: skip
 
 
 DISTANCE = {

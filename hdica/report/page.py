@@ -213,17 +213,14 @@ def _within_budget(every: dict[str, Table]) -> tuple[dict[str, Table], list[str]
 
 
 def _flat(data: xr.Dataset, dims: tuple[str, ...], members: list[str]) -> Table:
-    own = data[members].reset_coords(drop=True)
     shape = tuple(data.sizes[d] for d in dims)
-    columns: dict[str, list[Any]] = {}
-    for d, grid in zip(dims, np.indices(shape), strict=True):
-        at = data[d].values if d in data.coords else np.arange(data.sizes[d])
-        columns[d] = _plain(at[grid.ravel()])
-    for member in members:
-        columns[member] = _plain(own[member].transpose(*dims).values.ravel())
+    columns = {
+        d: _plain(data[d].values[grid.ravel()])
+        for d, grid in zip(dims, np.indices(shape), strict=True)
+    } | {member: _plain(data[member].values.ravel()) for member in members}
     return {
         "columns": columns,
-        "long_name": {m: str(own[m].attrs.get("long_name", "")) for m in members},
+        "long_name": {m: str(data[m].attrs.get("long_name", "")) for m in members},
     }
 
 
