@@ -119,8 +119,10 @@ def gallery_of(out: Path, store: Path | None) -> Path:
     """Folder of a report's gallery: that above with the store or a gallery, else its own."""
     above = Path(os.path.abspath(out)).parent
     has_store = store is not None and Path(os.path.abspath(store)).parent == above
-    index = above / INDEX
-    if _is_ours(index) or (has_store and not os.path.lexists(index)):
+    index, is_ours = above / INDEX, False
+    with suppress(OSError, HdicaError):
+        is_ours = OURS in (read_regular(index) or b"")[:HEAD]
+    if is_ours or (has_store and not os.path.lexists(index)):
         return out.parent if out.name not in ("", "..") else above
     return out
 
@@ -173,43 +175,36 @@ def update(gallery: Path) -> Path:
 
 def _cards(top: Folder) -> Iterator[Shown]:
     """Cards of the reports in a folder, its own and those one below; links are not followed."""
-    if (own := _card(top, "")) is not None:
-        yield own
+    yield from _card(top, "")
     for name in top.names():
         with suppress(OSError, HdicaError), top.below(name, made=False) as below:
-            if (report := _card(below, f"{quote(name)}/")) is not None:
-                yield report
+            yield from _card(below, f"{quote(name)}/")
 
 
-def _card(folder: Folder, address: str) -> Shown | None:
-    """The card of the report in a folder; None without its page, which comes last."""
+def _card(folder: Folder, address: str) -> Iterator[Shown]:
+    """The card of the report in a folder; none without its page, which comes last."""
     names = set(folder.names())
-    if not {CARD, PAGE} <= names:
-        return None
-    if (card := Card.read(folder.read(CARD, CARD_BYTES))) is None:
-        return None
+    card = Card.read(folder.read(CARD, CARD_BYTES)) if {CARD, PAGE} <= names else None
+    if card is None:
+        return
     films: list[str] = []
     with suppress(OSError, HdicaError), folder.below(FIGURES, made=False) as below:
         films = sorted(name for name in below.names() if re.fullmatch(FILM, name))
     first = tuple(name for name in films if Path(name).stem == Path(films[0]).stem)
-    return Shown(card, address, ALONE in names, first)
+    yield Shown(card, address, ALONE in names, first)
 
 
 def index(shown: list[Shown]) -> str:
     """The page of a gallery, by system and then by name of the study."""
-    behaviour, names = parts.joined("index.js"), (PAGE, ALONE, DATA, FIGURES)
+    behaviour = parts.joined("index.js")
     return parts.template("index.html.j2").render(
-        dict(zip(("page", "alone", "data", "figures"), names, strict=True)),
+        page=PAGE,
+        alone=ALONE,
+        data=DATA,
+        figures=FIGURES,
         shown=sorted(shown, key=lambda one: (one.card.system, one.card.study, one.folder)),
         search=len(shown) > FEW,
         style=parts.joined("base.css", "index.css"),
         script=behaviour,
         digest=parts.digest(behaviour),
     )
-
-
-def _is_ours(index: Path) -> bool:
-    """Whether a file is the index of a gallery."""
-    with suppress(OSError, HdicaError):
-        return OURS in (read_regular(index) or b"")[:HEAD]
-    return False
