@@ -318,24 +318,13 @@ class Space:
         # A study that travels, or is copied, does not take along what was built of it.
         return Space, (self.system, self.fixed, self.axes)
 
-    @property
-    def first(self) -> dict[Path, Value]:
-        """The first value of every axis."""
-        return {axis.path: axis.values[0] for axis in self.axes}
-
     def at(self, chosen: Mapping[Path, Value] | None = None, blame: str = "") -> Parameters:
-        """The system with the chosen values, and with the first ones of all other axes.
+        """The system with the chosen values by path, and the first ones of all other axes.
 
-        To build one takes milliseconds where it has formulas, so it is built once.
-
-        Parameters
-        ----------
-        chosen
-            Values of some axes, by path.
-        blame
-            The key of the study to name if the system is refused, where only one can be wrong.
+        It is built once. ``blame`` is the key of the study to name if the system is refused, where
+        only one can be wrong.
         """
-        values = self.first | dict(chosen or {})
+        values = {axis.path: axis.values[0] for axis in self.axes} | dict(chosen or {})
         key = tuple(values.items())
         system = self._built.get(key)
         if system is None:
