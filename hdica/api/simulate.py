@@ -17,10 +17,10 @@ from hdica.ingredients.save import Save
 from hdica.process.progress import USUAL, check_timeout, counted, named, shown, span, tell, within
 from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems import arguments
-from hdica.systems.labelled import about_data, candidates, dataset, described
+from hdica.systems.labelled import candidates, dataset, described, noted
 from hdica.systems.method import Array, Method, PointResult, Role, shared_twin
 from hdica.systems.parameters import Parameters
-from hdica.systems.system import System, record_of
+from hdica.systems.system import System, joined, record_of
 
 
 @shown
@@ -132,8 +132,10 @@ def simulate(
     own = grid.own_of(chosen.outputs_of(save))
     _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
     cells = _run_all(chosen, grid, against, trials, save)
-    data = _labelled(cells, chosen, grid, trials, save, own)
-    data = about_data(described(data, system), grid.systems)
+    data = described(_labelled(cells, chosen, grid, trials, save, own), system)
+    # What samples are not that the rules assume.
+    notes = [note for one in grid.systems for note in record_of(one).notes.data(one)]
+    data = noted(data, joined(*dict.fromkeys(notes)))
     return data if several or n is None else data.isel(n=0)
 
 

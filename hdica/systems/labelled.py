@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from hdica.ingredients.save import Save
 from hdica.systems.arguments import check_held
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.parameters import Parameters
-from hdica.systems.system import System, joined, record_of, systems
+from hdica.systems.system import System, record_of, systems
 
 Methods = Callable[[System], Sequence[Method]]
 """Which methods of a system give a kind of result, in the order in which to try them."""
@@ -194,12 +194,6 @@ def _portable(value: object) -> Any:
         if all(isinstance(one, int | float) and not isinstance(one, bool) for one in value):
             return list(value)
     return json.dumps(value)
-
-
-def about_data(results: xr.Dataset, systems: Iterable[Parameters]) -> xr.Dataset:
-    """The same with a note of what data are not that the rules of some systems assume, if any."""
-    notes = (record_of(system).notes.data(system) for system in systems)
-    return noted(results, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
 
 
 def noted(data: xr.Dataset, note: str) -> xr.Dataset:

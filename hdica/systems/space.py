@@ -299,7 +299,6 @@ def build(
 
 
 KEPT = 4096  # systems that stay built
-Place = tuple[tuple[Path, Value], ...]  # a value of every axis, each with its path
 
 
 @dataclass(frozen=True)
@@ -312,7 +311,9 @@ class Space:
     """Path and value of every fixed parameter, by the key that the study uses."""
     axes: tuple[Axis, ...]
     """Swept parameters in the order of the study."""
-    _built: dict[Place, Parameters] = field(default_factory=dict, repr=False, compare=False)
+    _built: dict[tuple[tuple[Path, Value], ...], Parameters] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A study that travels, or is copied, does not take along what was built of it.
