@@ -172,7 +172,7 @@ class Hdica:
         *,
         ax: Axes | None = None,
         legend: bool = True,
-        **point: Any,
+        **point: object,
     ) -> Animation:
         """Densities of the entries over time: histograms, with two standard errors, and limit.
 

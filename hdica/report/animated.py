@@ -71,8 +71,8 @@ class Animation(FuncAnimation):
         return self._own
 
     def save(  # type: ignore[override]
-        self, filename: Any, writer: Any = None, fps: float | None = None, dpi: float = DOTS,
-        **more: Any,
+        self, filename: str | Path, writer: str | AbstractMovieWriter | None = None,
+        fps: float | None = None, dpi: float = DOTS, **more: Any,
     ) -> None:  # fmt: skip
         """Write a file, ``.gif``, or ``.mp4`` where the program ffmpeg is installed.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -74,13 +74,13 @@ def check_length(length: float, name: str, most: int) -> None:
         raise HdicaError(f"{name} has {length} values (at most {most} are allowed)")
 
 
-def _length(values: Any) -> float:
+def _length(values: object) -> float:
     """How long a list is, as far as it says so without being read."""
     try:
-        return max(len(values), getattr(values, "size", 0))
+        return max(len(values), getattr(values, "size", 0)) if isinstance(values, Sized) else 0
     except OverflowError:  # of range(10**20)
         return math.inf
-    except TypeError:
+    except TypeError:  # of an array without dimensions
         return 0
 
 

@@ -146,7 +146,7 @@ class Parameters(BaseModel, metaclass=_Listed):
 
     @model_validator(mode="before")
     @classmethod
-    def _written_out(cls, given: Any) -> Any:
+    def _written_out(cls, given: object) -> object:
         # Before any field is read, so that keys, JSON and equality see the same as for lists.
         if not isinstance(given, Mapping):
             return given
