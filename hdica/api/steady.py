@@ -205,10 +205,10 @@ def _critical(
         )
     else:
         ends = ends_of(record, parameter, low, high)
-        found = find_transitions(record.mean_field, system, parameter, ends)
-        kinds = np.array([str(kind) for kind in found.kind], dtype=object)
+        roots = find_transitions(record.mean_field, system, parameter, ends)
+        kinds = np.array([str(kind) for kind in roots.kind], dtype=object)
         overlap = record.order_parameters[0].name
-        columns = {"value": found.value, overlap: found.q, "error": found.error, "kind": kinds}
+        columns = {"value": roots.value, overlap: roots.q, "error": roots.error, "kind": kinds}
         data = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
         attrs = {"parameter": parameter, "kernel_version": method.about.kernel}
         points = xr.Dataset(data, attrs=attrs)

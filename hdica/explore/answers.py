@@ -48,6 +48,9 @@ class Request:
     wanted: Annotated[list[Wanted], Field(max_length=MOST_SLICES)]
 
 
+_REQUESTS = TypeAdapter(Request)
+
+
 @dataclass
 class Maps:
     """Maps that were read last, so that time moves without reading them again."""
@@ -150,7 +153,7 @@ class Answers:
         """The slices of a :class:`Request`, which is JSON, as a message."""
         now, numbers, out = self.feed.now, Numbers(), list[Entry]()
         try:
-            content = TypeAdapter(Request).validate_json(request, strict=True)
+            content = _REQUESTS.validate_json(request, strict=True)
         except ValueError as exc:
             raise HdicaError("the request is no list of slices") from exc
         if content.number != now.number:

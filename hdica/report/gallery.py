@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import StringConstraints, TypeAdapter
@@ -64,14 +64,17 @@ class Card:
         """Content of its file."""
         return (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
 
-    @classmethod
-    def read(cls, raw: bytes) -> Self | None:
+    @staticmethod
+    def read(raw: bytes) -> Card | None:
         """A card from its file; None if it is none."""
         try:
-            card = TypeAdapter(cls).validate_json(raw)
+            card = _CARDS.validate_json(raw)
         except ValueError:
             return None
         return replace(card, headline=harmless(card.headline))
+
+
+_CARDS = TypeAdapter(Card)
 
 
 class _Harmless(HTMLParser):
