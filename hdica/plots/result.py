@@ -173,20 +173,16 @@ def check(key: str, value: object, allowed: Iterable[object]) -> None:
 
 def read(data: xr.Dataset) -> Result:
     """A dataset of ``simulate``, ``limit`` and their like, or of a group of a store."""
-    record = lookup(data.attrs.get("system"))
-    if "status" not in data:
-        data = data.assign(status=_status(data, record))
+    record, own = lookup(data.attrs.get("system")), OWN
+    if record is not None:
+        outputs = (output for method in record.methods for output in method.outputs.always)
+        own |= ({dim for output in outputs for dim in output.dims} - {"n"}) | record.entries
+    if "status" not in data:  # done everywhere, over the parameters that were swept
+        grid = [d for d in data.dims if d not in own]
+        coords = {d: data[d] for d in grid if d in data.coords}
+        done = np.full([data.sizes[d] for d in grid], DONE, np.uint8)
+        data = data.assign(status=xr.DataArray(done, coords, grid))
     return Result(_coded(data), record)
-
-
-def _status(data: xr.Dataset, record: System | None) -> xr.DataArray:
-    """Done everywhere, over the parameters that were swept."""
-    methods = () if record is None else record.methods
-    own = OWN | {d for method in methods for o in method.outputs.always for d in o.dims} - {"n"}
-    own |= set() if record is None else record.entries
-    grid = [d for d in data.dims if d not in own]
-    coords = {d: data[d] for d in grid if d in data.coords}
-    return xr.DataArray(np.full([data.sizes[d] for d in grid], DONE, np.uint8), coords, grid)
 
 
 def _coded(data: xr.Dataset) -> xr.Dataset:
