@@ -181,15 +181,13 @@ class Numbers:
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
-        self.used = 0
 
     def put(self, values: NDArray[Any] | None, width: int = WORD) -> dict[str, int] | None:
         """Where an array goes; None for one that is not there."""
         if values is None:
             return None
-        begin = self.used
+        begin = sum(map(len, self.parts))
         self.parts.append(planes(values, width))
-        self.used += len(self.parts[-1])
         return {"begin": begin, "size": int(values.size), "width": width}
 
     def message(self, header: Mapping[str, object]) -> bytes:
