@@ -100,13 +100,12 @@ def _largest(values: Array, errors: Array | None) -> tuple[Array, Array]:
     """The largest absolute entry along the first axis, and its error; NaN where there is none."""
     flat = np.abs(values).reshape(len(values), -1)
     known = np.isfinite(flat)
-    where = np.argmax(np.where(known, flat, -np.inf), axis=1)[:, None]
-    top = np.where(known.any(axis=1), np.take_along_axis(flat, where, axis=1)[:, 0], np.nan)
+    rows, where = np.arange(len(flat)), np.argmax(np.where(known, flat, -np.inf), axis=1)
+    top = np.where(known.any(axis=1), flat[rows, where], np.nan)
     if errors is None:
         return top, np.full(len(flat), np.nan)
     off = errors.reshape(len(errors), -1)
-    each = np.take_along_axis(off, where, axis=1) if off.shape == flat.shape else off[:, :1]
-    return top, each[:, 0]
+    return top, off[rows, where] if off.shape == flat.shape else off[:, 0]
 
 
 def _steady_overlap(system: Parameters) -> Measured:

@@ -132,7 +132,7 @@ def _overlap(record: System, states: xr.Dataset) -> Array:
     if values.ndim == 1:
         return values
     r = values.reshape(len(values), -1) if values.size else np.empty((0, 1))
-    return np.take_along_axis(r, np.abs(r).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return r[np.arange(len(r)), np.abs(r).argmax(axis=1)]
 
 
 @shown
