@@ -43,23 +43,26 @@ _close_caches()
 _register()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.
-_NAMES = {
-    "analysis.record": ["Analysis"],
-    "api.best": ["best"],
-    "api.escape_time": ["escape_time"],
-    "api.limit": ["limit"],
-    "api.mean_field": ["critical_curve", "effective_potential", "sensitivity"],
-    "api.simulate": ["simulate"],
-    "api.steady": ["critical", "fixed_points"],
-    "api.whiten": ["whiten"],
-    "errors": ["HdicaError", "OutOfTime"],
-    "plug_in": ["register"],
-    "store.provenance": ["cite"],
-    "store.results": ["open_results"],
-    "sweep": ["Study"],
-    "systems.system": ["System"],
+_HOME = {
+    "Analysis": "analysis.record",
+    "HdicaError": "errors",
+    "OutOfTime": "errors",
+    "Study": "sweep",
+    "System": "systems.system",
+    "best": "api.best",
+    "cite": "store.provenance",
+    "critical": "api.steady",
+    "critical_curve": "api.mean_field",
+    "effective_potential": "api.mean_field",
+    "escape_time": "api.escape_time",
+    "fixed_points": "api.steady",
+    "limit": "api.limit",
+    "open_results": "store.results",
+    "register": "plug_in",
+    "sensitivity": "api.mean_field",
+    "simulate": "api.simulate",
+    "whiten": "api.whiten",
 }
-_HOME = {name: f"hdica.{module}" for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
@@ -67,7 +70,7 @@ def __getattr__(name: str) -> Any:
         return import_module("hdica.plots")
     if name in _HOME:
         with _extras():
-            return getattr(import_module(_HOME[name]), name)
+            return getattr(import_module(f"hdica.{_HOME[name]}"), name)
     if name == "__all__":
         return __dir__()
     if not name.startswith("_"):

@@ -48,27 +48,27 @@ StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="RESULTS.zarr", help="Default: results/<study>.zarr."),
+    typer.Option(metavar="RESULTS.zarr", help="Default: results/<study>.zarr."),
 ]
 Replace = Annotated[
     bool, typer.Option("--replace", help="Put it in the place of another study's results.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes.")]
 
 
 def _say(text: str) -> None:
     typer.echo(printable(text, " \n\t"))
 
 
-def _note(text: str) -> None:
-    with suppress(OSError):  # nobody listens
-        typer.echo(printable(text, " \n\t"), err=True)
+def _note(*sentences: str) -> None:
+    for text in filter(None, sentences):
+        with suppress(OSError):  # nobody listens
+            typer.echo(printable(text, " \n\t"), err=True)
 
 
 def _notes(study: Study) -> None:
-    for note in study.notes():
-        _note(f"note: {note}")
+    _note(*(f"note: {note}" for note in study.notes()))
 
 
 def _json(content: object) -> None:
@@ -142,9 +142,7 @@ def _shard(text: str) -> tuple[int, int]:
 def run(
     study: StudyFile,
     out: Out = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: 1.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: 1.")] = None,
     shard: Annotated[
         str, typer.Option(metavar="I/M", help="Compute part I of M only, and do not publish.")
     ] = "0/1",
@@ -183,15 +181,14 @@ def run(
     part = _shard(shard)
     loaded, target = _load(study, out)
     _notes(loaded)
-    places = {"address": address, "scheduler_file": scheduler_file, "tls": tls}
-    settings = settings_of(
-        config,
-        {**places, "workers": workers, "insecure": insecure, "memory": memory, "budget": budget},
-    )
+    options = {
+        "address": address, "scheduler_file": scheduler_file, "tls": tls, "workers": workers,
+        "insecure": insecure, "memory": memory, "budget": budget,
+    }  # fmt: skip
     done = compute(
         loaded,
         target,
-        settings,
+        settings_of(config, options),
         shard=part,
         progress=False if quiet else None,
         retry_failed=retry_failed,
@@ -206,9 +203,7 @@ def run(
 
 def _published(store: Published) -> None:
     """Say what is published."""
-    for sentence in (store.sentence, store.diverged):
-        if sentence:
-            _note(sentence)
+    _note(store.sentence, store.diverged)
 
 
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
@@ -245,8 +240,7 @@ def verify(results: Results, as_json: Json = False) -> None:
     if as_json:
         _json(verdict.as_dict())
     else:
-        for sentence in (*verdict.damaged, *verdict.incomplete, *verdict.notes):
-            _note(sentence)
+        _note(*verdict.damaged, *verdict.incomplete, *verdict.notes)
         _say(f"{results} is {verdict.word}: {verdict.points} points, {verdict.files} files checked")
     raise typer.Exit(verdict.code)
 
@@ -257,8 +251,7 @@ def repair(results: Results) -> None:
     from hdica.store.verify import repair as mend
 
     done = mend(results)
-    for sentence in done:
-        _note(sentence)
+    _note(*done)
     many = f"{len(done)} repair{'' if len(done) == 1 else 's'}"
     _say(f"{many}; hdica run restores the points" if done else "nothing is damaged")
 
@@ -268,13 +261,13 @@ def query(
     results: Results,
     sel: Annotated[
         list[str] | None,
-        typer.Option("--sel", metavar="DIM=VALUE", help="Also DIM=V1,V2 and DIM=LOW:HIGH."),
+        typer.Option(metavar="DIM=VALUE", help="Also DIM=V1,V2 and DIM=LOW:HIGH."),
     ] = None,
     method: Annotated[str | None, typer.Option(help="Default: the first that fits.")] = None,
-    var: Annotated[list[str] | None, typer.Option("--var", help="Default: the outputs.")] = None,
+    var: Annotated[list[str] | None, typer.Option(help="Default: the outputs.")] = None,
     mean: Annotated[
         list[str] | None,
-        typer.Option("--mean", metavar="DIM", help="Average over DIM; a table does it over seeds."),
+        typer.Option(metavar="DIM", help="Average over DIM; a table does it over seeds."),
     ] = None,
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Take the closest coordinate.")
@@ -282,7 +275,7 @@ def query(
     to: Annotated[
         str, typer.Option(metavar="csv|json|netcdf|parquet|-", help="- is a table.")
     ] = "-",
-    out: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
 ) -> None:
     """Print or write selected results.
 
@@ -299,8 +292,7 @@ def query(
         answer_table(table(reply.data, reply.order), reply.title)
     else:
         export(reply.data, to, out, reply.order)
-    for note in reply.notes:
-        _note(note)
+    _note(*reply.notes)
 
 
 @app.command(epilog="Example: hdica cite results/tiny.zarr >> references.bib")
@@ -323,14 +315,10 @@ def report(
     ],
     results: Annotated[
         Path | None,
-        typer.Option(
-            "--results",
-            metavar="RESULTS.zarr",
-            help="Store of STUDY; default: results/<study>.zarr.",
-        ),
+        typer.Option(metavar="RESULTS.zarr", help="Store of STUDY; default: results/<study>.zarr."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Default: RESULTS without .zarr.")
+        Path | None, typer.Option(metavar="DIR", help="Default: RESULTS without .zarr.")
     ] = None,
     one_file: Annotated[
         bool,
@@ -351,8 +339,7 @@ def report(
     if animate:
         from hdica.report.drawn import film_notes
 
-        for sentence in film_notes(written):
-            _note(sentence)
+        _note(*film_notes(written))
     _say(f"reports: {written[-1]}")
 
 
@@ -360,7 +347,7 @@ def report(
 def explore(
     results: Results,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="On 127.0.0.1; 0 for a free one.")
+        int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 for a free one.")
     ] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Only print the address.")
@@ -442,11 +429,7 @@ def _sentence(text: str, code: int) -> int:
 
 
 def _open_streams() -> None:
-    """Lead streams nowhere that this process was started without, as some daemons do.
-
-    The next files that are opened would take their numbers, and libraries would write what they
-    have to say into them.
-    """
+    """Open the null device for streams that this process lacks, whose numbers files would take."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)

@@ -54,7 +54,11 @@ def new(
     from hdica.systems.system import snake, system_named
 
     record = system_named(system or _chosen())
-    target = _target(file, snake(record.name))
+    target = Path(f"{snake(record.name)}.yaml") if file is None else file
+    if target.suffix != ".yaml" or not NAME.fullmatch(target.stem):
+        raise HdicaError(
+            f"FILE = {str(target)!r} is not allowed (lower case letters, digits and _, then .yaml)"
+        )
     template = _template(record)
     if target.exists() and not replace:
         raise HdicaError(f"{target} is there already (--replace writes over it)")
@@ -85,16 +89,6 @@ def _chosen() -> str:
         if answer in names:
             return answer
         _say(f"{answer} is none of these", err=True)
-
-
-def _target(file: Path | None, name: str) -> Path:
-    """The file to write; its name is that of the study."""
-    target = Path(f"{name}.yaml") if file is None else file
-    if target.suffix != ".yaml" or not NAME.fullmatch(target.stem):
-        raise HdicaError(
-            f"FILE = {str(target)!r} is not allowed (lower case letters, digits and _, then .yaml)"
-        )
-    return target
 
 
 def _template(record: System) -> Path:

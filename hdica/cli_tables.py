@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
     from hdica.store.results import Status
 
-ROWS = 40
-"""Rows of an answer that are printed."""
-LARGE = 1e8
-"""Bytes of memory from which on a plan says what its largest point needs."""
+ROWS = 40  # rows of an answer that are printed
+LARGE = 1e8  # bytes of memory from which on a plan says what its largest point needs
 
 
 def plan_table(plan: Plan, workers: int) -> None:

@@ -14,11 +14,6 @@ def _end(number: int, frame: object = None) -> None:
     os._exit(128 + number)
 
 
-def _sentence(text: str) -> int:
-    sys.stderr.write(f"hdica: {text}\n")
-    return 2
-
-
 def main() -> None:
     """Entry point of the ``hdica`` command."""
     # A shell has what it starts in the background ignore Ctrl-C.
@@ -29,7 +24,8 @@ def main() -> None:
         with extras():
             from hdica.cli import main as command
     except HdicaError as exc:
-        sys.exit(_sentence(str(exc)))
+        sys.stderr.write(f"hdica: {exc}\n")
+        sys.exit(2)
 
     def begin() -> None:
         if usual:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 MOST_LETTERS = 600
 """Longest sentence: of a longer one the middle, a value that somebody wrote, is left out."""
@@ -98,11 +99,7 @@ def extras() -> Iterator[None]:
 
 
 class OutOfTime(HdicaError):
-    """A call that has taken longer than its ``timeout`` allows.
-
-    It is raised between two steps of a loop: a single call of a library, the compilation of one
-    function or a Python function that somebody else wrote is waited for.
-    """
+    """A call that has taken longer than its ``timeout``; it ends between two steps of a loop."""
 
 
 class Incomplete(HdicaError):
@@ -110,10 +107,7 @@ class Incomplete(HdicaError):
 
 
 class DataGone(HdicaError):
-    """Data that a problem names and that are not here, or are other data now; it says which.
-
-    That is no fault of the problem: elsewhere or later it has its result.
-    """
+    """Data that a problem names are missing here, or changed: elsewhere it has its result."""
 
 
 class Unwritable(Incomplete):
@@ -125,10 +119,7 @@ class Removed(Unwritable):
 
 
 class Stopped(KeyboardInterrupt):
-    """A run was told to stop by a signal of some number; the message is a sentence.
-
-    It is no ordinary exception, so that nothing takes it for the failure of a point.
-    """
+    """A signal has stopped a run; no ordinary exception, so that no point is blamed for it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -243,18 +234,10 @@ def _allowed(kind: str, context: Mapping[str, Any], message: str, given: object)
     return _KINDS.get(kind.partition("_")[0], message[0].lower() + message[1:])
 
 
-def _first(exc: ValidationError) -> Any:
+def _first(exc: ValidationError) -> ErrorDetails:
     """The problem to speak of: a misspelt key also shows up as a missing one."""
     errors = exc.errors(include_url=False)
     return min(errors, key=lambda error: error["type"] != "extra_forbidden")
-
-
-def _fields(error: Any) -> tuple[str, ...]:
-    """Fields that a problem is with: where pydantic found it, else what the sentence is about."""
-    if error["loc"]:
-        return (_field(error["loc"]),)
-    inner = error.get("ctx", {}).get("error")
-    return inner.fields if isinstance(inner, HdicaError) else ()
 
 
 def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> str:
@@ -279,9 +262,12 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
 def from_validation(exc: ValidationError, what: str, known: Iterable[str] = ()) -> HdicaError:
     """The :class:`HdicaError` that says ``exc`` in one sentence."""
     first = _first(exc)
-    gone = isinstance(first.get("ctx", {}).get("error"), DataGone)
-    kind = DataGone if gone else HdicaError
-    return kind(one_sentence(exc, what, known), _fields(first))
+    inner = first.get("ctx", {}).get("error")
+    fields = inner.fields if isinstance(inner, HdicaError) else ()
+    if first["loc"]:
+        fields = (_field(first["loc"]),)
+    kind = DataGone if isinstance(inner, DataGone) else HdicaError
+    return kind(one_sentence(exc, what, known), fields)
 
 
 @contextmanager

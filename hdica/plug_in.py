@@ -5,25 +5,30 @@ from __future__ import annotations
 from typing import overload
 
 from hdica.analysis import registry as analyses
-from hdica.analysis.record import Analysis as Analysis
-from hdica.finite.record import steps_of as steps_of
+from hdica.analysis.record import Analysis
+from hdica.finite.record import steps_of
 from hdica.systems import system as systems
-from hdica.systems.method import About as About
-from hdica.systems.method import Cost as Cost
-from hdica.systems.method import Limit as Limit
-from hdica.systems.method import Output as Output
-from hdica.systems.method import Outputs as Outputs
-from hdica.systems.method import PointResult as PointResult
-from hdica.systems.method import Role as Role
-from hdica.systems.method import Scope as Scope
-from hdica.systems.method import Simulation as Simulation
-from hdica.systems.method import States as States
-from hdica.systems.parameters import Parameters as Parameters
-from hdica.systems.system import Control as Control
-from hdica.systems.system import OrderParameter as OrderParameter
-from hdica.systems.system import Paper as Paper
-from hdica.systems.system import System as System
-from hdica.systems.trials import seeded as seeded
+from hdica.systems.method import (
+    About,
+    Cost,
+    Limit,
+    Output,
+    Outputs,
+    PointResult,
+    Role,
+    Scope,
+    Simulation,
+    States,
+)
+from hdica.systems.parameters import Parameters
+from hdica.systems.system import Control, OrderParameter, Paper, System
+from hdica.systems.trials import seeded
+
+__all__ = [
+    "About", "Analysis", "Control", "Cost", "Limit", "OrderParameter", "Output", "Outputs", "Paper",
+    "Parameters", "PointResult", "Role", "Scope", "Simulation", "States", "System", "register",
+    "seeded", "steps_of",
+]  # fmt: skip
 
 
 @overload

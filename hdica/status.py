@@ -10,21 +10,16 @@ from types import FrameType
 from hdica.errors import DataGone
 
 PENDING, DONE, DIVERGED, FAILED = range(4)
-STATUS_NAMES = ("pending", "done", "diverged", "failed")
-"""By code."""
+STATUS_NAMES = ("pending", "done", "diverged", "failed")  # by code
 OF_MACHINE = (MemoryError, OSError, DataGone, ImportError, EOFError, pickle.PickleError)
 """Exceptions for which a machine is to blame and no point."""
 _NO_THREAD = "can't start new thread"
 """What Python says, as a RuntimeError, where a user may have no more threads."""
-_IMPORT = "<frozen importlib"
-"""Begin of the files of Python's own code that imports modules."""
+_IMPORT = "<frozen importlib"  # begin of the files of Python's own code that imports modules
 
 
 def of_machine(exc: BaseException) -> bool:
-    """Whether an exception in a point is the failure of its machine: elsewhere it has its result.
-
-    So is whatever an import raises, and what was raised in the place of such an exception.
-    """
+    """Whether the machine, or an import, is to blame for an exception, or for one it replaces."""
     return any(
         isinstance(one, OF_MACHINE)
         or (isinstance(one, RuntimeError) and _NO_THREAD in str(one))

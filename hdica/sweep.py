@@ -46,7 +46,7 @@ def _read(results: object) -> tuple[Path | xr.DataTree, Path | None]:
 
 
 class Content(TypedDict, total=False):
-    """What a study says: the keys of a study file."""
+    """The keys of a study file."""
 
     study: str
     title: str
@@ -122,18 +122,7 @@ class Study:
 
     @classmethod
     def from_mapping(cls, content: object) -> Self:
-        """A study from plain data, as a study file holds them.
-
-        Parameters
-        ----------
-        content
-            The keys of a study with their values.
-
-        Raises
-        ------
-        HdicaError
-            As for the class.
-        """
+        """A study from plain data, the keys of a study file; refused as by the class."""
         if not isinstance(content, Mapping):
             kind = type(content).__name__
             raise HdicaError(f"study: a {kind} is not allowed (a mapping with study, system, ...)")
@@ -141,18 +130,7 @@ class Study:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """A study from a file.
-
-        Parameters
-        ----------
-        path
-            The file, ``<study>.yaml``.
-
-        Raises
-        ------
-        HdicaError
-            As for the class, or if there is no such file.
-        """
+        """A study from a file ``<study>.yaml``, which has to exist; refused as by the class."""
         return cls._of(load_study(path))
 
     @property
@@ -197,23 +175,11 @@ class Study:
     def plan(self, out: str | Path | None = None) -> Plan:
         """What it asks for, before anything runs; nothing is written.
 
-        Parameters
-        ----------
-        out
-            Path of the published store, if some of it may be computed there already.
-
-        Returns
-        -------
-        Plan
-            ``points``, ``pending``, ``seconds`` (of the pending ones, on one core) and ``bytes``
-            (of all, uncompressed), and the same of each method and n in ``segments``;
-            ``wait(workers)``, seconds that a run takes in all once functions are compiled. It
-            prints as a table.
-
-        Raises
-        ------
-        HdicaError
-            If what lies at ``out`` cannot be read.
+        ``out`` is the path of the published store, if some of it may be computed already; if it
+        cannot be read, that is an ``HdicaError``. The plan has ``points``, ``pending``, ``seconds``
+        (of the pending ones, on one core) and ``bytes`` (of all, uncompressed), and the same of
+        each method and n in ``segments``; ``wait(workers)`` are the seconds that a run takes in all
+        once functions are compiled. It prints as a table.
         """
         from hdica.run.plan import plan
 
@@ -232,8 +198,7 @@ class Study:
     ) -> xr.DataTree:
         """Compute what is pending, publish it and open the results.
 
-        Stopped however you like, the next call goes on: what is computed at ``out`` already is not
-        computed again. The numbers are the same bits for any number of workers.
+        The next call goes on where one was stopped; the bits do not depend on ``workers``.
 
         Parameters
         ----------
@@ -244,12 +209,9 @@ class Study:
             Processes. A script that asks for several does so below ``if __name__ ==
             "__main__":``, since each of them loads it.
         cluster
-            Where Dask runs, as in the section ``cluster`` of the configuration; by default on
-            this machine.
-        retry_failed
-            Compute failed points again.
-        replace
-            Put it in the place of another study's results.
+            Where Dask runs, as in the section ``cluster`` of the configuration.
+        retry_failed, replace
+            Compute failed points again; put it in the place of another study's results.
         progress
             Whether to show a bar on a terminal, and sparse lines elsewhere.
 
@@ -305,11 +267,10 @@ class Study:
         one_file: bool = False,
         animate: bool = False,
     ) -> Path:
-        """Write the page of its results, with figures for print and the aggregated data.
+        """Write the page of its results, with figures for print and the aggregated data; its path.
 
-        It shows what this study's analysis asks for, whichever was published, of the points that
-        are computed; nothing is computed here. Beside it, in ``index.html``, is the gallery of all
-        reports.
+        It shows what this study's analysis asks for, of the points that are computed; nothing is
+        computed here. Beside it, in ``index.html``, is the gallery of all reports.
 
         Parameters
         ----------
@@ -318,15 +279,9 @@ class Study:
         out
             Folder for ``report.html``, ``aggregate.nc`` and ``figures/``; by default beside the
             store, and ``results/<study>`` for results in memory.
-        one_file
-            Whether the page is written once more with everything in it, as ``report-alone.html``.
-        animate
-            Whether densities over time are written as animations among the figures, too.
-
-        Returns
-        -------
-        pathlib.Path
-            The page, ``report.html``.
+        one_file, animate
+            Whether the page is written once more with everything in it, as ``report-alone.html``,
+            and densities over time as animations among the figures.
 
         Raises
         ------

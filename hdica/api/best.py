@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,13 +64,9 @@ def best(
         be within 10^4 unless ``within`` says otherwise; ``{"support errors": threshold, "at": t}``:
         the share of entries of the feature that lie on the wrong side of the threshold on abs(x).
         Overlaps are absolute, and of a matrix the largest entry counts.
-    timeout
-        Seconds that all of it may take before :class:`~hdica.errors.OutOfTime` is raised; None
-        for no limit. Two ranges take about 150 trials, three 300; where the limit is a density
-        each may take a second.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`, for all of it; None for no limit. Two ranges take about 150
+        trials, three 300; where the limit is a density each may take a second.
 
     Returns
     -------
@@ -84,8 +81,6 @@ def best(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If an argument is not allowed, or there is no limit at any of the points.
 
@@ -105,10 +100,7 @@ def best(
 
 @dataclass(frozen=True)
 class Space:
-    """Systems that differ in some ranges alone, all other choices being made.
-
-    ``fixed`` are the choices, by key; ``content`` the fields of a system with them.
-    """
+    """Systems with some choices (``fixed``, by key) made in their ``content``, and ranges left."""
 
     cls: type[Parameters]
     content: dict[str, Any]
@@ -125,79 +117,67 @@ class Space:
         return self.cls(**with_values(self.content, self.axes, point))
 
 
-@dataclass
-class _Tried:
-    """What was asked for so far."""
+@dataclass(frozen=True)
+class _Trial:
+    """A point that was tried, and what it gave."""
 
-    goal: Goal
-    values: list[dict[str, Value]] = field(default_factory=list)
-    measured: list[Measured] = field(default_factory=list)
-    systems: list[Any] = field(default_factory=list)
-    refused: HdicaError | None = None
-
-    def loss(self, space: Space, point: tuple[float, ...]) -> float:
-        number = len(self.measured) + 1
-        tell(lambda: f"best: trial {number}")
-        one: Parameters | None = None
-        try:
-            one = space.system(point)
-            measured = self.goal.measure(one)
-        except HdicaError as exc:
-            self.refused = self.refused or exc
-            measured = Measured(np.nan, np.nan, np.inf, str(exc))
-        self.values.append(space.values(point))
-        self.measured.append(measured)
-        self.systems.append(one)
-        return measured.loss
+    space: Space
+    point: tuple[float, ...]
+    measured: Measured
 
 
 def _best(spaces: list[Space], goal: Goal) -> xr.Dataset:
-    tried, converged = _Tried(goal), []
-    begins = []
+    trials, refusals, converged = list[_Trial](), list[HdicaError](), dict[int, bool]()
+
+    def loss(space: Space, point: tuple[float, ...]) -> float:
+        number = len(trials) + 1
+        tell(lambda: f"best: trial {number}")
+        try:
+            measured = goal.measure(space.system(point))
+        except HdicaError as exc:
+            refusals.append(exc)
+            measured = Measured(np.nan, np.nan, np.inf, str(exc))
+        trials.append(_Trial(space, point, measured))
+        return measured.loss
+
     for space in spaces:
-        begins.append(len(tried.measured))
-        converged.append(smallest(lambda point, one=space: tried.loss(one, point), space.ranges))  # type: ignore[misc]
-    losses = np.array([one.loss for one in tried.measured])
-    where = int(np.argmin(losses))
-    if not np.isfinite(losses[where]):
-        raise tried.refused or HdicaError(
-            f"best: no point has a limit (at the first of them {tried.measured[0].note})"
-        )
-    own = int(np.searchsorted(begins, where, side="right")) - 1
-    return _labelled(tried, where, spaces[own], converged[own])
+        converged[id(space)] = smallest(partial(loss, space), space.ranges)
+    where = int(np.argmin([one.measured.loss for one in trials]))
+    if np.isfinite(trials[where].measured.loss):
+        return _labelled(trials, where, goal, converged[id(trials[where].space)])
+    note = trials[0].measured.note
+    none = HdicaError(f"best: no point has a limit (at the first of them {note})")
+    raise next(iter(refusals), none)
 
 
-def _labelled(tried: _Tried, where: int, own: Space, converged: bool) -> xr.Dataset:
+def _labelled(trials: list[_Trial], where: int, goal: Goal, converged: bool) -> xr.Dataset:
     """The best of what was tried, as labelled data."""
-    best, goal = tried.measured[where], tried.goal
+    best, measured = trials[where], trials[where].measured
+    tried = [one.space.values(one.point) for one in trials]
     data, table = dict[str, Any](), dict[str, Any]()
-    for key in dict.fromkeys(key for values in tried.values for key in values):
-        name, column = key.replace(".", "_"), [values.get(key) for values in tried.values]
-        words = any(isinstance(value, str) for value in column)
-        blank: Value = "" if words else np.nan
-        filled = [blank if value is None else value for value in column]
-        array = np.array(filled, dtype=object if words else float)
+    for key in dict.fromkeys(key for values in tried for key in values):
+        name, words = key.replace(".", "_"), any(isinstance(one.get(key), str) for one in tried)
+        column = [one.get(key, "" if words else np.nan) for one in tried]
+        array = np.array(column, dtype=object if words else float)
         data[name] = ((), array[where], {"long_name": f"best value of {key}"})
         table[f"tried_{name}"] = ("trial", array, {"long_name": f"{key} that was tried"})
     about = {"long_name": goal.words, "units": goal.units}
-    data["value"] = ((), best.value, about)
-    data["error"] = ((), best.error, {"long_name": "error of the value", "units": goal.units})
+    success = bool(np.isfinite(measured.value) and converged)
+    data["value"] = ((), measured.value, about)
+    data["error"] = ((), measured.error, {"long_name": "error of the value", "units": goal.units})
     meaning = "whether the goal is reached and the search converged"
-    data["success"] = ((), bool(best.reached and converged), {"long_name": meaning})
-    table["tried_value"] = ("trial", np.array([one.value for one in tried.measured]), about)
-    attrs = {"goal": goal.words}
-    result = xr.Dataset(data | table, {"trial": np.arange(len(tried.measured))}, attrs)
-    note = joined(best.note, _ends(own, tried.values[where]))
-    return described(noted(result, note), tried.systems[where])
+    data["success"] = ((), success, {"long_name": meaning})
+    table["tried_value"] = ("trial", np.array([one.measured.value for one in trials]), about)
+    result = xr.Dataset(data | table, {"trial": np.arange(len(trials))}, {"goal": goal.words})
+    note = joined(measured.note, _ends(best.space, best.point))
+    return described(noted(result, note), best.space.system(best.point))
 
 
-def _ends(space: Space, values: dict[str, Value]) -> str:
+def _ends(space: Space, point: tuple[float, ...]) -> str:
     """Which parameters are best at an end of their range."""
     notes = []
-    for axis, one in zip(space.axes, space.ranges, strict=True):
-        value = values[axis.key]
-        end = one.end(float(value))
-        if end:
+    for axis, one, value in zip(space.axes, space.ranges, point, strict=True):
+        if end := one.end(value):
             notes.append(f"{axis.key} = {value:.6g} is at the {end} end of its range")
     return joined(*notes, "a wider range may have a better one") if notes else ""
 
@@ -211,30 +191,24 @@ def _spaces(system: Parameters, over: object) -> list[Space]:
     if len(set(own.values())) == len(own):
         over = {own[key]: values for key, values in over.items()}
     ranges, choices = _sorted(over)
-    axes = tuple(_axis(key, values, cls, content) for key, values in choices.items())
+    axes = tuple(Axis(k, address(k, cls, content, "over"), v) for k, v in choices.items())
     spaces = []
     for values in itertools.product(*choices.values()):
         changed = with_values(content, axes, values)
         used = {key: one for key, one in ranges.items() if _matters(key, cls, changed)}
-        here = tuple(_axis(key, (), cls, changed) for key in used)
+        here = tuple(Axis(key, address(key, cls, changed, "over"), ()) for key in used)
         check_conflicts({}, (*axes, *here), "over")
         fixed = dict(zip(choices, values, strict=True))
         spaces.append(Space(cls, changed, fixed, here, tuple(used.values())))
     for key in ranges:
         if not any(key == axis.key for space in spaces for axis in space.axes):
-            _axis(key, (), cls, spaces[0].content)  # says what is known
+            address(key, cls, spaces[0].content, "over")  # refuses what is no parameter
             raise HdicaError(f"over: {key} is not allowed (no formula uses it)")
     if len(spaces) > MOST_CHOICES:
         raise HdicaError(
             f"over: {len(spaces)} combinations of choices are not allowed (at most {MOST_CHOICES})"
         )
     return spaces
-
-
-def _axis(
-    key: str, values: tuple[Value, ...], cls: type[Parameters], content: dict[str, Any]
-) -> Axis:
-    return Axis(key, address(key, cls, content, "over"), values)
 
 
 def _matters(key: str, cls: type[Parameters], content: dict[str, Any]) -> bool:
@@ -289,11 +263,9 @@ def _choices(key: str, given: object) -> tuple[Value, ...]:
 
 
 Loss = Callable[[tuple[float, ...]], float]
-PER_RANGE = {1: 25, 2: 7, 3: 5}
-"""Points of the grid in each of so many ranges."""
+PER_RANGE = {1: 25, 2: 7, 3: 5}  # points of the grid in each of so many ranges
 _STARTS = 2
-_CLOSE = 1e-7
-"""Share of a range at which Brent's method ends."""
+_CLOSE = 1e-7  # share of a range at which Brent's method ends
 _SIDE, _LEVEL = 3e-4, 1e-7
 """Side of the simplex, and differences of the loss on it, at which Nelder and Mead's ends."""
 _MOST = 120
@@ -328,12 +300,7 @@ class Range:
 
 
 def smallest(loss: Loss, ranges: tuple[Range, ...]) -> bool:
-    """Ask for the loss where it may be smallest; whether the search converged.
-
-    Whoever asks keeps what was tried: the smallest of these is the result. Every local minimum of
-    a grid, the lowest two at most, is polished: by Brent's method in one range, else by that of
-    Nelder and Mead.
-    """
+    """Compute the loss on a grid and polish its lowest two minima; whether that converged."""
 
     def at(u: Array) -> float:
         return loss(tuple(r.at(float(x)) for r, x in zip(ranges, u, strict=True)))
@@ -364,7 +331,7 @@ def _minima(grid: Array) -> list[tuple[int, ...]]:
 
 
 def _polished(at: Callable[[Array], float], u: Array, step: float) -> bool:
-    """Ask around a point of the grid until nothing changes any more; whether this was reached."""
+    """Search around a point of the grid until nothing changes; whether this was reached."""
     from scipy.optimize import minimize, minimize_scalar
 
     low, high = np.maximum(u - step, 0.0), np.minimum(u + step, 1.0)

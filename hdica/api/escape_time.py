@@ -86,12 +86,8 @@ def escape_time(
     threshold
         In place of the system's (0.8): size of the overlap at which a source is found; it does not
         matter as n -> infinity.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`; None for no limit.
 
     Returns
     -------
@@ -111,8 +107,6 @@ def escape_time(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If nothing escapes, an average does not exist, an argument is not allowed, or the exact
         equation has lost its precision, as for passages of about 1e16 steps.

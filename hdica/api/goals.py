@@ -12,7 +12,7 @@ from hdica.api.request import Request
 from hdica.errors import HdicaError, shown, suggestion
 from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.arguments import check_until, finite
-from hdica.systems.labelled import candidates, first_of, with_role
+from hdica.systems.labelled import applicable, with_role
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import System, record_of
@@ -22,8 +22,7 @@ ALLOWED = (
     "{'support errors': threshold, 'at': t}"
 )
 NAMES = ("steady overlap", "overlap at", "time to", "within", "support errors", "at")
-LONGEST = 1e4
-"""Time within which an overlap has to be reached, unless the goal says otherwise."""
+LONGEST = 1e4  # time within which an overlap has to be reached, unless the goal says otherwise
 _PIECES, _FINER = 64, 32
 _STILL = 1e-12
 
@@ -40,11 +39,6 @@ class Measured:
     error: float
     loss: float
     note: str = ""
-
-    @property
-    def reached(self) -> bool:
-        """Whether the number exists."""
-        return bool(np.isfinite(self.value))
 
 
 @dataclass(frozen=True)
@@ -106,18 +100,16 @@ def _largest(values: Array, errors: Array | None) -> tuple[Array, Array]:
     """The largest absolute entry along the first axis, and its error; NaN where there is none."""
     flat = np.abs(values).reshape(len(values), -1)
     known = np.isfinite(flat)
-    where = np.argmax(np.where(known, flat, -np.inf), axis=1)[:, None]
-    top = np.where(known.any(axis=1), np.take_along_axis(flat, where, axis=1)[:, 0], np.nan)
+    rows, where = np.arange(len(flat)), np.argmax(np.where(known, flat, -np.inf), axis=1)
+    top = np.where(known.any(axis=1), flat[rows, where], np.nan)
     if errors is None:
         return top, np.full(len(flat), np.nan)
     off = errors.reshape(len(errors), -1)
-    each = np.take_along_axis(off, where, axis=1) if off.shape == flat.shape else off[:, :1]
-    return top, each[:, 0]
+    return top, off[rows, where] if off.shape == flat.shape else off[:, 0]
 
 
 def _steady_overlap(system: Parameters) -> Measured:
-    record, able = record_of(system), with_role(Role.STEADY_STATES)
-    method = first_of(candidates(system, "auto", "best", able, able), system)
+    record, method = record_of(system), applicable(system, "best", with_role(Role.STEADY_STATES))
     states = method.run(system, np.empty(0), None, None, NOTHING).values
     overlap, error = _largest(states[_overlap_of(record, method)], states.get("error"))
     stable = (states["stable"] == 1) & np.isfinite(overlap)
@@ -129,10 +121,8 @@ def _steady_overlap(system: Parameters) -> Measured:
 
 def _path(system: Parameters, times: Array) -> tuple[Array, Array, PointResult]:
     """Overlap and its error at some times by the limit that ``auto`` takes, shape (T,) each."""
-    record = record_of(system)
-    able = auto(Request(None, None, None, None))
-    method = first_of(candidates(system, "auto", "best", able, able), system)
-    name = _overlap_of(record, method)
+    method = applicable(system, "best", auto(Request()))
+    name = _overlap_of(record_of(system), method)
     check_until(system, times)
     result = method.run(system, times, None, None, NOTHING)
     overlap, error = _largest(result.values[name], result.values.get(f"{name}_error"))
@@ -151,8 +141,7 @@ def _overlap_at(system: Parameters, t: float) -> Measured:
 
 
 def _support_errors(system: Parameters, threshold: float, t: float) -> Measured:
-    able = auto(Request((t,), None, (threshold,), None))
-    method = first_of(candidates(system, "auto", "best", able, able), system)
+    method = applicable(system, "best", auto(Request(snapshots=(t,), thresholds=(threshold,))))
     save = Save((t,), (), (threshold,))
     check_until(system, [t])
     result = method.run(system, np.array([0.0, t]), None, None, save)

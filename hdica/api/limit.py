@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,9 +13,9 @@ from hdica.api.request import Numbers, Over, Request, first_everywhere, grid_of,
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.process.progress import USUAL, check_timeout, counted, named, shown, within
-from hdica.systems.arguments import check_held, check_times, check_until, taken_names, whole
-from hdica.systems.labelled import candidates, dataset, described, first_of, noted
-from hdica.systems.method import Array, Guard, Limit, Method, PointResult, Role
+from hdica.systems.arguments import check_held, check_times, check_until, whole
+from hdica.systems.labelled import Methods, candidates, dataset, described, first_of, noted
+from hdica.systems.method import Array, Method, PointResult, Role, densities_of
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import System, joined, record_of
 
@@ -42,8 +42,6 @@ def limit(
 
     Parameters
     ----------
-    system
-        The problem.
     times
         Times t, increasing: a list, or ``{"stop": 40, "num": 41}`` as in a study. None where
         nothing that the method gives has a time.
@@ -81,10 +79,10 @@ def limit(
         feature has values in exact numbers, with any batch; for phi = 0 or beta*x with every
         schedule and feature that stays; for Hebbian ICA of every overlap, where no step size jumps.
     timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
-        with a ``note`` that says so. It ends within about two seconds after that, but for the first
-        compilation of a kernel on a machine, which may take half a minute.
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised, two minutes by
+        default; None for no limit. With ``over`` each combination may take as many, and one that
+        takes longer is NaN, with a ``note`` that says so. It ends within about two seconds after
+        that, but for the first compilation of a kernel on a machine, which may take half a minute.
     progress
         Whether to show what it is at, if it takes longer than two seconds; None for terminals
         alone.
@@ -108,7 +106,7 @@ def limit(
     Raises
     ------
     OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+        If it takes longer than ``timeout``.
     HdicaError
         If the limit does not exist or no method covers this system (with ``over``: none of the
         combinations), or an argument is not allowed.
@@ -126,15 +124,13 @@ def _limit(system: Parameters, given: Array | None, method: str, request: Reques
     record = record_of(system)
     check_until(system, given)
     chosen = first_of(candidates(system, method, "limit", able, auto(request)), system)
-    times = request.times_of(chosen, given)
-    if isinstance(chosen, Limit) and chosen.densities is not None:
-        if request.snapshots is None:
-            request = replace(request, snapshots=times if times.size <= MANY_TIMES else times[-1:])
-        save, result = chosen.densities.picture(
-            system, times, saved(chosen, system, times, request)
-        )
+    times, densities = request.times_of(chosen, given), densities_of(chosen)
+    if densities:
+        request = _with_snapshots(request, times)
+    save = saved(chosen, system, times, request)
+    if densities:
+        save, result = densities.picture(system, times, save)
     else:
-        save = saved(chosen, system, times, request)
         result = chosen.run(system, times, None, None, save)
     data = dataset(record, chosen, times, save, system.dims(), [result], "")
     note = joined(numbers_note(result), learning_note(system, chosen, times, result))
@@ -145,21 +141,22 @@ MANY_TIMES = 50
 """More output times than this, and only the last density is kept unless snapshots are asked for."""
 
 
+def _with_snapshots(request: Request, times: Array) -> Request:
+    """A request with the snapshots that are usual where it names none."""
+    if request.snapshots is not None:
+        return request
+    return replace(request, snapshots=times if times.size <= MANY_TIMES else times[-1:])
+
+
 def able(record: System) -> list[Method]:
     """Methods that can be named: limits, and baselines without seeds."""
     ranked = record.with_role(Role.LIMIT)
     return ranked + [m for m in record.with_role(Role.BASELINE) if not m.stochastic]
 
 
-def auto(request: Request) -> Callable[[System], list[Method]]:
+def auto(request: Request) -> Methods:
     """Methods to try; where densities are asked for, those that have any."""
-    return lambda record: request.first(
-        [
-            m
-            for m in record.with_role(Role.LIMIT)
-            if m.rank and (request.plain or getattr(m, "densities", None))
-        ]
-    )
+    return request.auto(Role.LIMIT, densities_of)
 
 
 def learning_note(system: Parameters, method: Method, times: Array, result: PointResult) -> str:
@@ -188,15 +185,14 @@ def numbers_note(result: PointResult) -> str:
 
 def _kept(method: Method, system: Parameters, times: Array, request: Request) -> Save:
     """What to keep of every point: densities only at points that all share."""
-    snapshots, shown = request.snapshots, request.x is not None or request.thresholds is not None
-    if snapshots is not None and not shown:
+    if request.x is not None or request.thresholds is not None:
+        request = _with_snapshots(request, times)
+    elif request.snapshots is not None:
         raise HdicaError(
             "x = None is not allowed with over and snapshots (points of the densities, which all "
             "combinations share, or thresholds)"
         )
-    if snapshots is None and shown:
-        snapshots = times if times.size <= MANY_TIMES else times[-1:]
-    return saved(method, system, times, replace(request, snapshots=snapshots))
+    return saved(method, system, times, request)
 
 
 def _run(
@@ -205,60 +201,41 @@ def _run(
     times: Array,
     save: Save,
     threads: int,
-    guard: Guard,
-) -> list[PointResult | HdicaError]:
-    """Every point, the error in the place of one that cannot be computed."""
+    timeout: float | None,
+) -> tuple[list[PointResult | HdicaError], dict[int, str]]:
+    """Every point, the error in the place of one that has no result, and notes by their ``id``."""
     last = float(times[-1])
     costs = {id(one): method.cost.seconds(one, None, last) for one in systems}
-    done = counted(len(systems), sum(costs.values()))
+    done, notes = counted(len(systems), sum(costs.values())), dict[int, str]()
 
-    def guarded(one: Parameters, compute: Callable[[], PointResult]) -> PointResult:
-        try:
-            return guard(one, compute)
-        finally:
-            done(1, costs[id(one)])
-
-    densities = method.densities if isinstance(method, Limit) else None
-    many = densities.many if densities else None
-    if many is not None:
-        return many(systems, times, save, threads, guarded)
-    results: list[PointResult | HdicaError] = []
-    for one in systems:
-        try:
-            results.append(guarded(one, partial(method.run, one, times, None, None, save)))
-        except HdicaError as exc:
-            results.append(exc)
-    return results
-
-
-@dataclass
-class _Points:
-    """Points of which each has its own time in seconds, and the note that a reader of it needs."""
-
-    method: Method
-    times: Array
-    timeout: float | None
-    notes: dict[int, str] = field(default_factory=dict)
-
-    def guard(self, system: Parameters, compute: Callable[[], PointResult]) -> PointResult:
-        """The result of a point, and its note for later."""
+    def guard(one: Parameters, compute: Callable[[], PointResult]) -> PointResult:
+        """The result of a point, which has a time of its own, and its note for later."""
         results: list[PointResult] = []
 
         def solve() -> str:
             results.append(compute())
-            return learning_note(system, self.method, self.times, results[0])
+            return learning_note(one, method, times, results[0])
 
         try:
-            self.notes[id(system)] = within(self.timeout, named("limit", system), solve)
+            notes[id(one)] = within(timeout, named("limit", one), solve)
         except HdicaError as exc:
             if not results:
                 raise
-            self.notes[id(system)] = str(exc)
+            notes[id(one)] = str(exc)
+        finally:
+            done(1, costs[id(one)])
         return results[0]
 
-    def note(self, system: Parameters, result: PointResult) -> str:
-        """What a reader of a point's numbers must know."""
-        return joined(numbers_note(result), self.notes.get(id(system), ""))
+    densities = densities_of(method)
+    if densities and densities.many:
+        return densities.many(systems, times, save, threads, guard), notes
+    solved: list[PointResult | HdicaError] = []
+    for one in systems:
+        try:
+            solved.append(guard(one, partial(method.run, one, times, None, None, save)))
+        except HdicaError as exc:
+            solved.append(exc)
+    return solved, notes
 
 
 def limit_over(
@@ -278,23 +255,23 @@ def limit_over(
     check_held(chosen, max(systems, key=lambda one: chosen.cost.memory(one, None)), None)
     times = request.times_of(chosen, given)
     save = _kept(chosen, system, times, request)
-    outputs = chosen.outputs_of(save)
-    grid.check_names(taken_names(outputs))
-    own = grid.own({dim for output in outputs for dim in output.dims})
-    points = _Points(chosen, times, timeout)
+    own = grid.own_of(chosen.outputs_of(save))
     applies = [one for one, why in zip(systems, against, strict=True) if why is None]
-    solved = _run(chosen, applies, times, save, threads, points.guard) if applies else []
+    solved, notes = _run(chosen, applies, times, save, threads, timeout)
     left = iter(solved)
     each = [next(left) if why is None else why for why in against]
-    if not any(isinstance(one, PointResult) for one in each):
-        raise next(one for one in (*solved, *each) if isinstance(one, HdicaError))
+    errors = [one for one in (*solved, *each) if isinstance(one, HdicaError)]
+    if len(errors) == len(solved) + len(each):
+        raise errors[0]
     results = [
-        one if isinstance(one, PointResult) else chosen.blank(times, save, own, str(one))
+        chosen.blank(times, save, own, str(one)) if isinstance(one, HdicaError) else one
         for one in each
     ]
     flat = dataset(record_of(system), chosen, times, save, own, results, "point")
     about = {"long_name": "why values are missing, the estimate condenses or nothing is learned"}
-    notes = np.array(
-        [points.note(*pair) for pair in zip(systems, results, strict=True)], dtype=object
-    )
-    return described(grid.unfolded(flat.assign(note=("point", notes, about))), system)
+    texts = [
+        joined(numbers_note(result), notes.get(id(one), ""))
+        for one, result in zip(systems, results, strict=True)
+    ]
+    note = ("point", np.array(texts, dtype=object), about)
+    return described(grid.unfolded(flat.assign(note=note)), system)

@@ -58,23 +58,17 @@ def critical_curve(
     ----------
     system
         The problem; its own values of the two parameters do not matter.
-    parameter
-        The scalar parameter whose critical value is followed.
-    along
-        The scalar parameter that varies.
+    parameter, along
+        The scalar parameter whose critical value is followed, and the one that varies.
     values
-        Its values, in the order in which they are visited.
+        Those of ``along``, in the order in which they are visited.
     kind
         ``"fold"``, ``"transcritical"`` or ``"junction"``; where there are several at the first
         value, that with the largest overlap is followed.
     low, high
         Range of ``parameter`` searched at the first value, as in :func:`hdica.critical`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`; None for no limit.
 
     Returns
     -------
@@ -83,8 +77,6 @@ def critical_curve(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
@@ -133,15 +125,10 @@ def effective_potential(
 
     Parameters
     ----------
-    system
-        The problem.
-    times
-        Times t, increasing.
-    x
-        Points; by default where the density matters.
+    times, x
+        Times t and points, both increasing; by default points where the density matters.
     timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
+        As in :func:`hdica.limit`; None for no limit.
 
     Returns
     -------
@@ -151,8 +138,7 @@ def effective_potential(
     Warns
     -----
     UserWarning
-        If the potential is not convex at some of the times (d_t < 0: the picture of a convex
-        problem solved coordinate by coordinate does not hold then).
+        If the potential is not convex at some of the times, where d_t < 0.
     """
     times = check_times(times).tolist()
     field_maker(system)
@@ -195,12 +181,8 @@ def sensitivity(
         The time t > 0.
     wrt
         Scalar parameters: fields such as ``"tau"`` or ``"omega"``, or constants of the formulas.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    timeout, progress
+        As in :func:`hdica.limit`; None for no limit.
 
     Returns
     -------
@@ -212,8 +194,6 @@ def sensitivity(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If a parameter is no scalar of this system, its feature moves, or a parameter moves a kink
         of the regularizer.
@@ -228,7 +208,9 @@ def sensitivity(
         raise HdicaError(f"at = {at!r} is not allowed (a time t > 0)")
     record_of(system)
     cls, content = type(system), system.model_dump(mode="python")
-    named = [text(name, "wrt", "names of scalar parameters") for name in _listed(wrt)]
+    if isinstance(wrt, str) or not isinstance(wrt, Sequence) or not wrt:
+        raise HdicaError(f"wrt = {wrt!r} is not allowed (a list of names of scalar parameters)")
+    named = [text(name, "wrt", "names of scalar parameters") for name in wrt]
     names = [in_one_spelling(name, cls, content) for name in named]
     make = field_maker(system)
     of = record_of(system).order_parameters[0].name if of is None else of
@@ -250,18 +232,11 @@ def sensitivity(
     return described(xr.Dataset({"value": value, **data, "rate": rate}, coords), system)
 
 
-def _listed(wrt: object) -> list[Any]:
-    if isinstance(wrt, str) or not isinstance(wrt, Sequence) or not wrt:
-        raise HdicaError(f"wrt = {wrt!r} is not allowed (a list of names of scalar parameters)")
-    return list(wrt)
-
-
 def _value(system: Parameters, name: str) -> float:
     """The value of a scalar parameter; refused as it is where it is changed."""
     with_parameter(system, name, 0.5)
-    return float(
-        constants_of(system)[name] if name in constants_of(system) else getattr(system, name)
-    )
+    constants = constants_of(system)
+    return float(constants[name] if name in constants else getattr(system, name))
 
 
 def _function(system: Any, of: str) -> Function:
@@ -277,6 +252,5 @@ def _change(
     system: Parameters, name: str, value: float, make: Callable[[Parameters], MeanField], of: str
 ) -> Change:
     step = _STEP * max(abs(value), 1e-3)
-    sides = [with_parameter(system, name, value + sign * step) for sign in (1, -1)]
-    fields, functions = [make(one) for one in sides], [_function(one, of) for one in sides]
-    return Change(fields[0], fields[1], step, (functions[0], functions[1]))
+    above, below = (with_parameter(system, name, value + sign * step) for sign in (1, -1))
+    return Change(make(above), make(below), step, (_function(above, of), _function(below, of)))

@@ -19,7 +19,8 @@ from hdica.ingredients.plain import is_number
 from hdica.ingredients.save import ALL, Save
 from hdica.process.progress import named, within
 from hdica.systems import arguments, space
-from hdica.systems.method import Array, Method
+from hdica.systems.labelled import Methods
+from hdica.systems.method import Array, Method, Output, Role
 from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.system import record_of
 
@@ -39,30 +40,24 @@ class Grid:
     axes: tuple[space.Axis, ...]
     systems: tuple[Parameters, ...]
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimensions of results, one for each parameter."""
-        return tuple(axis.dim for axis in self.axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
-        return tuple(axis.size for axis in self.axes)
-
     def coords(self) -> dict[str, Any]:
         """Coordinates of the dimensions."""
         return {
-            axis.dim: (axis.dim, _array(axis.values), {"long_name": axis.key}) for axis in self.axes
+            axis.dim: (
+                axis.dim,
+                np.array(axis.values, dtype=object if isinstance(axis.values[0], str) else float),
+                {"long_name": axis.key},
+            )
+            for axis in self.axes
         }
 
     def unfolded(self, flat: xr.Dataset, more: Mapping[str, int] | None = None) -> xr.Dataset:
         """The same dataset with these dimensions, and more, in place of its first, ``point``."""
-        dims = (*self.dims, *(more or {}))
-        shape = (*self.shape, *(more or {}).values())
+        sizes = {axis.dim: axis.size for axis in self.axes} | dict(more or {})
         data = {}
         for name, variable in flat.data_vars.items():
-            values = variable.values.reshape(shape + variable.shape[1:])
-            data[name] = (dims + variable.dims[1:], values, variable.attrs)
+            values = variable.values.reshape((*sizes.values(), *variable.shape[1:]))
+            data[name] = ((*sizes, *variable.dims[1:]), values, variable.attrs)
         return xr.Dataset(data, {**flat.coords, **self.coords()}, flat.attrs)
 
     def check_names(self, taken: Collection[str]) -> None:
@@ -78,6 +73,11 @@ class Grid:
             "has another number of entries at some of the values)"
         )
 
+    def own_of(self, outputs: Collection[Output]) -> Own:
+        """Dimensions of the systems' own among those of variables, whose names must be free."""
+        self.check_names(arguments.taken_names(outputs))
+        return self.own({dim for output in outputs for dim in output.dims})
+
     def own(self, used: Collection[str]) -> Own:
         """Dimensions of the systems' own: their values where they are the same, else numbers."""
         dims: Own = {}
@@ -92,39 +92,25 @@ class Grid:
         return dims
 
 
-def _array(values: tuple[space.Value, ...]) -> Any:
-    return np.array(values, dtype=object if isinstance(values[0], str) else float)
-
-
 def grid_of(system: Parameters, over: Over | None) -> Grid:
-    """The system at every combination of the parameters of ``over``, as a study's grid has them.
-
-    Fields, short names, dotted paths or constants of the formulas, each with a list of numbers or
-    words or ``{start, stop, num, spacing}``; None for the system alone.
-    """
+    """The system at every combination of the parameters of ``over``; alone if that is None."""
     record_of(system)
     if over is None:
         return Grid((), (system,))
     if not isinstance(over, Mapping) or not over:
         raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
-    content = system.model_dump(mode="python")
-    axes = tuple(_axis(key, given, type(system), content) for key, given in over.items())
+    cls, content, axes = type(system), system.model_dump(mode="python"), list[space.Axis]()
+    for key, given in over.items():
+        if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
+            raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
+        name = space.in_one_spelling(key, cls, content)
+        path = space.address(name, cls, content, "over")
+        axes.append(space.axis_of(name, path, _values(name, given), cls))
     arguments.check_length(math.prod(axis.size for axis in axes), "over", arguments.MAX_SEEDS)
     space.check_conflicts({}, axes, "over")
     combinations = itertools.product(*(axis.values for axis in axes))
     return Grid(
-        axes, tuple(type(system)(**with_values(content, axes, some)) for some in combinations)
-    )
-
-
-def _axis(
-    key: object, given: object, system: type[Parameters], content: dict[str, Any]
-) -> space.Axis:
-    if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
-        raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
-    key = space.in_one_spelling(key, system, content)
-    return space.axis_of(
-        key, space.address(key, system, content, "over"), _values(key, given), system
+        tuple(axes), tuple(cls(**with_values(content, axes, some)) for some in combinations)
     )
 
 
@@ -171,9 +157,8 @@ def first_everywhere(
 ) -> tuple[Method, list[HdicaError | None]]:
     """The first method that applies everywhere, else the last, with why it does not at a point.
 
-    A point that cannot be followed until the last of the times is left out of every method.
-
-    A point is left out that takes too long to ask: which method is used must not depend on a clock.
+    A point that cannot be followed until the last of the times is left out of every method, and so
+    is one that takes too long to check: which method is used must not depend on a clock.
     ``function`` is what is called, for the sentence: ``"limit"``.
     """
     for method in methods:
@@ -195,7 +180,7 @@ def _is_refusal(why: HdicaError | None) -> bool:
 def _against(
     method: Method, systems: Sequence[Parameters], timeout: float | None, function: str
 ) -> list[HdicaError | None]:
-    """Why a method does not apply to some systems, or that this takes too long to find out."""
+    """Why a method does not apply to some systems, or that this takes too long to check."""
 
     def refusals(some: Sequence[Parameters]) -> list[HdicaError | None]:
         what = named(function, some[0])
@@ -221,10 +206,10 @@ Numbers = Iterable[float] | Mapping[str, Any]
 class Request:
     """What results are to have beyond Q and R, as in :func:`hdica.limit`."""
 
-    snapshots: Numbers | None
-    x: Numbers | None
-    thresholds: Numbers | None
-    functionals: Mapping[str, str] | None
+    snapshots: Numbers | None = None
+    x: Numbers | None = None
+    thresholds: Numbers | None = None
+    functionals: Mapping[str, str] | None = None
     extra: Iterable[str] | None = None
     estimate: bool | int = False
     bands: bool = False
@@ -242,7 +227,13 @@ class Request:
         none = all(value is None for value in beyond)
         return none and not arguments.how_many_entries(self.estimate)
 
-    def first(self, methods: Sequence[Method]) -> list[Method]:
+    def auto(self, role: Role, has_entries: Callable[[Method], object]) -> Methods:
+        """Methods of a role to try; where densities are asked for, those that have the entries."""
+        return lambda record: self._first(
+            [m for m in record.with_role(role) if m.rank and (self.plain or has_entries(m))]
+        )
+
+    def _first(self, methods: Sequence[Method]) -> list[Method]:
         """Methods that give the bands and the extra variables; all of them if none does."""
         wanted = set(arguments.extra_names(self.extra))
         if arguments.how_many_entries(self.estimate):
@@ -252,19 +243,17 @@ class Request:
 
     def unable(self, method: Method) -> str:
         """Empty if a method has the bands and the bias that are wanted, else the sentence."""
-        has_bands = any(output.name.endswith("_sd") for output in method.outputs.always)
-        missing = {
-            "bands": "fluctuations" if self.bands and not method.outputs.bands else "",
-            "bias": "the mean" if self.bias and not method.outputs.bias else "",
-        } | ({"bands": ""} if has_bands else {})
-        return next(
-            (
-                f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
-                "finite n is known for it)"
-                for name, what in missing.items()
-                if what
-            ),
-            "",
+        outputs = method.outputs
+        has_bands = outputs.bands or any(one.name.endswith("_sd") for one in outputs.always)
+        if self.bands and not has_bands:
+            name, what = "bands", "fluctuations"
+        elif self.bias and not outputs.bias:
+            name, what = "bias", "the mean"
+        else:
+            return ""
+        return (
+            f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
+            "finite n is known for it)"
         )
 
     def times_of(self, method: Method, times: Array | None) -> Array:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import xarray as xr
 
-from hdica.api.request import Grid, Numbers, Over, Request, first_everywhere, grid_of, saved
+from hdica.api.request import Grid, Numbers, Over, Own, Request, first_everywhere, grid_of, saved
 from hdica.errors import HdicaError, no_room, suggestion
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.process.progress import USUAL, check_timeout, counted, named, shown, span, tell, within
 from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems import arguments
-from hdica.systems.labelled import about_data, candidates, dataset, described
+from hdica.systems.labelled import candidates, dataset, described, noted
 from hdica.systems.method import Array, Method, PointResult, Role, shared_twin
 from hdica.systems.parameters import Parameters
-from hdica.systems.system import System, record_of
+from hdica.systems.system import System, joined, record_of
 
 
 @shown
@@ -51,7 +51,7 @@ def simulate(
     n
         Dimension, at least 3 (the number of particles for method ``"particles"``); or a list of
         dimensions, which gives results a dimension ``n``. A method of a system whose dimension is
-        one of its fields has none, and is given none.
+        one of its fields has none.
     times
         Times t = k/n to record, increasing; step floor(t n), or floor(t) without n. A list, or
         ``{"stop": 40, "num": 41}`` as in a study. None where nothing that the method gives has
@@ -96,8 +96,7 @@ def simulate(
         that, but for what is a single call: the first compilation of a kernel on a machine (up to
         half a minute) and the eigenvectors of baselines (some ten seconds at n = 4000).
     progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+        As in :func:`hdica.limit`.
 
     Returns
     -------
@@ -123,34 +122,29 @@ def simulate(
         arguments.check_dimensions(n) if several else [None if n is None else arguments.check_n(n)]
     )
     grid, numbers = grid_of(system, over), arguments.check_seeds(seeds)
-    methods = candidates(system, method, "simulate", able, auto(request))
+    auto = request.auto(Role.SIMULATION, lambda one: one.outputs.keeps)
+    methods = candidates(system, method, "simulate", able, auto)
     chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate", given)
     chosen = with_noise(chosen, noise)
     trials = Trials(sizes, request.times_of(chosen, given), numbers, timeout)
     _check(chosen, grid, trials)
     save = saved(chosen, grid.systems[0], trials.times, request, sizes)
-    outputs = chosen.outputs_of(save)
-    grid.check_names(arguments.taken_names(outputs))
-    own = grid.own({dim for output in outputs for dim in output.dims})
+    own = grid.own_of(chosen.outputs_of(save))
     _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
     cells = _run_all(chosen, grid, against, trials, save)
-    results, status = _results(cells, chosen, trials, save, own)
-    flat = dataset(record_of(system), chosen, trials.times, save, own, results, "point")
-    data = _labelled(flat, grid, chosen, trials, results, status)
-    data = about_data(described(data, system), grid.systems)
+    data = described(_labelled(cells, chosen, grid, trials, save, own), system)
+    # What samples are not that the rules assume.
+    notes = [note for one in grid.systems for note in record_of(one).notes.data(one)]
+    data = noted(data, joined(*dict.fromkeys(notes)))
     return data if several or n is None else data.isel(n=0)
 
 
-MOST_PLANNED = 100.0
-"""How many times longer than the cost model says a simulation may take."""
+MOST_PLANNED = 100.0  # how many times longer than the cost model says a simulation may take
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What is run of every system: a trial a seed at every n, which is None alone without.
-
-    ``timeout`` is for each system at each n, or as :func:`hdica.simulate` plans them.
-    """
+    """A trial a seed at every n (None alone without n), and the timeout of each system and n."""
 
     sizes: Sequence[int | None]
     times: Array
@@ -176,17 +170,6 @@ def able(record: System) -> list[Method]:
     return ranked + [m for m in record.methods if m.stochastic and m not in ranked]
 
 
-def auto(request: Request) -> Callable[[System], list[Method]]:
-    """Methods to try; where densities are asked for, those that keep any."""
-    return lambda record: request.first(
-        [
-            m
-            for m in record.with_role(Role.SIMULATION)
-            if m.rank and (request.plain or m.outputs.keeps)
-        ]
-    )
-
-
 def with_noise(method: Method, noise: str) -> Method:
     """The method with noise of each trial's own, or shared by trials of equal n and seed."""
     if isinstance(noise, str) and noise == "own":
@@ -200,11 +183,7 @@ def with_noise(method: Method, noise: str) -> Method:
 
 
 def _check(method: Method, grid: Grid, trials: Trials) -> None:
-    """Refuse a method without the n that it needs, or with one where it has none.
-
-    And an n in which a system has no feature or first estimate, or times until which given samples
-    are not enough.
-    """
+    """Refuse a method without the n it needs, or with one it lacks, and what systems refuse."""
     last = float(trials.times[-1])
     for n, one in itertools.product(trials.sizes, grid.systems):
         if method.takes_n and n is None:
@@ -231,8 +210,7 @@ def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None
     )
 
 
-Cell = list[PointResult] | HdicaError
-"""The trials of a system at an n, or why there are none."""
+Cell = list[PointResult] | HdicaError  # the trials of a system at an n, or why there are none
 
 
 def _run_all(
@@ -283,17 +261,14 @@ def _run(
     return [results[k :: len(systems)] for k in range(len(systems))]
 
 
-def _results(
-    cells: Sequence[Cell],
-    method: Method,
-    trials: Trials,
-    save: Save,
-    own: dict[str, tuple[float, ...]],
-) -> tuple[list[PointResult], list[int]]:
-    """Every trial, empty where there is none, with its status."""
-    if all(isinstance(one, HdicaError) for one in cells):
-        raise next(one for one in cells if isinstance(one, HdicaError))
-    results, status = [], []
+def _labelled(
+    cells: Sequence[Cell], method: Method, grid: Grid, trials: Trials, save: Save, own: Own
+) -> xr.Dataset:
+    """All trials as labelled data, empty where there is none, with their outcome."""
+    errors = [one for one in cells if isinstance(one, HdicaError)]
+    if len(errors) == len(cells):
+        raise errors[0]
+    results, status = list[PointResult](), list[int]()
     for cell in cells:
         if isinstance(cell, HdicaError):
             blank = method.blank(trials.times, save, own, str(cell))
@@ -302,18 +277,8 @@ def _results(
         else:
             results += cell
             status += [DIVERGED if one.diverged else DONE for one in cell]
-    return results, status
-
-
-def _labelled(
-    flat: xr.Dataset,
-    grid: Grid,
-    method: Method,
-    trials: Trials,
-    results: list[PointResult],
-    status: list[int],
-) -> xr.Dataset:
-    """The same with its dimensions, and the outcome of every trial."""
+    record = record_of(grid.systems[0])
+    flat = dataset(record, method, trials.times, save, own, results, "point")
     flags = {"flag_values": [DONE, DIVERGED, FAILED], "flag_meanings": "done diverged failed"}
     reasons = np.array([one.diverged for one in results], dtype=object)
     flat = flat.assign(
@@ -326,8 +291,8 @@ def _labelled(
     )
     if among:
         data = data.assign_coords(n=("n", trials.sizes, {"long_name": "dimension n"}))
-    counts = record_of(grid.systems[0]).clock.counts
-    if "time" not in data.dims or not counts or method.scope.beyond:  # which counts its samples
+    counts = record.clock.counts and not method.scope.beyond  # which counts its samples
+    if "time" not in data.dims or not counts:
         return data
     steps = np.stack([steps_of(trials.times, n or 1) for n in trials.sizes])
     about = {"long_name": f"step k = floor(t{' n' if among else ''})"}

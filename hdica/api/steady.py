@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hdica.api.request import Grid, Numbers, Over, Request, grid_of, saved
 from hdica.errors import HdicaError
@@ -16,7 +17,15 @@ from hdica.limits.mean_field.transitions.continuation import Transitions
 from hdica.limits.rules.transitions import Changes
 from hdica.process.progress import USUAL, check_timeout, named, shown, within
 from hdica.systems.arguments import check_range, finite, text
-from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
+from hdica.systems.labelled import (
+    applicable,
+    candidates,
+    dataset,
+    described,
+    first_of,
+    noted,
+    with_role,
+)
 from hdica.systems.method import (
     INFORMATIVE,
     STATE_KINDS,
@@ -51,20 +60,12 @@ def fixed_points(
 
     Parameters
     ----------
-    system
-        The problem.
     x
         Points at which the steady densities are given, of online ICA and sparse PCA; None for
         states without their densities.
-    over
-        Parameters and their values as in :func:`hdica.limit`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit. With ``over`` each combination may take as many, and one that takes longer has no
-        states, and a ``note`` that says so.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    over, timeout, progress
+        As in :func:`hdica.limit`; None for no limit. With ``over`` a combination that takes longer
+        has no states, and a ``note`` that says so.
 
     Returns
     -------
@@ -89,10 +90,9 @@ def fixed_points(
         nonlinearity is odd, of sources if they are symmetric) and exchanges (of projections of
         equal sigma, of equal sources) one is listed, and ``multiplicity`` says how many there
         are. ``certified`` is 1 where it is proved that no other state exists: for polynomial
-        nonlinearities and at most six overlaps K M, unless the proof takes too long. Else the
-        list is what a search of ``starts`` starts found: ``hits`` says how many of them ended at
-        each state, and ``unseen`` estimates from those that were hit once what share of further
-        starts would end elsewhere. See :func:`hdica.systems.hebbian_ica.search.states`.
+        nonlinearities and at most six overlaps K M, unless the proof takes too long. Else a search
+        of ``starts`` starts found the list: ``hits`` says how many ended at each state, ``unseen``
+        estimates what share of further starts would end elsewhere.
 
         For online ICA with several features ``Q(fixed_point, source)``, the largest overlap
         first, every image under signs and exchanges listed by itself; ``eigenvalue``, ``stable``,
@@ -100,29 +100,23 @@ def fixed_points(
 
         With ``over`` every variable has the parameters as its first dimensions, in the order
         given, and ``note`` is a variable over them. Where there are fewer states than elsewhere
-        numbers are NaN, ``kind`` is empty and ``stable`` is False: ``found.where(found.stable)``
-        is the stable states alone, and ``(found.kind != "").sum("fixed_point")`` how many there
-        are.
+        numbers are NaN, ``kind`` is empty and ``stable`` is False.
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the step size is not constant, the limit does not exist, or there are more states than
         a result holds or a continuum of them (with ``over``: at every combination). If there are
         no densities at ``x`` for this system.
     """
-    compute = partial(_fixed_points, x=x)
-    if over is not None:
-        return steady_grid(system, over, timeout, "fixed_points", compute)
-    return within(timeout, named("fixed_points", system), partial(compute, system))
+    return _everywhere(system, over, timeout, "fixed_points", partial(_fixed_points, x=x))
 
 
 def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     """The steady states of one system, with their densities at ``x``."""
-    record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
-    save = saved(chosen, system, _NONE, Request(None, x, None, None))
+    record = record_of(system)
+    chosen = applicable(system, "fixed_points", with_role(Role.STEADY_STATES))
+    save = saved(chosen, system, _NONE, Request(x=x))
     result = chosen.run(system, _NONE, None, None, save)
     states = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
     states = states.isel(fixed_point=np.isfinite(states["stable"].values))
@@ -134,19 +128,13 @@ def _fixed_points(system: Parameters, x: Numbers | None = None) -> xr.Dataset:
     return described(noted(states, note), system)
 
 
-def _method(system: Parameters, kind: str, role: Role) -> Method:
-    """The method of a role that applies."""
-    able = with_role(role)
-    return first_of(candidates(system, "auto", kind, able, able), system)
-
-
-def _overlap(record: System, states: xr.Dataset) -> Any:
+def _overlap(record: System, states: xr.Dataset) -> Array:
     """The first order parameter of every state, of a matrix its largest entry."""
-    values = states[record.order_parameters[0].name].values
+    values: Array = states[record.order_parameters[0].name].values
     if values.ndim == 1:
         return values
     r = values.reshape(len(values), -1) if values.size else np.empty((0, 1))
-    return np.take_along_axis(r, np.abs(r).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return r[np.arange(len(r)), np.abs(r).argmax(axis=1)]
 
 
 @shown
@@ -172,15 +160,8 @@ def critical(
         transitions here: of projection i with source i).
     low, high
         Range of the parameter; by default some decades.
-    over
-        Other parameters and their values as in :func:`hdica.limit`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit. With ``over`` each combination may take as many, and one that takes longer has no
-        transitions, and a ``note`` that says so.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
+    over, timeout, progress
+        As in :func:`fixed_points`; ``over`` are other parameters, and None is for no limit.
 
     Returns
     -------
@@ -198,8 +179,6 @@ def critical(
 
     Raises
     ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the parameter is not a scalar of this system.
     """
@@ -208,12 +187,8 @@ def critical(
     name = record.controls[0].name if parameter is None else parameter
     text(name, "parameter", "the name of a scalar parameter")
 
-    def transitions(one: Parameters) -> xr.Dataset:
-        return _critical(one, name, low, high)
-
-    if over is not None:
-        return steady_grid(system, over, timeout, "critical", transitions, name)
-    return within(timeout, named("critical", system), lambda: transitions(system))
+    compute = partial(_critical, parameter=name, low=low, high=high)
+    return _everywhere(system, over, timeout, "critical", compute, name)
 
 
 def _critical(
@@ -221,27 +196,38 @@ def _critical(
 ) -> xr.Dataset:
     """The transitions of one system."""
     record, method = record_of(system), _named(system)
+    ends: tuple[float, float] | None = None
     if parameter == varied(method) and low is None and high is None:
-        return _natural(record, method, system)
-    search: Callable[[Any, str, tuple[float, float]], Transitions | Changes] | None
-    search = record.changes
-    if search is None and record.mean_field is not None:
-        search = partial(find_transitions, record.mean_field)
-    if search is None:
+        points = _natural(record, method, system)
+        if not record.notes.complete(system):
+            ends = ends_of(record, parameter, None, None)
+    elif (search := _search(record)) is None:
         raise HdicaError(
             f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
             f"{record.name} (allowed: {varied(method)}, without low and high)"
         )
-    ends = ends_of(record, parameter, low, high)
-    points = search(system, parameter, ends)
-    overlap = record.order_parameters[0].name
-    columns = {"value": points.value, overlap: points.q, "error": points.error}
-    data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
-    data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
-    attrs = {"parameter": parameter, "kernel_version": method.about.kernel}
-    note = record.notes.transitions(system, parameter, points.q, ends)
-    note = joined(note, corner_note(points.value, points.q, points.kind))
-    return described(noted(xr.Dataset(data, attrs=attrs), note), system)
+    else:
+        ends = ends_of(record, parameter, low, high)
+        roots = search(system, parameter, ends)
+        kinds = np.array([str(kind) for kind in roots.kind], dtype=object)
+        overlap = record.order_parameters[0].name
+        columns = {"value": roots.value, overlap: roots.q, "error": roots.error, "kind": kinds}
+        data = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
+        attrs = {"parameter": parameter, "kernel_version": method.about.kernel}
+        points = xr.Dataset(data, attrs=attrs)
+    q = _overlap(record, points)
+    note = record.notes.transitions(system, parameter, q, ends)
+    note = joined(note, corner_note(points["value"].values, q, points["kind"].values))
+    return described(noted(points, note), system)
+
+
+def _search(
+    record: System,
+) -> Callable[[Any, str, tuple[float, float]], Transitions | Changes] | None:
+    """What finds transitions in any scalar parameter, if the system has it."""
+    if record.changes is None and record.mean_field is not None:
+        return partial(find_transitions, record.mean_field)
+    return record.changes
 
 
 def _named(system: Parameters) -> Method:
@@ -257,12 +243,7 @@ def _natural(record: System, method: Method, system: Parameters) -> xr.Dataset:
     points = dataset(record, chosen, _NONE, NOTHING, {}, [result], "")
     points = points.isel(transition=np.isfinite(points["value"].values))
     kinds = words(points["kind"].values, TRANSITION_KINDS)
-    complete = record.notes.complete(system)
-    ends = None if complete else ends_of(record, varied(method), None, None)
-    overlap = _overlap(record, points)
-    note = record.notes.transitions(system, varied(method), overlap, ends)
-    note = joined(note, corner_note(points["value"].values, overlap, kinds))
-    return described(noted(points.assign(kind=("transition", kinds)), note), system)
+    return points.assign(kind=("transition", kinds))
 
 
 def ends_of(
@@ -278,12 +259,11 @@ def ends_of(
     return ends
 
 
-def corner_note(value: Array, overlap: Array, kind: Iterable[object]) -> str:
+def corner_note(value: Array, overlap: Array, kind: NDArray[np.object_]) -> str:
     """That a fold and a junction at the same value and overlap are one point; empty if none are."""
-    kinds = np.array([str(one) for one in kind], dtype=np.str_)
     values = []
-    for i in np.flatnonzero(kinds == "fold"):
-        same = (value == value[i]) & (overlap == overlap[i]) & (kinds == "junction")
+    for i in np.flatnonzero(kind == "fold"):
+        same = (value == value[i]) & (overlap == overlap[i]) & (kind == "junction")
         values += [f"{value[i]:.6g}"] if same.any() else []
     if not values:
         return ""
@@ -294,84 +274,65 @@ def corner_note(value: Array, overlap: Array, kind: Iterable[object]) -> str:
 
 
 LISTS = ("fixed_point", "transition")
-"""Dimensions along which combinations have as many entries as they have."""
-_NOTE = "what a reader of the numbers must know, or why there are none"
+"""Dimensions along which combinations have different numbers of entries."""
 
 
-def steady_grid(
+def _everywhere(
     system: Parameters,
-    over: Over,
+    over: Over | None,
     timeout: float | None,
     function: str,
     compute: Callable[[Parameters], xr.Dataset],
     parameter: str = "",
 ) -> xr.Dataset:
-    """What a function of some name finds at every combination of parameters, as one dataset.
-
-    It may vary a parameter itself, which ``over`` may not name then.
-    """
+    """The results of a function at every combination, as one dataset; it may vary ``parameter``."""
+    if over is None:
+        return within(timeout, named(function, system), partial(compute, system))
     grid, timeout = grid_of(system, over), check_timeout(timeout)
     if parameter in [axis.key for axis in grid.axes]:
         raise HdicaError(f"over: {parameter!r} is not allowed (its critical values are found)")
-    results: list[xr.Dataset | HdicaError] = []
+    results, errors = list[xr.Dataset](), list[HdicaError]()
     for one in grid.systems:
         try:
             results.append(within(timeout, named(function, one), partial(compute, one)))
         except HdicaError as exc:
-            results.append(exc)
-    known = [one for one in results if isinstance(one, xr.Dataset)]
-    if not known:
-        raise next(one for one in results if isinstance(one, HdicaError))
-    return described(_stacked(grid, results, known), system)
+            errors.append(exc)
+            results.append(xr.Dataset(attrs={"note": str(exc)}))
+    if len(errors) == len(results):
+        raise errors[0]
+    return described(_stacked(grid, results), system)
 
 
-def _stacked(
-    grid: Grid, results: Sequence[xr.Dataset | HdicaError], known: Sequence[xr.Dataset]
-) -> xr.Dataset:
-    """Datasets of all combinations as one, with room for the longest list."""
-    variables = {str(name): one[name] for one in reversed(known) for name in one.data_vars}
+def _stacked(grid: Grid, results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Datasets of all combinations as one, with room for the longest list: NaN, "" or False."""
+    variables = {str(name): one[name] for one in reversed(results) for name in one.data_vars}
     grid.check_names({*variables, *(str(dim) for one in variables.values() for dim in one.dims)})
-    sizes = _sizes(grid, known)
+    sizes: dict[str, int] = {}
+    for one in results:
+        for dim, size in one.sizes.items():
+            if dim not in LISTS and sizes.get(str(dim), size) != size:
+                raise grid.uneven(str(dim))
+            sizes[str(dim)] = max(size, sizes.get(str(dim), 0))
     data: dict[str, Any] = {}
     for name, like in variables.items():
-        shape = [sizes[str(dim)] for dim in like.dims]
-        values = np.stack([_padded(one, name, like, shape) for one in results])
+        blank, dtype = {"O": ("", object), "b": (False, bool)}.get(like.dtype.kind, (np.nan, float))
+        shape = (len(results), *(sizes[str(dim)] for dim in like.dims))
+        values = np.full(shape, blank, dtype=dtype)
+        for k, result in enumerate(results):
+            if name in result:
+                own = result[name].values
+                values[(k, *map(slice, own.shape))] = own
         data[name] = (("point", *like.dims), values, like.attrs)
-    notes = np.array([_note(one) for one in results], dtype=object)
-    data["note"] = ("point", notes, {"long_name": _NOTE})
-    longest = max(known, key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS))
+    notes = np.array([one.attrs.get("note", "") for one in results], dtype=object)
+    about = {"long_name": "what a reader of the numbers must know, or why there are none"}
+    data["note"] = ("point", notes, about)
+    longest = max(
+        (one for one in results if one.data_vars),
+        key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS),
+    )
     # Values of xi that differ between combinations are in a variable: the dimension counts.
-    own = grid.own({str(dim) for dim in longest.dims}).items()
-    differ = {d: (d, list(v)) for d, v in own if tuple(longest[d].values) != tuple(v)}
+    dims = grid.own({str(dim) for dim in longest.dims}).items()
+    differ = {d: (d, list(v)) for d, v in dims if tuple(longest[d].values) != tuple(v)}
     longest = longest.assign_coords(differ)
     attrs = {name: value for name, value in longest.attrs.items() if name != "note"}
     return grid.unfolded(xr.Dataset(data, longest.coords, attrs))
-
-
-def _note(result: xr.Dataset | HdicaError) -> str:
-    return str(result.attrs.get("note", "") if isinstance(result, xr.Dataset) else result)
-
-
-def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:
-    """Sizes of all dimensions: of lists the longest, of others one for all combinations."""
-    sizes: dict[str, int] = {}
-    for one in known:
-        for dim, size in one.sizes.items():
-            name = str(dim)
-            if name not in LISTS and sizes.get(name, size) != size:
-                raise grid.uneven(name)
-            sizes[name] = max(size, sizes.get(name, 0))
-    return sizes
-
-
-def _padded(
-    result: xr.Dataset | HdicaError, name: str, like: xr.DataArray, shape: list[int]
-) -> Any:
-    """A variable with as many entries as the longest has: NaN, no word, or False."""
-    kind = like.dtype.kind
-    blank, dtype = {"O": ("", object), "b": (False, bool)}.get(kind, (np.nan, float))
-    padded = np.full(shape, blank, dtype=dtype)
-    if isinstance(result, xr.Dataset) and name in result:
-        values = result[name].values
-        padded[tuple(slice(size) for size in values.shape)] = values
-    return padded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -16,8 +16,7 @@ from hdica.systems.arguments import check_memory, whole
 from hdica.systems.labelled import portable_texts
 from hdica.systems.method import Array
 
-_NUMBERS = 2**22
-"""Numbers of samples that are decomposed at a time."""
+_NUMBERS = 2**22  # numbers of samples that are decomposed at a time
 
 
 def whiten(X: object, n_components: int | None = None) -> xr.Dataset:
@@ -53,7 +52,12 @@ def whiten(X: object, n_components: int | None = None) -> xr.Dataset:
     HdicaError
         If X holds no finite samples, they do not vary, or in fewer directions than components.
     """
-    sample, channel, coords = _labels(X)
+    sample, channel, coords = "sample", "channel", dict[Hashable, xr.DataArray]()
+    if isinstance(X, xr.DataArray) and X.ndim == 2:
+        if "component" in X.dims:
+            raise HdicaError("X with a dimension 'component' is not allowed (rename it)")
+        sample, channel = map(str, X.dims)
+        coords = {name: one for name, one in X.coords.items() if one.ndim == 1}
     in_file = isinstance(X, str | PurePath | Mapping)
     samples = samples_of(samples_input(X)) if in_file else samples_of_array(X)
     count, size = samples.shape
@@ -92,16 +96,6 @@ def whiten(X: object, n_components: int | None = None) -> xr.Dataset:
     }
     attrs = {"components": k, "rank": rank, "dimension": size, "note": _note(k, rank, size, count)}
     return portable_texts(xr.Dataset(data, coords, attrs))
-
-
-def _labels(X: object) -> tuple[str, str, Mapping[Any, Any]]:
-    """Names of the two dimensions, and coordinates along either."""
-    if not isinstance(X, xr.DataArray) or X.ndim != 2:
-        return "sample", "channel", {}
-    sample, channel = map(str, X.dims)
-    if "component" in X.dims:
-        raise HdicaError("X with a dimension 'component' is not allowed (rename it)")
-    return sample, channel, {k: v for k, v in X.coords.items() if v.ndim == 1}
 
 
 def _blocks(samples: Samples) -> Iterator[Array]:

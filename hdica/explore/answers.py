@@ -1,27 +1,24 @@
-"""What the explorer's server answers: the page, what is new, and slices of results.
-
-A slice is a mean over seeds with its error along some dimensions, at one position along every
-other one. The page asks for those that its figures draw.
-"""
+"""The server's answers: the page, news, and slices (means over seeds along some dimensions)."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from pydantic import Field, TypeAdapter
 
 from hdica.analysis.points import DENSITY, Point, Quantity, beside, quantities
 from hdica.errors import HdicaError
 from hdica.explore import slices
 from hdica.explore.feed import Feed, Snapshot
-from hdica.report.explored import Entry, Numbers, Table, catalogue, embedded, kinds, written
-from hdica.report.parts import EXPLORER, STYLES, digest, joined, template
+from hdica.report.explored import Entry, Numbers, Table, catalogue, kinds, written
+from hdica.report.parts import EXPLORER, STYLES, digest, embedded, joined, template
 from hdica.show.terms import speaking_of
 from hdica.show.words import clock, count
 from hdica.status import STATUS_NAMES
@@ -31,6 +28,27 @@ MAP_NUMBERS = 2**22
 """Numbers of a map that are kept for all times; of a larger one each time is read anew."""
 MOST_SLICES = 200  # slices of one answer
 DIGITS = 6  # digits of a mean whose error is smaller
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A slice that a page wants."""
+
+    table: str
+    point: dict[str, Any]  # positions by dimension
+    sides: list[Any]  # the free dimensions, of a map first the upright one
+    runs: bool  # whether it is the values of single seeds
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a page requests, with the number of the newest snapshot that it knows."""
+
+    number: int
+    wanted: Annotated[list[Wanted], Field(max_length=MOST_SLICES)]
+
+
+_REQUESTS = TypeAdapter(Request)
 
 
 @dataclass
@@ -132,22 +150,22 @@ class Answers:
         }
 
     def slices(self, request: bytes) -> bytes:
-        """Slices that a page wants, as a message.
-
-        The request is JSON: the ``number`` of the newest snapshot and the ``wanted`` slices, each
-        with ``table``, ``point`` (positions by dimension), ``sides`` (the free dimensions, of a map
-        first the upright one) and ``runs``, whether it is the values of single seeds.
-        """
+        """The slices of a :class:`Request`, which is JSON, as a message."""
         now, numbers, out = self.feed.now, Numbers(), list[Entry]()
-        wanted = _checked(request, now)
+        try:
+            content = _REQUESTS.validate_json(request, strict=True)
+        except ValueError as exc:
+            raise HdicaError("the request is no list of slices") from exc
+        if content.number != now.number:
+            raise HdicaError("the request is about results as they were before")
         with _speaking_of(now):
-            for one in wanted:
-                shown, sides = _asked(self._quantities(now), one)
-                if one["runs"]:
-                    mean = slices.runs(now.tree, shown, one["point"])
+            for one in content.wanted:
+                shown = _quantity_of(self._quantities(now), one)
+                if one.runs:
+                    mean = slices.runs(now.tree, shown, one.point)
                     out.append({"mean": numbers.put(mean), "error": None, "counts": {}})
                 else:
-                    out.append(self._slice(now, shown, one["point"], sides, numbers))
+                    out.append(self._slice(now, shown, one.point, one.sides, numbers))
         return numbers.message({"slices": out})
 
     def _slice(
@@ -192,25 +210,9 @@ def tables(tree: xr.DataTree, every: Sequence[Quantity]) -> list[Table]:
     return out
 
 
-def _checked(request: bytes, now: Snapshot) -> list[Entry]:
-    """The wanted slices of a request, whose shape is that of a list of records."""
-    kinds = {"table": str, "point": dict, "sides": list, "runs": bool}
-    try:
-        content = json.loads(request)
-        wanted = list(content["wanted"])
-        fits = all(isinstance(one[k], kind) for one in wanted for k, kind in kinds.items())
-    except (ValueError, KeyError, TypeError, RecursionError) as exc:
-        raise HdicaError("the request is no list of slices") from exc
-    if not fits or len(wanted) > MOST_SLICES:
-        raise HdicaError("the request is no list of slices")
-    if content.get("number") != now.number:
-        raise HdicaError("the request is about results as they were before")
-    return wanted
-
-
-def _asked(every: Mapping[str, Quantity], one: Entry) -> tuple[Quantity, list[str]]:
-    """The quantity and the free dimensions of a wanted slice, if they and its point exist."""
-    shown, sides, point = every.get(one["table"]), one["sides"], one["point"]
+def _quantity_of(every: Mapping[str, Quantity], one: Wanted) -> Quantity:
+    """The quantity of a wanted slice, if it, the free dimensions and the point exist."""
+    shown, sides, point = every.get(one.table), one.sides, one.point
     if shown is None:
         raise HdicaError("the request is about no table")
     sizes = {axis.name: axis.size for axis in shown.axes}
@@ -222,4 +224,4 @@ def _asked(every: Mapping[str, Quantity], one: Entry) -> tuple[Quantity, list[st
     drawn = dense and own == sides if own else len(sides) <= 2
     if not at or not apart or not (drawn or sides == [along]):
         raise HdicaError("the request is about no slice of its table")
-    return shown, sides
+    return shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,10 +65,7 @@ class Feed:
         self._renew(self._stamps())
 
     def look(self) -> bool:
-        """Look at the files again; whether there is a new snapshot.
-
-        Where it cannot be read, the snapshot of before stays, and :attr:`trouble` says why.
-        """
+        """Look at the files again; whether there is a new snapshot; :attr:`trouble` if not."""
         began, before = time.monotonic(), self.now.number
         try:
             stamp = self._stamps()
@@ -101,7 +98,12 @@ class Feed:
                 self._stamp = stamp
                 return
         tree = open_results(self.path)
-        self._set(tree, False, _published_counts(self.path, tree))
+        manifest = read_manifest(self.path) if self.path.suffix == ".zarr" else None
+        if manifest is None:
+            counts = _counted(node["status"].to_numpy() for node in tree.children.values())
+        else:
+            counts = {name: count_in(manifest, name) for name in STATUS_NAMES}
+        self._set(tree, False, counts)
         self._study, self._sources, self._stamp = None, (), stamp
 
     def _unpublished(self) -> Study | None:
@@ -122,8 +124,10 @@ class Feed:
 
     def _show(self) -> None:
         assert self._study is not None
-        counts = _counted(source.status for source in self._sources)
-        self._set(_committed(self._study, self._sources), True, counts)
+        groups = {source.method.name: _dataset(source) for source in self._sources}
+        tree = xr.DataTree.from_dict(groups)
+        tree.attrs = {**about_study(self._study), "system": self._study.system}
+        self._set(tree, True, _counted(source.status for source in self._sources))
 
     def _set(self, tree: xr.DataTree, live: bool, counts: dict[str, int]) -> None:
         number = self.now.number + 1 if hasattr(self, "now") else 1
@@ -134,21 +138,11 @@ def _counted(statuses: Iterable[NDArray[np.uint8]]) -> dict[str, int]:
     return status_counts(np.concatenate([np.zeros(0, np.uint8), *map(np.ravel, statuses)]))
 
 
-def _published_counts(path: Path, tree: xr.DataTree) -> dict[str, int]:
-    """Points by status: as the manifest says, or counted where there is none."""
-    if path.suffix == ".zarr" and (manifest := read_manifest(path)) is not None:
-        return {name: count_in(manifest, name) for name in STATUS_NAMES}
-    return _counted(node["status"].to_numpy() for node in tree.children.values())
-
-
 REASON = Output("reason", (), "why the point diverged or failed")
 
 
 class _Committed(BackendArray):
-    """One variable of a group of which blocks are being committed, read where it is indexed.
-
-    ``fill`` is its value where a point is pending.
-    """
+    """A variable whose blocks are being committed; ``fill`` where a point is pending."""
 
     def __init__(self, source: Source, output: Output, dtype: DTypeLike, fill: float | str) -> None:
         self.source, self.output, self.fill = source, output, fill
@@ -195,10 +189,3 @@ def _lazy(source: Source, output: Output, dtype: DTypeLike, fill: float | str) -
     values = indexing.LazilyIndexedArray(_Committed(source, output, dtype, fill))
     about = {"long_name": output.long_name, "units": output.units}
     return xr.Variable((*source.point_dims, *output.dims), values, about)
-
-
-def _committed(study: Study, sources: Sequence[Source]) -> xr.DataTree:
-    """The methods of a study, a group each, as far as they are committed: as a published store."""
-    out = xr.DataTree.from_dict({source.method.name: _dataset(source) for source in sources})
-    out.attrs = {**about_study(study), "system": study.system}
-    return out

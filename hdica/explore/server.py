@@ -119,10 +119,7 @@ class Refused(Handler):
 
 
 class Gate(Router):
-    """Hands requests with the token on to an application and refuses all others.
-
-    The token is the first part of every path of the application.
-    """
+    """Hands requests whose path begins with the token to an application and refuses all others."""
 
     def __init__(self, application: Application, token: str) -> None:
         self.application, self.token = application, token.encode()
@@ -188,10 +185,7 @@ def _messages(token: str) -> Iterator[None]:
 
 @contextmanager
 def serving(answers: Answers, port: int = 0) -> Iterator[str]:
-    """Serve answers during the body, on a port of 127.0.0.1; the address with its token.
-
-    For port 0 it is one that is free.
-    """
+    """Serve answers during the body on a port of 127.0.0.1 (0: a free one); address with token."""
     token = new_token()
     try:
         sockets = bind_sockets(port, HOST)
@@ -213,19 +207,19 @@ def serving(answers: Answers, port: int = 0) -> Iterator[str]:
 
 
 def _application(answers: Answers, token: str) -> Application:
+    def rule(
+        path: str, kind: str, answer: Callable[[bytes], str | bytes], method: str = "GET"
+    ) -> tuple[str, type[Handler], dict[str, object]]:
+        return f"/{token}/{path}", Handler, {"method": method, "kind": kind, "answer": answer}
+
     numbers = "application/octet-stream"
-    paths: dict[str, tuple[str, str, Callable[[bytes], str | bytes]]] = {
-        "": ("GET", "text/html; charset=utf-8", lambda _: answers.page()),
-        "plotly.js": ("GET", "text/javascript; charset=utf-8", lambda _: plotly()),
-        "news": ("GET", "application/json", lambda _: json.dumps(answers.news())),
-        "catalogue": ("GET", numbers, lambda _: answers.catalogue()),
-        "slices": ("POST", numbers, answers.slices),
-    }
-    names = ("method", "kind", "answer")
     return Application(
         [
-            (f"/{token}/{path}", Handler, dict(zip(names, settings, strict=True)))
-            for path, settings in paths.items()
+            rule("", "text/html; charset=utf-8", lambda _: answers.page()),
+            rule("plotly.js", "text/javascript; charset=utf-8", lambda _: plotly()),
+            rule("news", "application/json", lambda _: json.dumps(answers.news())),
+            rule("catalogue", numbers, lambda _: answers.catalogue()),
+            rule("slices", numbers, answers.slices, "POST"),
         ]
     )
 

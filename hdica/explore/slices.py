@@ -54,8 +54,7 @@ def runs(tree: xr.DataTree, shown: Quantity, point: Point) -> NDArray[np.float64
 def density(tree: xr.DataTree, shown: Quantity, point: Point, *free: str) -> xr.Dataset:
     """The density of the estimate given the feature at one point, a snapshot and a group.
 
-    ``mean`` and ``error`` over own dimensions that are free and x, of runs and of limits the mean
-    over the bin around each x; for one seed the error is that of independent entries.
+    ``mean`` and ``error`` over free own dimensions and x, those of one seed of independent entries.
     """
     part = points.with_error(tree, shown).isel(_places(shown, point, *free, DENSITY.dims[-1]))
     return points.densities_of(part.load(), shown).transpose(*free, DENSITY.dims[-1])

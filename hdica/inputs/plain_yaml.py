@@ -55,7 +55,7 @@ def read_yaml(path: Path) -> Any:
 
 
 @extras()
-def written_yaml(content: Any) -> str:
+def written_yaml(content: Any, width: int = 100) -> str:
     """Text of a YAML file from which :func:`read_yaml` reads the same plain data, in its order."""
     from ruamel.yaml import YAML
 
@@ -63,7 +63,7 @@ def written_yaml(content: Any) -> str:
     yaml.default_flow_style = None  # lists and mappings of numbers and words on a line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.allow_unicode = True
-    yaml.width = 100
+    yaml.width = width
     text = io.StringIO()
     yaml.dump(content, text)
     return text.getvalue()

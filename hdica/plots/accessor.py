@@ -10,11 +10,9 @@ import xarray as xr
 from hdica.analysis.aggregate import analysed, frame
 from hdica.analysis.convergence.compute import limits_of
 from hdica.analysis.laws.densities import over_bins
-from hdica.analysis.registry import analyses
 from hdica.errors import HdicaError, suggestion
-from hdica.plots.curves import DISTANCE, bands, crossings, distance
 from hdica.plots.figures import Plots, film_of
-from hdica.plots.result import matching, means, read
+from hdica.plots.result import DISTANCE, bands, crossings, distance, matching, means, read
 from hdica.show.panel import Panel
 from hdica.show.terms import speaking_of
 from hdica.systems.method import HISTOGRAM
@@ -47,12 +45,7 @@ class Hdica:
         return ["animate", "bands", "crossings", "distance", "histogram", "mean", "plot"]
 
     def mean(self, variable: str | None = None) -> xr.Dataset:
-        """Means over seeds with their errors.
-
-        Parameters
-        ----------
-        variable
-            One of the variables; by default every number that has seeds.
+        """Means over seeds with their errors, of one variable or of every number that has seeds.
 
         Returns
         -------
@@ -68,12 +61,7 @@ class Hdica:
         return means(self._result, variable)
 
     def distance(self, limit: xr.Dataset, variable: str | None = None) -> xr.Dataset:
-        """How far the mean over seeds is from the limit.
-
-        Parameters
-        ----------
-        limit
-            What :func:`hdica.limit` gives at the times and parameters of the runs.
+        """How far the mean over seeds is from the limit at the times and parameters of the runs.
 
         Returns
         -------
@@ -118,7 +106,7 @@ class Hdica:
     def bands(
         self, level: float = 0.9, of: Literal["runs", "mean"] = "runs", variable: str | None = None
     ) -> xr.Dataset:
-        """A band over seeds: of the runs, or of their mean.
+        """A band over seeds: ``low``, ``middle``, ``high`` and the number of ``runs``.
 
         Parameters
         ----------
@@ -128,11 +116,6 @@ class Hdica:
             ``"runs"``: median, and quantiles between which this share of the runs lies: of fewer
             than 2/(1 - level) runs their range;
             ``"mean"``: mean, and its interval of this level by Student's t.
-
-        Returns
-        -------
-        xarray.Dataset
-            ``low``, ``middle``, ``high`` and ``runs``; attributes say level and kind.
 
         Raises
         ------
@@ -157,12 +140,7 @@ class Hdica:
         Between two output times a curve is taken as straight, a falling one of positive numbers as
         straight in its logarithm. A run that crosses and comes back between them is not seen.
 
-        Parameters
-        ----------
-        variable
-            Its name; None for the first order parameter.
-        rising
-            Whether curves rise to it or fall to it; None: rise if most of them begin below.
+        If they rise to it (``rising``) or fall is chosen by where most begin, unless it is given.
 
         Returns
         -------
@@ -194,7 +172,7 @@ class Hdica:
         *,
         ax: Axes | None = None,
         legend: bool = True,
-        **point: Any,
+        **point: object,
     ) -> Animation:
         """Densities of the entries over time: histograms, with two standard errors, and limit.
 
@@ -205,14 +183,14 @@ class Hdica:
         ax, legend
             Axes to draw on (by default those of a new figure), and whether they get a legend.
         point
-            Values of parameters, as ``tau=0.05``, where there are several; of several n the
-            largest unless it is chosen.
+            Values of parameters, as ``tau=0.05``, where there are several; by default the largest
+            n.
 
         Returns
         -------
         matplotlib.animation.FuncAnimation
-            A frame for every snapshot, of more than 60 for 60, evenly; all have the same axes.
-            ``save("name.gif")`` writes a GIF, ``save("name.mp4")`` needs the program ffmpeg.
+            A frame for each of at most 60 snapshots. ``save("name.gif")`` writes a GIF,
+            ``save("name.mp4")`` needs the program ffmpeg.
 
         Raises
         ------
@@ -227,11 +205,7 @@ class Hdica:
 
 
 class HdicaTree:
-    """What hdica knows to ask of the results of a study: ``tree.hdica`` of a DataTree.
-
-    ``tree.hdica["chain"]`` is the accessor of one method's results; ``plot`` draws any figure of
-    the report on Matplotlib axes.
-    """
+    """Questions to the results of a study: ``tree.hdica``, ``tree.hdica["chain"]`` of a method."""
 
     def __init__(self, tree: xr.DataTree) -> None:
         self._tree = tree
@@ -292,12 +266,10 @@ class HdicaTree:
 
     @cached_property
     def _panels(self) -> dict[str, Panel]:
-        data = {k: node.to_dataset() for k, node in self._aggregate.children.items()}
-        sections = [(s, k) for k in data if k in analyses() for s in analyses()[k].sections]
-        with speaking_of(str(self._tree.attrs.get("system", ""))):
-            ordered = sorted(sections, key=lambda pair: pair[0].rank)
-            panels = [panel for section, k in ordered for panel in section.draw(data[k])]
-        return {one.key: one for one in panels if not one.in_space}
+        from hdica.report.page import panels
+
+        every = panels(self._aggregate).values()
+        return {one.key: one for some in every for one in some if not one.in_space}
 
     @property
     def figures(self) -> dict[str, str]:
@@ -307,19 +279,10 @@ class HdicaTree:
     def plot(
         self, figure: str | None = None, *, ax: Axes | None = None, legend: bool = True
     ) -> Axes:
-        """Draw a figure of the report.
+        """Draw one of :attr:`figures` of the report, by default the first.
 
-        Parameters
-        ----------
-        figure
-            One of :attr:`figures`; by default the first, which answers the study's question.
-        ax, legend
-            Axes to draw on (by default those of a new figure), and whether they get a legend.
-
-        Raises
-        ------
-        HdicaError
-            If there is no such figure.
+        ``ax`` are the axes to draw on (by default those of a new figure), ``legend`` says whether
+        they get a legend; a figure that is not there is an ``HdicaError``.
         """
         from hdica.plots.canvas import drawn
 
@@ -338,21 +301,9 @@ class HdicaTree:
         legend: bool = True,
         **point: Any,
     ) -> Animation:
-        """Densities over time, of a simulation and a limit that the study has: see ``ds.hdica``.
+        """Densities over time of two methods of the study, all else as of ``ds.hdica.animate``.
 
-        Parameters
-        ----------
-        simulation, limit
-            Names of methods; by default the first with histograms and the first with densities.
-        ax, legend
-            Axes to draw on (by default those of a new figure), and whether they get a legend.
-        point
-            Values of swept parameters, as ``tau=0.05``, and ``n``.
-
-        Raises
-        ------
-        HdicaError
-            If there are no densities at two snapshots, or several points are left.
+        By default they are the first with histograms and the first with densities.
         """
         dense = [name for name in self.methods if read(self.dataset(name)).has_densities]
         runs = [name for name in dense if "seed" in self._tree[name].dims]

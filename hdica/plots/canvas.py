@@ -20,10 +20,8 @@ from hdica.show.words import OKABE_ITO
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTHS = {"column": WIDTH, "page": 7.0}
-"""Inches: a column of a two-column journal, and its page."""
-BELOW = 29.0
-"""Points between axes and legend: tick labels and the label of the axis."""
+WIDTHS = {"column": WIDTH, "page": 7.0}  # inches: a column of a two-column journal, and its page
+BELOW = 29.0  # points between axes and legend: tick labels and the label of the axis
 MARK: Literal["svg.hashsalt"] = "svg.hashsalt"
 """A setting that only this style makes, by which it is known to be on."""
 OWN = {
@@ -72,11 +70,7 @@ def _own_or_style() -> AbstractContextManager[None]:
 
 
 def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
-    """A panel on axes, or on those of a new figure of one column.
-
-    The legend is below the axes, where it covers nothing. On a reader's own axes nothing but what
-    belongs to them is touched; where their figure makes no room the legend lies in them.
-    """
+    """A panel on axes, or on those of a new figure, with the legend below where there is room."""
     if not any(map(_visible, panel.items)):
         raise HdicaError(f"{panel.key}: there is nothing to draw (no number is known)")
     if ax is not None:

@@ -21,8 +21,7 @@ from hdica.analysis.reading import at_end
 from hdica.analysis.registry import at_hand
 from hdica.analysis.steady.transition import OF, OVERLAP
 from hdica.errors import HdicaError, suggestion
-from hdica.plots.curves import bands
-from hdica.plots.result import Result, at, check, matching, read
+from hdica.plots.result import Result, at, bands, check, matching, read
 from hdica.show.choose import MOST, Point, evenly, spread
 from hdica.show.marks import map_of, wide_range
 from hdica.show.panel import FRAMES, Film, Panel, film
@@ -35,13 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Plots"]
 
-LEAST = 3
-"""Values of each parameter from which on a map says more than curves do."""
+LEAST = 3  # values of each parameter from which on a map says more than curves do
 MAPS = ("overlap", "success", "decaying")
-ALONE = "point"
-"""A parameter of one value, for escape times that are not swept."""
-ASYMPTOTIC = ("kramers", "printed")
-"""Formulas for n -> infinity."""
+ALONE = "point"  # a parameter of one value, for escape times that are not swept
+ASYMPTOTIC = ("kramers", "printed")  # formulas for n -> infinity
 
 P = ParamSpec("P")
 KINDS: dict[str, Callable[[Result], bool]] = {}
@@ -149,14 +145,8 @@ class Plots:
     ) -> Panel:
         """Steady states over a parameter: stable ones solid, unstable ones dashed.
 
-        Parameters
-        ----------
-        x
-            The parameter; by default the first that was swept.
-        critical
-            What :func:`hdica.critical` gives: branches then end where they do.
-        runs
-            What :func:`hdica.simulate` gives over the same parameter: where runs end.
+        With ``critical``, of :func:`hdica.critical`, branches end where they do; with ``runs``, of
+        :func:`hdica.simulate` over the same parameter, it is shown where they end.
         """
         result, curves = self.result, "branch_point" in self.result.data.dims
         name, across = result.variable(variable), x or result.varies or result.axis
@@ -202,14 +192,8 @@ class Plots:
     ) -> Panel:
         """Mean escape time over a parameter, or without one the share that has not escaped.
 
-        Parameters
-        ----------
-        limit
-            Theory: what ``escape_time`` gives.
-        event
-            The escape of the first entry or of the last.
-        show
-            ``"mean"``, ``"survival"``, or what suits.
+        ``limit`` is what ``escape_time`` gives, ``event`` the escape of the first entry or of the
+        last, and ``show`` is ``"mean"``, ``"survival"``, or what suits.
         """
         kinds = {"mean": "escape_mean", "survival": "escape_survival"}
         check("event", event, MEANS)
@@ -235,14 +219,9 @@ class Plots:
         snapshot: float | None = None,
         **look: Unpack[Look],
     ) -> Panel:
-        """Densities of the entries at one time: histograms, with two standard errors, and limit.
+        """Densities of the entries: histograms, with two standard errors, and limit.
 
-        Parameters
-        ----------
-        limit
-            What :func:`hdica.limit` gives at the same snapshot.
-        snapshot
-            Time t; the last by default.
+        All are at one ``snapshot``, by default the last.
         """
         when = chosen_time(self.result.data, snapshot)
         data = of_groups(self.result, matching(limit, "limit"), [when])
@@ -376,15 +355,7 @@ class Plots:
         variable: str | None = None,
         **look: Unpack[Look],
     ) -> Panel:
-        """Last values over a parameter or ``"n"``: means over seeds with 95 % intervals.
-
-        Parameters
-        ----------
-        x
-            The parameter, or ``"n"``; by default the first that was swept.
-        limit
-            What :func:`hdica.limit` gives at the same values of the parameter.
-        """
+        """Last values over a parameter ``x`` or ``"n"``: means with 95 % intervals, and limit."""
         result, theory = self.result, matching(limit, "limit")
         name = result.variable(variable)
         able = result.over(name)

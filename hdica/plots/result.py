@@ -1,14 +1,18 @@
-"""A result as the analyses read the group of a method: with a status, its grid and its system."""
+"""A result as the analyses read the group of a method, and what is computed of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
-from hdica.analysis.reading import finished, grid_of
+from hdica.analysis.convergence.compute import LONG_NAMES, against_limit
+from hdica.analysis.ensemble.passages import finished_runs, passages
+from hdica.analysis.reading import Cell, assembled, finished, grid_of
 from hdica.errors import HdicaError, suggestion
 from hdica.show.choose import Point
 from hdica.show.terms import STATES, entries, order_parameters
@@ -16,13 +20,13 @@ from hdica.status import DONE
 from hdica.systems.method import STATE_KINDS, TRANSITION_KINDS, varied
 from hdica.systems.system import System, lookup
 from hdica.verdict.ladder import moments
+from hdica.verdict.resample import quantile
+from hdica.verdict.survival import first_below
 
 OWN = STATES | {"seed", "time", "snapshot", "feature", "x", "edge", "threshold"}
 """Dimensions that are no swept parameter, whatever the system."""
-SEEN = "_seen"
-"""Ends the name of what says whether a time was waited for."""
-OUTCOMES = frozenset({"status", "cpu_seconds"})
-"""Variables over seeds that are not averaged."""
+SEEN = "_seen"  # ends the name of what says whether a time was waited for
+OUTCOMES = frozenset({"status", "cpu_seconds"})  # variables over seeds that are not averaged
 MOMENTS = {
     "": ("mean", "mean over seeds"),
     "_se": ("se", "standard error of the mean"),
@@ -32,10 +36,7 @@ MOMENTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """A dataset that hdica made: as a store has it, with ``status`` and kinds of states as numbers.
-
-    ``record`` is that of its system; None if no system of this name is known.
-    """
+    """A dataset with ``status``, kinds as numbers, as a store has them, and its system's record."""
 
     data: xr.Dataset
     record: System | None
@@ -172,20 +173,16 @@ def check(key: str, value: object, allowed: Iterable[object]) -> None:
 
 def read(data: xr.Dataset) -> Result:
     """A dataset of ``simulate``, ``limit`` and their like, or of a group of a store."""
-    record = lookup(data.attrs.get("system"))
-    if "status" not in data:
-        data = data.assign(status=_status(data, record))
+    record, own = lookup(data.attrs.get("system")), OWN
+    if record is not None:
+        outputs = (output for method in record.methods for output in method.outputs.always)
+        own |= ({dim for output in outputs for dim in output.dims} - {"n"}) | record.entries
+    if "status" not in data:  # done everywhere, over the parameters that were swept
+        grid = [d for d in data.dims if d not in own]
+        coords = {d: data[d] for d in grid if d in data.coords}
+        done = np.full([data.sizes[d] for d in grid], DONE, np.uint8)
+        data = data.assign(status=xr.DataArray(done, coords, grid))
     return Result(_coded(data), record)
-
-
-def _status(data: xr.Dataset, record: System | None) -> xr.DataArray:
-    """Done everywhere, over the parameters that were swept."""
-    methods = () if record is None else record.methods
-    own = OWN | {d for method in methods for o in method.outputs.always for d in o.dims} - {"n"}
-    own |= set() if record is None else record.entries
-    grid = [d for d in data.dims if d not in own]
-    coords = {d: data[d] for d in grid if d in data.coords}
-    return xr.DataArray(np.full([data.sizes[d] for d in grid], DONE, np.uint8), coords, grid)
 
 
 def _coded(data: xr.Dataset) -> xr.Dataset:
@@ -203,10 +200,7 @@ def _coded(data: xr.Dataset) -> xr.Dataset:
 
 
 def at(data: xr.Dataset, point: Point, lead: str = "") -> xr.Dataset:
-    """Data at a value, or several, of each of some dimensions, or a sentence that one is missing.
-
-    The dimensions stay; ``lead`` says whose data they are.
-    """
+    """Data at a value, or several, of each of some dimensions; ``lead`` is for the refusal."""
     for key, wanted in point.items():
         values, places = data[key].values, []
         for value in wanted if isinstance(wanted, list) else [wanted]:
@@ -237,9 +231,14 @@ def matching(
 
 def means(result: Result, variable: str | None = None) -> xr.Dataset:
     """Means over seeds, each with its standard error ``<name>_se`` and deviation ``<name>_sd``."""
-    data = result.data
-    out: dict[str, xr.DataArray] = {}
-    for name in _averaged(data) if variable is None else [result.variable(variable)]:
+    data, out = result.data, dict[str, xr.DataArray]()
+    averaged = [
+        str(name)
+        for name, values in data.data_vars.items()
+        if "seed" in values.dims and values.dtype.kind in "fiu" and name not in OUTCOMES
+        and not str(name).endswith(SEEN) and f"{name}{SEEN}" not in data
+    ]  # fmt: skip
+    for name in averaged if variable is None else [result.variable(variable)]:
         if f"{name}{SEEN}" in data:
             raise HdicaError(
                 f"variable = {name!r} is not allowed (runs that ended before count as shorter in a "
@@ -257,12 +256,94 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
     return xr.Dataset(out, attrs=result.about)
 
 
-def _averaged(data: xr.Dataset) -> list[str]:
-    """Numbers over seeds of which a mean says something."""
-    names = {str(k): v for k, v in data.data_vars.items() if "seed" in v.dims}
-    return [
-        name
-        for name, values in names.items()
-        if values.dtype.kind in "fiu" and name not in OUTCOMES
-        and not name.endswith(SEEN) and f"{name}{SEEN}" not in data
-    ]  # fmt: skip
+DISTANCE = {
+    "difference": "mean of {v} over seeds minus its limit",
+    "difference_error": "standard error of the mean of {v} and the limit's own error together",
+    "z": "difference over its error",
+    **{k: LONG_NAMES[k] for k in ("sup_error", "sup_error_se", "sup_time", "mean", "se", "limit")},
+    "runs": "runs that are done",
+}
+
+CROSSINGS = {
+    "passage": ("median", "median over runs, infinite where fewer than half cross"),
+    "passage_low": ("median_low", "lower end of the 95 % interval of the median"),
+    "passage_high": ("median_high", "upper end of the 95 % interval of the median"),
+    "passage_se": ("median_se", "standard error of the median"),
+    "passage_mean": ("mean", "mean over runs, infinite if one never crosses"),
+    "passage_mean_se": ("mean_se", "standard error of the mean"),
+    "reached": ("reached", "runs that cross"),
+    "never": ("never", "runs that have not crossed by the last time"),
+}
+"""Names of crossings, and what they are, by those of first passages below a level."""
+
+
+def bands(values: xr.DataArray, level: float, of: str) -> xr.Dataset:
+    """``low``, ``middle`` and ``high`` over seeds, and the number of ``runs``.
+
+    Of the runs, the median and the quantiles between which this share of them lies; of their mean,
+    the mean and its interval of this level by Student's t, whose ends are NaN for a single run.
+    """
+    if not (isinstance(level, int | float) and 0 < level < 1):
+        raise HdicaError(f"level = {level!r} is not allowed (between 0 and 1)")
+    check("of", of, ("runs", "mean"))
+    if of == "mean":
+        result = moments(values)
+        middle, runs = result["mean"], result["count"]
+        score = stats.t.isf((1 - level) / 2, np.maximum(runs.values - 1, 1))
+        half = result["se"] * xr.DataArray(score, runs.coords, runs.dims)
+        interval = {"low": middle - half, "high": middle + half}
+        return xr.Dataset({"middle": middle, **interval, "runs": runs})
+    grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+    timed = tuple(d for d in ("time",) if d in values.dims)
+    shares = {"low": (1 - level) / 2, "middle": 0.5, "high": (1 + level) / 2}
+    cells: list[Cell] = []
+    for cell in finished_runs(values):
+        ordered = np.sort(cell, axis=0)
+        ends = {k: (timed, quantile(ordered, share).value) for k, share in shares.items()}
+        cells.append({**ends, "runs": len(cell)})
+    return assembled(cells, grid, {d: values[d].values for d in (*grid, *timed)})
+
+
+def distance(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
+    """The mean over seeds minus the limit, with the errors of both; runs may have one n or none."""
+    for dim in set(values.dims) & set(limits["limit"].dims):
+        if not values.indexes[dim].isin(limits["limit"].indexes[dim]).all():
+            raise HdicaError(f"limit: it is not there at every {dim} of the runs")
+    single = "n" not in values.dims
+    if single:
+        values = values.expand_dims(n=[values["n"].item() if "n" in values.coords else np.nan])
+    out = against_limit(values.reset_coords(drop=True), limits)
+    if single:
+        out = out.isel(n=0, drop=bool(np.isnan(out["n"].values[0])))
+    error = np.sqrt(out["se"] ** 2 + limits["error"].fillna(0.0) ** 2)
+    out = out.assign(difference_error=error, limit=limits["limit"]).rename(count="runs")
+    return out[list(DISTANCE)]
+
+
+def crossings(values: xr.DataArray, level: float, rising: bool | None) -> xr.Dataset:
+    """When curves first cross a level, and with seeds the median and the mean of these times.
+
+    ``passage`` over all but ``time``; the attribute ``rising`` says whether curves rise to it: if
+    that is not asked for, they do where most begin below.
+    """
+    first = values.isel(time=0).values
+    first = first[np.isfinite(first)]
+    if rising is None:
+        rising = bool(first.size and np.median(first) < level)
+    sign, time = -1.0 if rising else 1.0, values["time"].values.astype(float)
+    units = {"units": str(values["time"].attrs.get("units", "1"))}
+    at = xr.apply_ufunc(
+        lambda y: first_below(time, sign * y, sign * level), values, input_core_dims=[["time"]]
+    )
+    text = f"first {'rises' if rising else 'falls'} to {level:g}, infinite if it never does"
+    out = xr.Dataset({"passage": at.assign_attrs(long_name=text, **units)})
+    if "seed" in values.dims:
+        grid = [str(d) for d in values.dims if d not in ("seed", "time")]
+        coords: dict[str, Any] = {d: values[d].values for d in grid} | {"share": [0.5]}
+        cells = finished_runs(sign * values)
+        times = passages(cells, time, [sign * level], grid, coords)[list(CROSSINGS)]
+        times = times.isel(crossing=0, share=0, drop=True)
+        for own, (name, text) in CROSSINGS.items():
+            timed = {} if name in ("reached", "never") else units
+            out[name] = times[own].assign_attrs(long_name=text, **timed)
+    return out.assign_attrs(level=level, rising=int(rising))

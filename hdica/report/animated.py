@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from matplotlib import rc_context, rcParams
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, FuncAnimation, PillowWriter
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -51,7 +52,7 @@ class Animation(FuncAnimation):
         self.film = film
         self.axes = axes
         self.figure = figure
-        self._own: list[Any] = []
+        self._own: list[Artist] = []
         # Frames are drawn later, when the style in which the figure was made has ended.
         self._style = {key: rcParams[cast(Any, key)] for key in STYLE}
         self.show(0)
@@ -59,7 +60,7 @@ class Animation(FuncAnimation):
             figure, self.show, frames=len(film.frames), interval=1000 / pace(film), blit=False
         )
 
-    def show(self, frame: int) -> list[Any]:
+    def show(self, frame: int) -> list[Artist]:
         """Draw a frame in the place of the one that is there, and return what is drawn."""
         for artist in self._own:
             artist.remove()
@@ -70,8 +71,8 @@ class Animation(FuncAnimation):
         return self._own
 
     def save(  # type: ignore[override]
-        self, filename: Any, writer: Any = None, fps: float | None = None, dpi: float = DOTS,
-        **more: Any,
+        self, filename: str | Path, writer: str | AbstractMovieWriter | None = None,
+        fps: float | None = None, dpi: float = DOTS, **more: Any,
     ) -> None:  # fmt: skip
         """Write a file, ``.gif``, or ``.mp4`` where the program ffmpeg is installed.
 
@@ -141,10 +142,8 @@ def _content(made: Animation, path: Path) -> bytes:
         if path.stat().st_size <= MOST:
             break
     content = path.read_bytes()
-    return marked(content, made.film.key) if path.suffix == ".gif" else content
-
-
-def marked(gif: bytes, key: str) -> bytes:
-    """A GIF with a comment that says which figure it is, before its last byte."""
-    text = f"{TITLE}{key}".encode()
-    return gif[:-1] + b"\x21\xfe" + bytes([len(text)]) + text + b"\x00" + gif[-1:]
+    if path.suffix != ".gif":
+        return content
+    # A comment before the last byte says which figure it is.
+    text = f"{TITLE}{made.film.key}".encode()
+    return content[:-1] + b"\x21\xfe" + bytes([len(text)]) + text + b"\x00" + content[-1:]

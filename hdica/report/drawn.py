@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +14,9 @@ from PIL import Image  # which Matplotlib needs anyway
 from hdica.analysis.aggregate import Summary, record, summary
 from hdica.analysis.registry import analyses
 from hdica.report import gallery
-from hdica.report.gallery import LETTERS, ROWS, START, Card
+from hdica.report.gallery import LETTERS, ROWS, Card
 from hdica.report.page import headings, missing, panels, render
+from hdica.report.parts import data_address
 from hdica.report.place import ALONE, CARD, place
 from hdica.report.printed import HEIGHT, draw, files, own_style
 from hdica.show.panel import Film, Panel
@@ -39,10 +39,7 @@ def write_aggregate(
     one_file: bool = False,
     animate: bool = False,
 ) -> list[Path]:
-    """Write the report of an aggregate; see :func:`hdica.report.write.write`.
-
-    ``top`` is the folder of the gallery, by default that of the report itself.
-    """
+    """Write the report of an aggregate; ``top`` is the gallery's folder, ``out`` by default."""
     top = out if top is None else top
     drawn: dict[str, bytes] = {}
     with speaking_of(str(aggregate.attrs.get("system", ""))):
@@ -50,7 +47,12 @@ def write_aggregate(
         content = summary(aggregate)
         shown: list[Shown] = []
         if animate:
-            drawn, shown = movies(aggregate)
+            from hdica.report import animated  # only now, for its imports take long
+
+            for film in films(aggregate):
+                movies = animated.files(film)
+                drawn.update(movies)
+                shown.append((film.title.html, list(movies)))
         page = render(aggregate, sections, gallery.assets(out, top), content, shown).encode()
         others = {CARD: card_of(aggregate, sections, content).written()}
         if one_file:
@@ -102,19 +104,6 @@ def films(aggregate: xr.DataTree) -> list[Film]:
         if section.films is not None
         for film in section.films(aggregate[one.name].to_dataset())
     ]
-
-
-def movies(aggregate: xr.DataTree) -> tuple[dict[str, bytes], list[Shown]]:
-    """All of them as GIF, and as MP4 where the program ffmpeg is: contents by name, and links."""
-    from hdica.report import animated  # only now, for its imports take long
-
-    contents: dict[str, bytes] = {}
-    shown: list[Shown] = []
-    for film in films(aggregate):
-        made = animated.files(film)
-        contents.update(made)
-        shown.append((film.title.html, list(made)))
-    return contents, shown
 
 
 def film_notes(written: Iterable[Path]) -> list[str]:
@@ -170,7 +159,7 @@ def _about(system: str) -> str:
 
 def thumbnail(panel: Panel) -> str:
     """A panel as the address of a small picture: the printed figure without title and legend."""
-    out, small = io.BytesIO(), io.BytesIO()
+    out = io.BytesIO()
     with own_style():
         drawn = draw(panel)
         for legend in drawn.legends:
@@ -180,5 +169,4 @@ def thumbnail(panel: Panel) -> str:
         drawn.set_figheight(HEIGHT)
         drawn.savefig(out, format="png", dpi=DPI, metadata={"Software": None})
     picture = Image.open(out).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    picture.save(small, "PNG", optimize=True)
-    return START + base64.b64encode(small.getvalue()).decode()
+    return data_address(picture, optimize=True)

@@ -1,13 +1,7 @@
-"""The tables of the explorer, and those of them that fit into a page.
-
-The explorer's script reads a catalogue: names, axes and colours of tables. In a page their numbers
-stand behind it; ``hdica explore`` sends slices of them as they are wanted.
-"""
+"""The catalogue of the explorer's tables, and the numbers of those that fit into a page."""
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.points import DENSITY, GROUP, TIMES, Axis, spread_times
-from hdica.report.parts import rounded
+from hdica.report.parts import embedded, rounded
 from hdica.report.ticks import labels
 from hdica.show.marks import color_of
 from hdica.show.words import clock, count, measured, method_name, symbol, words
@@ -40,10 +34,7 @@ Entry = dict[str, Any]  # a part of the catalogue, as JSON
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One variable of one method at every grid point.
-
-    ``mean`` and ``error`` have the shape of the axes; neither is there where slices are sent.
-    """
+    """A variable of a method at every grid point; without numbers where slices are sent."""
 
     method: str
     variable: str
@@ -93,7 +84,10 @@ class Explored:
 def kinds(tables: Sequence[Table]) -> Entry:
     """Whether tables have means over seeds and theory, and the caption of curves of them."""
     runs, theory = any(t.seeds for t in tables), any(not t.seeds for t in tables)
-    return {"runs_shown": runs, "theory_shown": theory, "bands": _bands(runs, theory)}
+    bands = "Bands: ± 2 standard errors of the mean over seeds"
+    bands += "; lines without a band: theory." if theory else "."
+    bands = bands if runs else "Lines: theory."
+    return {"runs_shown": runs, "theory_shown": theory, "bands": bands}
 
 
 def explored(aggregate: xr.DataTree) -> Explored | None:
@@ -110,9 +104,13 @@ def explored(aggregate: xr.DataTree) -> Explored | None:
     if not every:
         return Explored((), {}, "") if about["left"] else None
     tables, left = fitting(every, BUDGET, int(about["times"]), set(str(about["left"]).split()))
-    names = {table.method for table in tables}
-    counts = {name: _counts(aggregate[GROUP][name].to_dataset()) for name in names}
-    return Explored(tuple(tables), {k: v for k, v in counts.items() if v}, left)
+    counts = {}
+    for method in {table.method for table in tables}:
+        data = aggregate[GROUP][method]
+        by_status = {name: data[f"runs_{name}"].to_numpy() for name in STATUS_NAMES}
+        if any(many.any() for name, many in by_status.items() if name != "done"):
+            counts[method] = by_status
+    return Explored(tuple(tables), counts, left)
 
 
 def _tables(data: xr.Dataset) -> list[Table]:
@@ -131,12 +129,6 @@ def _tables(data: xr.Dataset) -> list[Table]:
             table = replace(table, error=error.to_numpy())
         out.append(table)
     return out
-
-
-def _counts(data: xr.Dataset) -> dict[str, Values]:
-    """Counts by status where some point is not done."""
-    counts = {name: data[f"runs_{name}"].to_numpy() for name in STATUS_NAMES}
-    return counts if any(counts[k].any() for k in STATUS_NAMES if k != "done") else {}
 
 
 def fitting(
@@ -189,15 +181,13 @@ class Numbers:
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
-        self.used = 0
 
     def put(self, values: NDArray[Any] | None, width: int = WORD) -> dict[str, int] | None:
         """Where an array goes; None for one that is not there."""
         if values is None:
             return None
-        begin = self.used
+        begin = sum(map(len, self.parts))
         self.parts.append(planes(values, width))
-        self.used += len(self.parts[-1])
         return {"begin": begin, "size": int(values.size), "width": width}
 
     def message(self, header: Mapping[str, object]) -> bytes:
@@ -212,11 +202,6 @@ def planes(values: NDArray[Any], width: int) -> bytes:
     unit = 1 << 8 * (WORD - width)
     rounded_up = np.where(np.isfinite(values).ravel(), bits + unit // 2, bits).astype(">u4")
     return rounded_up.view(np.uint8).reshape(-1, WORD)[:, :width].T.tobytes()
-
-
-def embedded(message: bytes) -> str:
-    """A message as the text of an element of a page: compressed, base64."""
-    return base64.b64encode(gzip.compress(message, compresslevel=9, mtime=0)).decode()
 
 
 def packed(content: Explored) -> str:
@@ -239,10 +224,7 @@ def written(totals: Mapping[str, int]) -> dict[str, str]:
 
 
 def catalogue(tables: Sequence[Table], numbers: Numbers, all_offered: bool = False) -> Entry:
-    """Names, axes and colours of tables, as the explorer's script reads them.
-
-    Densities, which have a figure of their own, are offered as a variable only if all are.
-    """
+    """Names, axes and colours of tables; densities are offered only if all are."""
     axes: list[Axis] = []
     entries = [_table(table, numbers, axes) for table in tables]
     dense = {table.method for table in tables if table.variable == DENSITY.name}
@@ -328,12 +310,3 @@ def _axis(axis: Axis) -> Entry:
         # At the ticks of uneven numbers: all in full or all with powers of ten.
         "named": [t.html for t in labels(axis.values)] if spread else None,
     }
-
-
-def _bands(runs: bool, theory: bool) -> str:
-    """What is said below curves of means and of theory, if there are such."""
-    if not runs:
-        return "Lines: theory."
-    return "Bands: ± 2 standard errors of the mean over seeds" + (
-        "; lines without a band: theory." if theory else "."
-    )

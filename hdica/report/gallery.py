@@ -13,12 +13,14 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Self
+from typing import Annotated
 from urllib.parse import quote
+
+from pydantic import StringConstraints, TypeAdapter
 
 from hdica.errors import HdicaError
 from hdica.report import parts
@@ -34,67 +36,45 @@ FEW = 6  # up to so many cards need no search
 CARD_BYTES = 2**20  # bytes of a card
 LETTERS = 5_000  # of any text of a card but its picture
 ROWS = 200  # findings of a card; the page's data have all
-VERDICTS = ("", "agrees", "differs", "undecided")
 MARKS = frozenset({"i", "em", "b", "strong", "sub", "sup", "code", "abbr"})
 """Marks that a headline may have, without attributes."""
-START = "data:image/png;base64,"  # of the address of a picture that holds its data
-KEY = re.compile(r"\w{0,200}")
-PICTURE = re.compile(re.escape(START) + r"[A-Za-z0-9+/]+=*")
+PICTURE = rf"^({re.escape(parts.START)}[A-Za-z0-9+/]+=*)?$"
+Short = Annotated[str, StringConstraints(max_length=LETTERS)]
 
 
 @dataclass(frozen=True)
 class Card:
     """What is shown of a report; texts are empty where there is nothing to say."""
 
-    study: str
-    title: str
-    description: str
-    system: str
-    about: str  # title of the system, with its papers
-    headline: str  # the answer, one sentence of HTML
-    verdict: str
-    missing: str  # what is not computed yet
-    created: str
-    figure: str  # key of the panel of the picture
-    figure_title: str
-    thumbnail: str  # the picture, an address that holds its data
-    findings: list[dict[str, str | float | None]]  # the first ones
+    study: Short
+    title: Short
+    description: Short
+    system: Short
+    about: Short  # title of the system, with its papers
+    headline: Short  # the answer, one sentence of HTML
+    verdict: Annotated[str, StringConstraints(pattern=r"^(agrees|differs|undecided)?$")]
+    missing: Short  # what is not computed yet
+    created: Short
+    figure: Annotated[str, StringConstraints(pattern=r"^\w*$", max_length=200)]  # key of the panel
+    figure_title: Short
+    thumbnail: Annotated[str, StringConstraints(pattern=PICTURE)]  # an address that holds its data
+    findings: list[dict[str, str | int | float | None]]  # the first ones
 
     def written(self) -> bytes:
         """Content of its file."""
         return (json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode()
 
-    @classmethod
-    def read(cls, raw: bytes) -> Self | None:
+    @staticmethod
+    def read(raw: bytes) -> Card | None:
         """A card from its file; None if it is none."""
         try:
-            content = json.loads(raw)
-        except (ValueError, RecursionError):
+            card = _CARDS.validate_json(raw)
+        except ValueError:
             return None
-        names = {field.name for field in fields(cls)}
-        if not isinstance(content, dict) or not names <= content.keys():
-            return None
-        texts = {name: content[name] for name in names - {"findings"}}
-        plain = all(isinstance(text, str) for text in texts.values())
-        if not plain or not _are_records(content["findings"]):
-            return None
-        picture, figure = texts["thumbnail"], texts["figure"]
-        short = all(len(text) <= LETTERS for name, text in texts.items() if name != "thumbnail")
-        if not short or texts["verdict"] not in VERDICTS or not KEY.fullmatch(figure):
-            return None
-        if picture and not PICTURE.fullmatch(picture):
-            return None
-        headline = harmless(texts["headline"])
-        return cls(**texts | {"headline": headline, "findings": content["findings"]})
+        return replace(card, headline=harmless(card.headline))
 
 
-def _are_records(rows: object) -> bool:
-    """Whether something is a list of flat records."""
-    return isinstance(rows, list) and all(
-        isinstance(row, dict)
-        and all(v is None or isinstance(v, str | int | float) for v in row.values())
-        for row in rows
-    )
+_CARDS = TypeAdapter(Card)
 
 
 class _Harmless(HTMLParser):
@@ -139,14 +119,13 @@ class Shown:
 
 
 def gallery_of(out: Path, store: Path | None) -> Path:
-    """Folder of the gallery to which the report in ``out`` belongs.
-
-    That is the folder above, if the store lies in it, too, or if it has a gallery; else its own.
-    """
+    """Folder of a report's gallery: that above with the store or a gallery, else its own."""
     above = Path(os.path.abspath(out)).parent
     has_store = store is not None and Path(os.path.abspath(store)).parent == above
-    index = above / INDEX
-    if _is_ours(index) or (has_store and not os.path.lexists(index)):
+    index, is_ours = above / INDEX, False
+    with suppress(OSError, HdicaError):
+        is_ours = OURS in (read_regular(index) or b"")[:HEAD]
+    if is_ours or (has_store and not os.path.lexists(index)):
         return out.parent if out.name not in ("", "..") else above
     return out
 
@@ -199,43 +178,36 @@ def update(gallery: Path) -> Path:
 
 def _cards(top: Folder) -> Iterator[Shown]:
     """Cards of the reports in a folder, its own and those one below; links are not followed."""
-    if (own := _card(top, "")) is not None:
-        yield own
+    yield from _card(top, "")
     for name in top.names():
         with suppress(OSError, HdicaError), top.below(name, made=False) as below:
-            if (report := _card(below, f"{quote(name)}/")) is not None:
-                yield report
+            yield from _card(below, f"{quote(name)}/")
 
 
-def _card(folder: Folder, address: str) -> Shown | None:
-    """The card of the report in a folder; None without its page, which comes last."""
+def _card(folder: Folder, address: str) -> Iterator[Shown]:
+    """The card of the report in a folder; none without its page, which comes last."""
     names = set(folder.names())
-    if not {CARD, PAGE} <= names:
-        return None
-    if (card := Card.read(folder.read(CARD, CARD_BYTES))) is None:
-        return None
+    card = Card.read(folder.read(CARD, CARD_BYTES)) if {CARD, PAGE} <= names else None
+    if card is None:
+        return
     films: list[str] = []
     with suppress(OSError, HdicaError), folder.below(FIGURES, made=False) as below:
         films = sorted(name for name in below.names() if re.fullmatch(FILM, name))
     first = tuple(name for name in films if Path(name).stem == Path(films[0]).stem)
-    return Shown(card, address, ALONE in names, first)
+    yield Shown(card, address, ALONE in names, first)
 
 
 def index(shown: list[Shown]) -> str:
     """The page of a gallery, by system and then by name of the study."""
-    behaviour, names = parts.joined("index.js"), (PAGE, ALONE, DATA, FIGURES)
+    behaviour = parts.joined("index.js")
     return parts.template("index.html.j2").render(
-        dict(zip(("page", "alone", "data", "figures"), names, strict=True)),
+        page=PAGE,
+        alone=ALONE,
+        data=DATA,
+        figures=FIGURES,
         shown=sorted(shown, key=lambda one: (one.card.system, one.card.study, one.folder)),
         search=len(shown) > FEW,
         style=parts.joined("base.css", "index.css"),
         script=behaviour,
         digest=parts.digest(behaviour),
     )
-
-
-def _is_ours(index: Path) -> bool:
-    """Whether a file is the index of a gallery."""
-    with suppress(OSError, HdicaError):
-        return OURS in (read_regular(index) or b"")[:HEAD]
-    return False

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
-from hdica.report.parts import rounded
+from hdica.report.parts import data_address, rounded
 from hdica.report.ticks import ticks
 from hdica.show.panel import (
     Heat,
@@ -25,7 +23,7 @@ from hdica.show.panel import (
     mosaic,
     pictures_across,
 )
-from hdica.show.words import Text
+from hdica.show.words import EMPTY, Text
 
 Trace = dict[str, Any]  # a part of a Plotly figure, as JSON
 ROW = 18  # pixels of a row of labels above the axes
@@ -39,48 +37,54 @@ MARKS_IN_SPACE = {"circle": "circle", "square": "square", "diamond": "diamond", 
 """Plotly has no triangles in space."""
 LEGEND = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0}
 DIGITS = 5  # significant digits on the page; the data files have all
-
-
-def _rounded(values: NDArray[Any]) -> list[Any]:
-    return rounded(values, DIGITS)
+_rounded = partial(rounded, digits=DIGITS)
 
 
 def figure(panel: Panel) -> Trace:
-    """A panel as ``{"data": [...], "layout": {...}}``.
-
-    Colours of theory lines, text and grid are left to the page, which is light or dark: such traces
-    carry ``meta.ink``.
-    """
-    if panel.in_space:
-        return _space(panel)
-    if panel.pictured:
-        return _gallery(panel)
+    """A panel as ``{"data": [...], "layout": {...}}``; the page colours what has ``meta.ink``."""
     data: list[Trace] = []
     shapes: list[Trace] = []
     notes: list[Trace] = []
     for item in panel.items:
+        if isinstance(item, Pictures):
+            return _gallery(item)
         if isinstance(item, Line):
             data += _line(item, panel)
         elif isinstance(item, Points):
             data.append(_points(item, panel))
         elif isinstance(item, Heat):
             data.append(_heat(item, panel))
+        elif isinstance(item, Surface):
+            data.append(_surface(item, panel))
+        elif isinstance(item, Places):
+            data.append(_places(item, panel))
         elif isinstance(item, Vertical):
             shapes += _vertical(item)
             notes.append(_note(item))
+    if panel.in_space:
+        return {"data": data, "layout": _scene(panel)}
     return {"data": data, "layout": {**_layout(panel), "shapes": shapes, "annotations": notes}}
 
 
 def _hover(panel: Panel, label: Text, extra: str = "") -> str:
+    axes, digits = {"x": panel.x_label, "y": panel.y_label}, DIGITS
+    if panel.in_space:
+        axes, digits = axes | {"z": panel.z_label}, 4
     head = f"<b>{label.html}</b><br>" if label else ""
-    body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
+    body = "<br>".join(f"{one.html}: %{{{name}:.{digits}g}}" for name, one in axes.items())
     return f"{head}{body}{extra}<extra></extra>"
 
 
-def _entry(item: Line | Points) -> Trace:
-    """Name, legend entry, and the group that is switched together."""
+def _colorbar(label: Text) -> Trace:
+    return {"title": {"text": label.html, "side": "right"}, "thickness": 12}
+
+
+def _curve(item: Line | Points, panel: Panel, mode: str, extra: str = "") -> Trace:
+    """What lines and markers share; those of one legend group are switched together."""
     return {
-        "name": item.label.html, "showlegend": item.listed, "legendgroup": item.label.plain,
+        "type": "scatter", "mode": mode, "x": _rounded(item.x), "y": _rounded(item.y),
+        "hovertemplate": _hover(panel, item.label, extra), "name": item.label.html,
+        "showlegend": item.listed, "legendgroup": item.label.plain,
     }  # fmt: skip
 
 
@@ -89,11 +93,7 @@ def _line(item: Line, panel: Panel) -> list[Trace]:
     line: Trace = {"width": 2.5 if item.bold else 1.6, "dash": item.dash}
     if not ink:
         line["color"] = item.color
-    trace = {
-        "type": "scatter", "mode": "lines", "x": _rounded(item.x), "y": _rounded(item.y),
-        "line": line, "meta": {"ink": ink}, "hovertemplate": _hover(panel, item.label),
-        **_entry(item),
-    }  # fmt: skip
+    trace = _curve(item, panel, "lines") | {"line": line, "meta": {"ink": ink}}
     if item.cased:
         edge = {"color": "rgba(255,255,255,0.8)", "width": 4}
         return [trace | {"line": edge, "hoverinfo": "skip", "showlegend": False}, trace]
@@ -118,38 +118,32 @@ def _points(item: Points, panel: Panel) -> Trace:
     mark = MARKS[item.symbol]
     filled = np.ones(len(item.x), bool) if item.filled is None else item.filled
     white = item.color == "#ffffff"
-    trace: Trace = {
-        "type": "scatter", "mode": "lines+markers" if item.joined else "markers",
-        "x": _rounded(item.x), "y": _rounded(item.y),
+    own: Trace = {
         "marker": {
             "symbol": [mark if f else f"{mark}-open" for f in filled],
             "color": item.color, "size": 6 if white else 8,
             "line": {"width": 1 if white else 1.5, "color": "#000000" if white else item.color},
         },
         "line": {"width": 1, "color": item.color},
-        "hovertemplate": _hover(panel, item.label),
-        **_entry(item),
     }  # fmt: skip
+    bars = ""
     if item.low is not None and item.high is not None:
-        trace["error_y"] = {
+        bars = " (+%{error_y.array:.2g} −%{error_y.arrayminus:.2g})"
+        own["error_y"] = {
             "type": "data", "symmetric": False, "thickness": 1.2, "width": 3,
             "color": _pale(item.color, 0.5),
             "array": _rounded(item.high - item.y), "arrayminus": _rounded(item.y - item.low),
         }  # fmt: skip
-        trace["hovertemplate"] = _hover(
-            panel, item.label, " (+%{error_y.array:.2g} −%{error_y.arrayminus:.2g})"
-        )
-    return trace
+    return _curve(item, panel, "lines+markers" if item.joined else "markers", bars) | own
 
 
 def _heat(item: Heat, panel: Panel) -> Trace:
-    body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
     x, y = _cells(item.x, panel.log_x), _cells(item.y, panel.log_y)
     trace = {
         "type": "heatmap", "x": _rounded(x), "y": _rounded(y), "z": _rounded(item.z),
         "zmin": item.low, "zmax": item.high, "colorscale": item.scale.title(), "showlegend": False,
-        "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
-        "hovertemplate": f"{body}<br>{item.label.html}: %{{z:.4g}}<extra></extra>",
+        "colorbar": _colorbar(item.label),
+        "hovertemplate": _hover(panel, EMPTY, f"<br>{item.label.html}: %{{z:.4g}}"),
     }  # fmt: skip
     if item.written:
         trace |= {"text": item.written, "texttemplate": "%{text}", "textfont": {"size": 11}}
@@ -259,35 +253,16 @@ def _layout(panel: Panel) -> Trace:
     }
 
 
-def _space(panel: Panel) -> Trace:
-    """A panel in space as a Plotly figure."""
-    data = [
-        _surface(item, panel) if isinstance(item, Surface) else _places(item, panel)
-        for item in panel.items
-        if isinstance(item, Surface | Places)
-    ]
-    return {"data": data, "layout": _scene(panel)}
-
-
-def _hover_in_space(panel: Panel, head: Text, extra: str = "") -> str:
-    labels = zip((panel.x_label, panel.y_label, panel.z_label), "xyz", strict=True)
-    body = "<br>".join(f"{label.html}: %{{{axis}:.4g}}" for label, axis in labels)
-    first = f"<b>{head.html}</b><br>" if head else ""
-    return f"{first}{body}{extra}<extra></extra>"
-
-
 def _surface(item: Surface, panel: Panel) -> Trace:
     seen = item.color[np.isfinite(item.color)]
     return {
         "type": "surface", "x": _rounded(item.x), "y": _rounded(item.y), "z": _rounded(item.z),
         "surfacecolor": _rounded(item.color), "cmin": float(seen.min()), "cmax": float(seen.max()),
         "colorscale": "Viridis", "showlegend": False,
-        "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
+        "colorbar": _colorbar(item.label),
         # Light would change the colours, which are what is shown.
         "lighting": {"ambient": 0.9, "diffuse": 0.2, "specular": 0.0, "fresnel": 0.0},
-        "hovertemplate": _hover_in_space(
-            panel, Text("", "", ""), f"<br>{item.label.html}: %{{surfacecolor:.4g}}"
-        ),
+        "hovertemplate": _hover(panel, EMPTY, f"<br>{item.label.html}: %{{surfacecolor:.4g}}"),
     }  # fmt: skip
 
 
@@ -300,7 +275,7 @@ def _places(item: Places, panel: Panel) -> Trace:
             "line": {"width": 1, "color": "#ffffff"},
         },
         "name": item.label.html, "showlegend": bool(item.label),
-        "hovertemplate": _hover_in_space(panel, item.label),
+        "hovertemplate": _hover(panel, item.label),
     }  # fmt: skip
 
 
@@ -321,63 +296,54 @@ def _ticks_in_space(panel: Panel, axis: str) -> Trace:
 def _scene(panel: Panel) -> Trace:
     around, up = np.deg2rad(panel.view)
     eye = np.array([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
-    labels, limits = (panel.x_label, panel.y_label, panel.z_label), (panel.x_range, panel.y_range)
     scene: Trace = {
         f"{axis}axis": {"title": {"text": label.html}, "zeroline": False}
         | ({"range": list(ends)} if ends else {})
         | _ticks_in_space(panel, axis)
-        for axis, label, ends in zip("xyz", labels, (*limits, None), strict=True)
+        for axis, label, ends in (
+            ("x", panel.x_label, panel.x_range),
+            ("y", panel.y_label, panel.y_range),
+            ("z", panel.z_label, None),
+        )
     }
-    # The axes lie below the surface: what is looked at is a little lower than its middle.
-    camera = {"eye": dict(zip("xyz", _rounded(DISTANCE * eye), strict=True))}
-    camera["center"] = {"x": 0, "y": 0, "z": LOWER}
-    aspect = "data" if panel.equal else "cube"
+    scene["camera"] = {
+        "eye": dict(zip("xyz", _rounded(DISTANCE * eye), strict=True)),
+        # The axes lie below the surface: what is looked at is a little lower than its middle.
+        "center": {"x": 0, "y": 0, "z": LOWER},
+    }
+    scene |= {"aspectmode": "data" if panel.equal else "cube", "dragmode": "orbit"}
     return {
-        "scene": {**scene, "camera": camera, "aspectmode": aspect, "dragmode": "orbit"},
+        "scene": scene,
         "margin": {"l": 10, "r": 10, "t": 10, "b": 40},
         "legend": {**LEGEND, "itemsizing": "constant"},
         "meta": {"heat": False, "space": True},
     }
 
 
-def _gallery(panel: Panel) -> Trace:
-    """A panel of pictures as a Plotly figure: the raster, and a name at each picture's middle."""
-    data: list[Trace] = []
-    shape = (0, 0)
-    for item in panel.items:
-        if isinstance(item, Pictures):
-            raster = mosaic(item)
-            image = {"type": "image", "source": _png(raster), "hoverinfo": "skip"}
-            data += [image, _names(item)]
-            shape = (max(shape[0], raster.shape[0]), max(shape[1], raster.shape[1]))
-    hidden = {"visible": False, "fixedrange": False}
-    x = {**hidden, "range": [-0.5, shape[1] - 0.5], "constrain": "domain"}
-    y = {**hidden, "range": [shape[0] - 0.5, -0.5], "constrain": "domain", "scaleanchor": "x"}
-    layout = {
-        "xaxis": x, "yaxis": y, "margin": dict.fromkeys("lrtb", 10), "showlegend": False,
-        # The nearest middle, wherever in a picture the mouse is.
-        "hovermode": "closest", "hoverdistance": -1, "meta": {"heat": True},
+def _gallery(item: Pictures) -> Trace:
+    """Pictures as a Plotly figure: the raster, and a name at each picture's middle."""
+    from PIL import Image  # which Matplotlib needs anyway
+
+    raster, (high, wide) = mosaic(item), item.pixels.shape[1:3]
+    image = {
+        "type": "image", "source": data_address(Image.fromarray(raster, "RGBA")),
+        "hoverinfo": "skip",
     }  # fmt: skip
-    return {"data": data, "layout": layout}
-
-
-def _names(item: Pictures) -> Trace:
-    high, wide = item.pixels.shape[1:3]
-    across = pictures_across(len(item.pixels))
-    at = np.arange(len(item.pixels))
+    across, at = pictures_across(len(item.pixels)), np.arange(len(item.pixels))
     x = (at % across) * (wide + 1) + (wide + 1) / 2
     y = (at // across) * (high + 1) + (high + 1) / 2
-    return {
+    names = {
         "type": "scatter", "mode": "markers", "x": x.tolist(), "y": y.tolist(),
         "marker": {"opacity": 0}, "text": [name.html for name in item.names],
         "hovertemplate": "%{text}<extra></extra>", "showlegend": False,
     }  # fmt: skip
-
-
-def _png(raster: NDArray[np.uint8]) -> str:
-    """A raster as the address of a picture that holds its data."""
-    from PIL import Image  # which Matplotlib needs anyway
-
-    out = io.BytesIO()
-    Image.fromarray(raster, "RGBA").save(out, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}"
+    rows, columns = raster.shape[:2]
+    axis = {"visible": False, "fixedrange": False, "constrain": "domain"}
+    layout = {
+        "xaxis": axis | {"range": [-0.5, columns - 0.5]},
+        "yaxis": axis | {"range": [rows - 0.5, -0.5], "scaleanchor": "x"},
+        "margin": dict.fromkeys("lrtb", 10), "showlegend": False,
+        # The nearest middle, wherever in a picture the mouse is.
+        "hovermode": "closest", "hoverdistance": -1, "meta": {"heat": True},
+    }  # fmt: skip
+    return {"data": [image, names], "layout": layout}

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from ruamel.yaml import YAML
 
 from hdica.analysis.account.account import sharing, table
 from hdica.analysis.aggregate import COLUMNS, Summary, record, summary
 from hdica.analysis.reading import study
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
+from hdica.inputs.plain_yaml import written_yaml
 from hdica.report import parts
 from hdica.report.explored import explored, kinds, packed
 from hdica.report.interactive import figure
@@ -109,8 +109,8 @@ def render(
     heading = headings()
     runs, behaviour = aggregate["runs"].to_dataset(), parts.joined("plots.js", "page.js")
     around = explored(aggregate)
-    looking = around is not None and bool(around.tables)
-    scripts = [behaviour, *([parts.joined(*parts.EXPLORER)] if looking else [])]
+    tables = around.tables if around else ()
+    scripts = [behaviour, *([parts.joined(*parts.EXPLORER)] if tables else [])]
     content_of_page = {
         "attrs": aggregate.attrs,
         "sections": [(name, heading[name], some) for name, some in sections.items()],
@@ -133,22 +133,23 @@ def render(
         },
         "script": behaviour,
         "explored": around,
-        "explored_data": packed(around) if around and around.tables else "",
+        "explored_data": packed(around) if around and tables else "",
         "explorer": scripts[1:],
         "served": False,
-        "explorable": clickable if looking else frozenset(),
-        **kinds(around.tables if around else ()),
+        "explorable": clickable if tables else frozenset(),
+        **kinds(tables),
         "style": parts.joined(*parts.STYLES),
-        "digests": [parts.plotting_digest(), *map(parts.digest, scripts)],
+        "digests": [parts.digest(parts.plotly()), *map(parts.digest, scripts)],
         "shared": "" if assets is None else assets + parts.file_name(),
         "packed": parts.packed_plotly() if assets is None else "",
         "index": "" if assets is None else f"{assets.removesuffix(f'{parts.ASSETS}/')}index.html",
     }
     page = parts.template("page.html.j2")
+    whole = page.render(**content_of_page, nonce="")
     if assets is None:
-        return page.render(**content_of_page, nonce="")
+        return whole
     # Nobody can write a text into a page that holds what is made of that page.
-    nonce = hashlib.sha256(page.render(**content_of_page, nonce="").encode()).hexdigest()[:32]
+    nonce = hashlib.sha256(whole.encode()).hexdigest()[:32]
     return page.render(**content_of_page, nonce=nonce)
 
 
@@ -157,12 +158,7 @@ def _yaml(text: str) -> str:
     study = {k: v for k, v in json.loads(text).items() if v not in (None, {}, "")}
     if isinstance(study.get("analysis"), dict):
         study["analysis"] = {k: v for k, v in study["analysis"].items() if v is not None}
-    writer, out = YAML(typ="safe", pure=True), io.StringIO()
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    writer.default_flow_style = None
-    writer.allow_unicode = True
-    writer.dump(study, out)
-    return out.getvalue()
+    return written_yaml(study, width=80)
 
 
 def _embedded(value: object) -> str:
@@ -174,10 +170,7 @@ def _embedded(value: object) -> str:
 
 
 def missing(runs: xr.Dataset) -> str:
-    """Sentences on points that are pending, in plain text; empty if none is.
-
-    ``runs`` is the account of what was run, over ``method``.
-    """
+    """Sentences on pending points, in plain text, of the account of runs over ``method``."""
     total, open_ = int(runs["points"].sum()), int(runs["pending"].sum())
     if not open_:
         return ""
@@ -214,29 +207,20 @@ def tables_of(aggregate: xr.DataTree) -> dict[str, Table]:
 
 def _within_budget(every: dict[str, Table]) -> tuple[dict[str, Table], list[str]]:
     """The tables that fit into a page, and the names of those that do not."""
-    inside: dict[str, Table] = {}
-    used, left = 0, []
-    for name, columns in every.items():
-        used += _size(columns)
-        if used > BUDGET:
-            left.append(name)
-        else:
-            inside[name] = columns
-    return inside, left
+    used = accumulate(map(_size, every.values()))
+    fits = [name for name, size in zip(every, used, strict=True) if size <= BUDGET]
+    return {name: every[name] for name in fits}, [name for name in every if name not in fits]
 
 
 def _flat(data: xr.Dataset, dims: tuple[str, ...], members: list[str]) -> Table:
-    own = data[members].reset_coords(drop=True)
     shape = tuple(data.sizes[d] for d in dims)
-    columns: dict[str, list[Any]] = {}
-    for d, grid in zip(dims, np.indices(shape), strict=True):
-        at = data[d].values if d in data.coords else np.arange(data.sizes[d])
-        columns[d] = _plain(at[grid.ravel()])
-    for member in members:
-        columns[member] = _plain(own[member].transpose(*dims).values.ravel())
+    columns = {
+        d: _plain(data[d].values[grid.ravel()])
+        for d, grid in zip(dims, np.indices(shape), strict=True)
+    } | {member: _plain(data[member].values.ravel()) for member in members}
     return {
         "columns": columns,
-        "long_name": {m: str(own[m].attrs.get("long_name", "")) for m in members},
+        "long_name": {m: str(data[m].attrs.get("long_name", "")) for m in members},
     }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import io
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -16,6 +17,10 @@ from numpy.typing import NDArray
 
 from hdica.show.typeset import formula, prose, tied, unmarked
 
+if TYPE_CHECKING:
+    from PIL import Image
+
+START = "data:image/png;base64,"  # of the address of a picture that holds its data
 ASSETS = "assets"  # folder of a gallery that holds what its pages share
 VARIABLE = "hdicaPlotly"
 """What the shared file sets; the page unpacks it, and its policy runs it only if it is this one."""
@@ -72,27 +77,28 @@ def file_name() -> str:
     return f"plotly-{_version()}.js"
 
 
+def embedded(content: bytes) -> str:
+    """Content as the text of an element of a page: compressed, base64."""
+    return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
+
+
+def data_address(picture: Image.Image, optimize: bool = False) -> str:
+    """A picture as an address that holds its data."""
+    out = io.BytesIO()
+    picture.save(out, "PNG", optimize=optimize)
+    return START + base64.b64encode(out.getvalue()).decode()
+
+
 @cache
 def packed_plotly() -> str:
     """The script, compressed and as text: 2 MB in place of 4.8."""
-    raw = gzip.compress(plotly().encode(), compresslevel=9, mtime=0)
-    return base64.b64encode(raw).decode()
+    return embedded(plotly().encode())
 
 
 def shared() -> bytes:
-    """Content of the shared file, which holds the script as text.
-
-    A page from a disk may not read files, but may load scripts; and so it can write itself down
-    with the script in it.
-    """
+    """The shared file: the script as text, since a page from a disk may load scripts, not files."""
     about = f"plotly.js {_version()}, plotly.com/javascript, MIT license: gzip, base64"
     return f'/* {about} */\nglobalThis.{VARIABLE}="{packed_plotly()}";\n'.encode()
-
-
-@cache
-def plotting_digest() -> str:
-    """Digest of the unpacked script, as a content security policy names it."""
-    return digest(plotly())
 
 
 def digest(script: str) -> str:

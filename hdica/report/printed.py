@@ -75,10 +75,7 @@ PALE = 0.25  # opacity of what lies behind
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """A context of Matplotlib's defaults and :data:`STYLE`, whatever a user's matplotlibrc says.
-
-    What is written to a report depends on its results alone.
-    """
+    """A context of Matplotlib's defaults and :data:`STYLE`, whatever a user's matplotlibrc says."""
     with rc_context():
         rcdefaults()
         rcParams.update(cast(Any, STYLE))
@@ -86,11 +83,7 @@ def own_style() -> Iterator[None]:
 
 
 def files(panel: Panel) -> dict[str, bytes]:
-    """A panel as ``<key>.svg`` and ``<key>.pdf``, the content of each by name.
-
-    Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title names the
-    figure.
-    """
+    """A panel as ``<key>.svg`` and ``<key>.pdf`` by name: equal panels give equal bytes."""
     title = f"{TITLE}{panel.key}"
     svg, pdf = io.BytesIO(), io.BytesIO()
     with own_style():
@@ -110,7 +103,8 @@ def draw(panel: Panel) -> Figure:
     else:
         axes = drawn.add_subplot()
         draw_on(axes, panel)
-        axes.set_axis_off() if panel.pictured else None
+        if panel.pictured:
+            axes.set_axis_off()
     legend_below(drawn, axes)
     return drawn
 
@@ -155,7 +149,7 @@ def _line(axes: Axes, item: Line) -> None:
 
 def _points(axes: Axes, item: Points) -> None:
     mark, white = MARKS[item.symbol], item.color == "#ffffff"
-    size = 2.2 if white else 3.4
+    edge = "black" if white else item.color
     if item.joined:
         axes.plot(item.x, item.y, color=item.color, linewidth=0.6)
     if item.low is not None and item.high is not None:
@@ -167,12 +161,11 @@ def _points(axes: Axes, item: Points) -> None:
     for face, keep in ((item.color, filled), ("white", ~filled)):
         if keep.any():
             axes.plot(
-                item.x[keep], item.y[keep], mark, markersize=size, color=item.color,
-                markerfacecolor=face, markeredgecolor="black" if white else item.color,
+                item.x[keep], item.y[keep], mark, markersize=2.2 if white else 3.4,
+                color=item.color, markerfacecolor=face, markeredgecolor=edge,
                 markeredgewidth=0.4 if white else 0.8, zorder=4,
             )  # fmt: skip
     if item.listed:
-        edge = "black" if white else item.color
         axes.plot(
             [], [], mark, markersize=3.4, color=item.color, markeredgecolor=edge,
             markeredgewidth=0.5, label=item.label.tex,
@@ -208,13 +201,16 @@ def _vertical(axes: Axes, item: Vertical) -> None:
 
 
 def _frame(axes: Axes, panel: Panel) -> None:
-    labels = {"xlabel": panel.x_label.tex, "ylabel": in_lines(panel.y_label.tex, UPRIGHT)}
-    scales = {"xscale": "log" if panel.log_x else "", "yscale": "log" if panel.log_y else ""}
-    axes.set(**labels, **{name: scale for name, scale in scales.items() if scale})
+    axes.set(xlabel=panel.x_label.tex, ylabel=in_lines(panel.y_label.tex, UPRIGHT))
+    if panel.log_x:
+        axes.set_xscale("log")
+    if panel.log_y:
+        axes.set_yscale("log")
     axes.set(**_limits(panel))
-    for log, axis, level in ((panel.log_x, axes.xaxis, True), (panel.log_y, axes.yaxis, False)):
-        if log:
-            _log_ticks(axis, level)
+    if panel.log_x:
+        _log_ticks(axes.xaxis, True)
+    if panel.log_y:
+        _log_ticks(axes.yaxis, False)
     if panel.counts:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.equal:
@@ -273,26 +269,21 @@ def axes_in_space(drawn: Figure, panel: Panel) -> Axes3D:
     """The axes of a panel in space, with all that is in it."""
     axes: Axes3D = drawn.add_subplot(projection="3d", computed_zorder=False)
     surfaces = [item for item in panel.items if isinstance(item, Surface)]
+    places = [item for item in panel.items if isinstance(item, Places)]
     for surface in surfaces:
         _surface(axes, surface)
     _frame_in_space(axes, panel)
-    for item in panel.items:
-        if isinstance(item, Places):
-            axes.auto_scale_xyz(item.x, item.y, item.z, had_data=bool(surfaces))
+    for item in places:
+        axes.auto_scale_xyz(item.x, item.y, item.z, had_data=bool(surfaces))
     if panel.equal:
         axes.set_aspect("equal")
-    for item in panel.items:
-        if isinstance(item, Places):
-            _places(axes, item, hidden(axes.get_proj(), surfaces, item))
+    for item in places:
+        _places(axes, item, hidden(axes.get_proj(), surfaces, item))
     return axes
 
 
 def hidden(projection: Array, surfaces: Sequence[Surface], item: Places) -> NDArray[np.bool_]:
-    """Which places lie behind a surface, as seen from the eye of a projection; shape (points,).
-
-    Matplotlib draws whole items one over another: a place is compared with every triangle of the
-    surfaces that covers it on paper.
-    """
+    """Which places a triangle of a surface covers, as a projection's eye sees them: (points,)."""
     x, y, depth = _seen(projection, item.x, item.y, item.z)
     behind = np.zeros(len(item.x), dtype=bool)
     for surface in surfaces:

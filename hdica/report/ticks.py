@@ -8,17 +8,14 @@ from hdica.show.panel import Array
 from hdica.show.typeset import power_of_ten
 from hdica.show.words import Text, number, words
 
-MOST_TICKS, LEAST_TICKS = 7, 3
-"""How many labels an axis has, about."""
-GAP = 0.12
-"""Share of an axis that a label takes beside an upright one."""
+MOST_TICKS, LEAST_TICKS = 7, 3  # how many labels an axis has, about
+GAP = 0.12  # share of an axis that a label takes beside an upright one
 LETTER = 0.045
 """Share of a level axis that a letter takes on a telephone, where labels must not be turned."""
 MANTISSAS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
 """Ticks in every power of ten, from few to many."""
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-RAISED, SMALLER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", 0.35
-"""Letters of an exponent, and by how much they are narrower."""
+RAISED, SMALLER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", 0.35  # letters of an exponent, and by how much they are narrower
 PLAIN = (1e-3, 1e4)
 """Numbers between these are written in full; an axis with any other has powers of ten."""
 

@@ -1,8 +1,4 @@
-"""From results to a page, figures for print and the aggregated data, in a gallery.
-
-What reads, computes and draws is imported once that has to be done, so that a mistake is answered
-at once.
-"""
+"""Write reports of results; what computes and draws is imported late, after the first checks."""
 
 from __future__ import annotations
 
@@ -28,18 +24,10 @@ def report_of(
     one_file: bool = False,
     animate: bool = False,
 ) -> list[Path]:
-    """Write the report of a study file, as it is now, or of a store; see :func:`write`.
+    """Write the report of a store, or of a study file as it is now, whose store is ``results``.
 
-    Parameters
-    ----------
-    source
-        The study file, or the path of a store, which ends in ``.zarr`` or is a folder.
-    results
-        The store of the study file; by default ``results/<study>.zarr``.
-    out
-        Folder of the report; by default the store's path without ``.zarr``.
-    one_file, animate
-        Whether the page is written as one file, too, and what has a time as an animation.
+    By default that is ``results/<study>.zarr``, and ``out`` the store's path without ``.zarr``; all
+    else is as of :func:`write`.
     """
     if source.suffix not in (".yaml", ".yml"):
         if results is not None:
@@ -66,39 +54,19 @@ def write(
     animate: bool = False,
     store: Path | None = None,
 ) -> list[Path]:
-    """Write the report of results, as far as they are computed; nothing is computed here.
+    """Write the report of results, a store or what one holds, as far as they are computed.
 
-    In the folder stand then ``report.html``, ``aggregate.nc``, ``card.json`` and ``figures/*.svg``,
-    ``*.pdf`` with ``captions.rst``, and above it ``index.html``, the gallery of all reports there,
-    and ``assets`` with the script that they share. Both are in the folder itself if neither the
-    store lies beside it nor a gallery. Every file is replaced whole, the page last; whatever ends
-    this, the files of before are there or the new ones.
+    In the folder ``out`` stand then ``report.html``, ``aggregate.nc``, ``card.json`` and
+    ``figures/*.svg``, ``*.pdf`` with ``captions.rst``, and above it ``index.html``, the gallery of
+    all reports there, and ``assets`` with the script that they share. Both are in the folder itself
+    if neither the store (that of results in memory is ``store``) lies beside it nor a gallery.
+    Every file is replaced whole, the page last. Title and analysis are those of ``study``, or else
+    those that were stored. With ``one_file`` the page is also written as ``report-alone.html``,
+    with everything in it; with ``animate`` densities over time are written as GIF and, where the
+    program ffmpeg is, as MP4: at most 60 frames and 2 MB each.
 
-    Parameters
-    ----------
-    results
-        Path of a store, published or not, or what one holds.
-    out
-        Folder of the report, made if need be.
-    study
-        The study whose title and analysis are shown; None for those that were stored.
-    one_file
-        Whether the page is written once more, as ``report-alone.html``, with everything in it.
-    animate
-        Whether densities over time are written as ``figures/densities_1.gif`` and so on, and as
-        ``*.mp4`` where the program ffmpeg is: at most 60 frames and 2 MB each.
-    store
-        Where results in memory are or would have been stored; by default nowhere.
-
-    Returns
-    -------
-    list[pathlib.Path]
-        The files, the page first and ``index.html`` last.
-
-    Raises
-    ------
-    HdicaError
-        If there are no such results, or they are not those of the study.
+    The files are returned, the page first and ``index.html`` last. If there are no such results, or
+    they are not those of the study, :class:`~hdica.errors.HdicaError` is raised.
     """
     out = Path(out)
     refuse_own(out, "out")

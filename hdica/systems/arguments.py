@@ -1,14 +1,11 @@
-"""What users give to functions and studies: numbers, lists, texts, and which points are asked for.
-
-Python and a study are checked by the same functions, so that neither takes what the other refuses.
-"""
+"""Checks of what users give to functions and studies: numbers, lists, texts, times and seeds."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -21,16 +18,13 @@ from hdica.systems.method import Array, Method, Output
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import expanded, number, parse_axis, size
 
-LARGEST = 1e300
-"""Larger numbers count as infinite: a whole one need not even be a float."""
+LARGEST = 1e300  # larger numbers count as infinite: a whole one need not even be a float
 MOST_WHOLE = 2**53
 """Up to here every whole number is a float: of dimensions, seeds, steps and times."""
 MAX_VALUES = 100_000
 """Most values of a list that is an axis of results: the size of a point refuses far fewer."""
-MAX_EXTRA = 100
-"""Most variables on request."""
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-"""What a functional may be called."""
+MAX_EXTRA = 100  # most variables on request
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # what a functional may be called
 
 
 def _read(value: object, name: str) -> object:
@@ -43,10 +37,7 @@ def _read(value: object, name: str) -> object:
 
 
 def whole(value: object, name: str, allowed: str, least: float = -math.inf) -> int:
-    """A whole number from ``least`` to 2**53; 100.0 is the number 100.
-
-    ``name`` of the argument and what is ``allowed`` are for the sentence.
-    """
+    """A whole number from ``least`` to 2**53; ``name`` and ``allowed`` are for the sentence."""
     number = as_number(_read(value, name))
     finite = is_number(number) and (isinstance(number, int) or math.isfinite(number))
     if not finite or int(number) != number or number < least:
@@ -83,13 +74,13 @@ def check_length(length: float, name: str, most: int) -> None:
         raise HdicaError(f"{name} has {length} values (at most {most} are allowed)")
 
 
-def _length(values: Any) -> float:
+def _length(values: object) -> float:
     """How long a list is, as far as it says so without being read."""
     try:
-        return max(len(values), getattr(values, "size", 0))
+        return max(len(values), getattr(values, "size", 0)) if isinstance(values, Sized) else 0
     except OverflowError:  # of range(10**20)
         return math.inf
-    except TypeError:
+    except TypeError:  # of an array without dimensions
         return 0
 
 
@@ -116,10 +107,7 @@ def scalar(value: object, name: str) -> int | float | None:
 
 
 def spaced(given: object, name: str, most: int) -> tuple[float, ...]:
-    """Numbers as a study writes them: a list, or ``{start, stop, num, spacing}``; canonical.
-
-    More than ``most`` are refused before a range is expanded.
-    """
+    """Canonical numbers: a list, or ``{start, stop, num, spacing}``, refused before expansion."""
     if isinstance(given, list | tuple):
         check_length(len(given), name, most)
     axis = parse_axis(plain(given), name)
@@ -146,10 +134,7 @@ def listed(values: object, name: str, most: int = MAX_VALUES) -> Array:
 def check_increasing(
     values: Sequence[float], name: str, what: str, most: int = MAX_VALUES, positive: bool = True
 ) -> None:
-    """Refuse numbers along an axis of a result that do not increase, or are < 0 if ``positive``.
-
-    The numbers are finite; ``what`` one of them is, such as ``"time"``, is for the sentence.
-    """
+    """Refuse numbers, each a ``what``, that do not increase, or are < 0 if ``positive``."""
     if not len(values):
         raise HdicaError(f"{name} is an empty list (at least one {what} is needed)")
     check_length(len(values), name, most)
@@ -188,10 +173,7 @@ def formulas(given: object) -> dict[str, str]:
 
 
 def extra_names(given: object) -> tuple[str, ...]:
-    """Names of variables, sorted, none if nothing is given; or a sentence why they are not allowed.
-
-    One name will do in place of a list.
-    """
+    """Names of variables, or one name, sorted; none if nothing is given."""
     if given is None:
         return ()
     allowed = "names of variables, each once"
@@ -211,12 +193,9 @@ def check_constants(given: object) -> dict[str, float]:
     return {name: finite(value, f"constants: {name}") for name, value in given.items()}
 
 
-MAX_TIMES = 100_000
-"""Most output times: the whole time axis of a block is one chunk."""
-MAX_SEEDS = 10_000_000
-"""Most seeds: they are in memory."""
-MAX_AXIS = 1_000_000
-"""Most values of an axis of a study: it takes a second to read so many."""
+MAX_TIMES = 100_000  # most output times: the whole time axis of a block is one chunk
+MAX_SEEDS = 10_000_000  # most seeds: they are in memory
+MAX_AXIS = 1_000_000  # most values of an axis of a study: it takes a second to read so many
 MAX_BYTES = 64 * 2**20
 """Most bytes of a point's results, uncompressed: a point lies whole in one chunk."""
 RESERVED = frozenset(
@@ -256,10 +235,7 @@ def check_steps(n: int, last: float, name: str = "n") -> None:
 
 
 def check_memory(needed: float, what: str, fewer: str) -> None:
-    """Refuse what needs more bytes than this process can have, before anything is computed.
-
-    ``what`` needs them, and what to change (``fewer``), are for the sentence.
-    """
+    """Refuse, before the computation, what needs more bytes than this process can have."""
     there, says = available()
     if needed > there:
         raise HdicaError(
@@ -359,11 +335,7 @@ def taken_names(outputs: Iterable[Output]) -> frozenset[str]:
 
 
 def check_extra(names: Sequence[str], allowed: Iterable[str], where: str, whose: str) -> None:
-    """Refuse variables that nobody gives on request.
-
-    ``where`` they are asked for and ``whose`` they would be, such as ``"method 'vector'"``, are for
-    the sentence.
-    """
+    """Refuse variables that nobody gives on request; ``where`` and ``whose`` for the sentence."""
     known = list(dict.fromkeys(allowed))
     for name in names:
         if name not in known:
@@ -374,11 +346,7 @@ def check_extra(names: Sequence[str], allowed: Iterable[str], where: str, whose:
 
 
 def check_functionals(names: Iterable[str], outputs: Iterable[Output], where: str) -> None:
-    """Refuse functionals that would be mistaken for something else.
-
-    ``outputs`` are the variables of the dataset without them, ``where`` is what they belong to, for
-    the sentence: ``"functionals"``.
-    """
+    """Refuse functionals with the name of a variable in ``outputs``, or of one that they bring."""
     known = list(names)
     own = {f"{name}_{kind}" for name in known for kind in ("error", "control")}
     for name in known:

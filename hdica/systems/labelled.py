@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from hdica.ingredients.save import Save
 from hdica.systems.arguments import check_held
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.parameters import Parameters
-from hdica.systems.system import System, joined, record_of, systems
+from hdica.systems.system import System, record_of, systems
 
 Methods = Callable[[System], Sequence[Method]]
 """Which methods of a system give a kind of result, in the order in which to try them."""
@@ -43,11 +43,7 @@ def about(record: System) -> dict[str, dict[str, str]]:
 def candidates(
     system: Parameters, name: str, kind: str, able: Methods, auto: Methods
 ) -> list[Method]:
-    """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
-
-    ``kind`` is what is asked for, for the sentence; ``able`` methods may be named, and ``auto``
-    are those that ``"auto"`` tries.
-    """
+    """The named one of the methods ``able``, or for ``"auto"`` all of ``auto``, in order."""
     record = record_of(system)
     allowed = {method.name: method for method in able(record)}
     if not allowed:
@@ -76,6 +72,11 @@ def first_of(methods: Sequence[Method], system: Parameters) -> Method:
                 check_held(method, system, None)
             return method
     raise HdicaError(reason)
+
+
+def applicable(system: Parameters, kind: str, able: Methods) -> Method:
+    """The first method of some that applies to a system; ``kind`` is as of :func:`candidates`."""
+    return first_of(candidates(system, "auto", kind, able, able), system)
 
 
 def with_role(*roles: Role) -> Methods:
@@ -145,8 +146,7 @@ def named_method(name: str) -> Methods:
 
 def by_method(system: Parameters, name: str) -> xr.Dataset:
     """What a method that draws nothing gives for one system that has it, by its name."""
-    own = named_method(name)
-    return computed(system, first_of(candidates(system, "auto", name, own, own), system))
+    return computed(system, applicable(system, name, named_method(name)))
 
 
 class _Texts(BackendArray):
@@ -166,8 +166,7 @@ class _Texts(BackendArray):
 def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
     """The same with its texts as Python's strings, which every writer of xarray takes.
 
-    netCDF has no ``StringDType``, as which Zarr 3 gives its texts, and Zarr 3 no texts of fixed
-    width (``<U3``). If ``lazy``, variables that are no coordinates are read when they are used.
+    If ``lazy``, variables that are no coordinates are read when they are used.
     """
     texts = {}
     for name, one in data.variables.items():
@@ -180,11 +179,7 @@ def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
 
 
 def portable_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes as texts, numbers and lists of numbers: other types not every format has.
-
-    True and False become 1 and 0, a list of words becomes words with spaces between them as CF has
-    its ``flag_meanings``, and all else JSON.
-    """
+    """Attributes of every format: numbers, their lists, texts, words with spaces, else JSON."""
     return {str(name): _portable(value) for name, value in attrs.items()}
 
 
@@ -199,12 +194,6 @@ def _portable(value: object) -> Any:
         if all(isinstance(one, int | float) and not isinstance(one, bool) for one in value):
             return list(value)
     return json.dumps(value)
-
-
-def about_data(results: xr.Dataset, systems: Iterable[Parameters]) -> xr.Dataset:
-    """The same with a note of what data are not that the rules of some systems assume, if any."""
-    notes = (record_of(system).notes.data(system) for system in systems)
-    return noted(results, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
 
 
 def noted(data: xr.Dataset, note: str) -> xr.Dataset:

@@ -20,8 +20,7 @@ Array = NDArray[np.float64]
 P = TypeVar("P", contravariant=True)
 """Class of the parameters that a method takes; of any system where none is named."""
 
-BASE = 4
-"""Version that every folder had when it got one of its own; keys leave it out."""
+BASE = 4  # version that every folder had when it got one of its own; keys leave it out
 KERNEL_VERSION = str(BASE)
 PREFIX = "hdica."
 COMMON = ("hdica.ingredients", "hdica.systems")
@@ -38,11 +37,7 @@ BANDS = "hdica.limits.bands"
 
 
 def version_of(folder: str) -> int:
-    """Version of a folder of code, such as ``"hdica.finite.projected"`` or a plug-in's package.
-
-    It is raised with any change in the folder that can change a number; only points of methods that
-    use the folder are then computed anew.
-    """
+    """Version of a folder of code, raised with any change in it that can change a number."""
     return int(getattr(import_module(folder), "VERSION", 1))
 
 
@@ -122,8 +117,7 @@ STEADY_DENSITIES = (
 HISTOGRAM = Output(
     "density", _BY_X, "density of the estimate given the feature, mean over the bin around x"
 )
-"""What entries give in place of a density at x; over the same bins a limit has the differences of
-its ``cdf`` at their edges."""
+"""What entries give in place of a density at x: a limit has differences of its ``cdf``."""
 SUPPORT = (
     Output("tpr", _BY_THRESHOLD, "true positive rate: share of xi != 0 with abs(x) above"),
     Output("fpr", _BY_THRESHOLD, "false positive rate: share of xi = 0 with abs(x) above"),
@@ -159,40 +153,39 @@ def bias_of(output: Output) -> Output:
 def saved_outputs(save: Save) -> list[tuple[str, Output]]:
     """What a study saves: pairs of what a method must be able to keep, and the variable."""
     kept: list[tuple[str, Output]] = []
+
+    def keep(what: str, outputs: Iterable[Output]) -> None:
+        kept.extend((what, output) for output in outputs)
+
     if save.x:
-        kept += [("steady densities", o) for o in STEADY_DENSITIES]
+        keep("steady densities", STEADY_DENSITIES)
     if save.snapshots and save.x:
-        kept += [("densities", o) for o in DENSITIES]
-        kept += [("controls", o) for o in DENSITY_CONTROLS]
-        kept.append(("potential", POTENTIAL))
+        keep("densities", DENSITIES)
+        keep("controls", DENSITY_CONTROLS)
+        keep("potential", [POTENTIAL])
         if save.bands:
-            kept += [("bands", band_of(o)) for o in (HISTOGRAM, DENSITIES[1])]
+            keep("bands", map(band_of, (HISTOGRAM, DENSITIES[1])))
     if save.snapshots and save.thresholds:
-        kept += [("support", o) for o in SUPPORT]
-        kept += [("controls", o) for o in SUPPORT_CONTROLS]
-        if save.bands:
-            kept += [("bands", band_of(o)) for o in SUPPORT]
-        if save.bias:
-            kept += [("bias", bias_of(o)) for o in SUPPORT]
+        keep("support", SUPPORT)
+        keep("controls", SUPPORT_CONTROLS)
+        keep("bands", map(band_of, SUPPORT if save.bands else ()))
+        keep("bias", map(bias_of, SUPPORT if save.bias else ()))
     if save.snapshots and save.estimate:
-        kept += [("estimate", o) for o in ESTIMATE]
+        keep("estimate", ESTIMATE)
     for name, formula in save.functionals.items():
-        mean = Output(name, ("time",), f"mean of {formula}")
-        kept.append(("functionals", mean))
-        if save.bands:
-            kept.append(("bands", band_of(mean)))
-        if save.bias:
-            kept.append(("bias", bias_of(mean)))
+        means = [Output(name, ("time",), f"mean of {formula}")]
         error = Output(f"{name}_error", ("time",), f"error of the mean of {formula}")
         wrong = Output(f"{name}_control", ("time",), f"mean of {formula} {CONTROL}")
-        kept += [("controls", error), ("controls", wrong)]
+        keep("functionals", means)
+        keep("bands", map(band_of, means if save.bands else ()))
+        keep("bias", map(bias_of, means if save.bias else ()))
+        keep("controls", [error, wrong])
     return kept
 
 
 STATE_KINDS = ("informative", "uninformative", "condensed")
 TRANSITION_KINDS = ("fold", "transcritical", "junction", "divergence")
-INFORMATIVE, FOLD = 0, 0
-"""Codes of the first of each."""
+INFORMATIVE, FOLD = 0, 0  # codes of the first of each
 ZERO = 1e-9
 """An overlap closer to 0 than this is 0 with rounding; such a steady state is uninformative."""
 
@@ -238,8 +231,7 @@ def refusal(function: Callable[[P], object]) -> Refuses[P]:
     return refuses
 
 
-Trial = tuple[P, int | None]
-"""A system and the seed of one point."""
+Trial = tuple[P, int | None]  # a system and the seed of one point
 Run = Callable[[P, Array, int | None, int | None, Save], PointResult]
 """``run(system, times, n, seed, save)``: one point; n and seed are None for a method without."""
 RunAll = Callable[[Sequence[Trial[P]], Array, int | None, Save], list[PointResult]]
@@ -279,7 +271,7 @@ class Bits(StrEnum):
 
 
 class Size(StrEnum):
-    """What the number n of a point is."""
+    """What the number n of a point is: none where the dimension is a field of the system."""
 
     DIMENSION = "dimension"
     PARTICLES = "number of particles"
@@ -293,13 +285,11 @@ class About:
     text: str = ""
     """What it computes, in a few words: for the tables of methods."""
     accuracy: str
-    """``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
-    ``"approximate"``."""
+    """``"exact"``, ``"exact in law"``, ``"converged"`` (as stated) or ``"approximate"``."""
     equations: str = ""
     """What is computed, with paper and equation numbers."""
     bits: Bits = Bits.ONE_KIND
-    """Whether a point has the same bits on every kind of processor, whatever loops NumPy and
-    kernels BLAS choose, or on one kind alone."""
+    """Whether a point has the same bits on every kind of processor, or on one kind alone."""
     engines: tuple[str, ...] = ()
     """Packages whose code can change its numbers: see :func:`kernel_of`."""
     version: str = ""
@@ -321,19 +311,17 @@ class Outputs:
     always: tuple[Output, ...]
     """The variables of every point."""
     extras: tuple[Output, ...] = ()
-    """Variables that it returns on request, where their names are in the ``extra`` of what is
-    saved."""
+    """Variables that it returns where ``extra`` names them."""
     bands: tuple[Output, ...] = ()
     bias: tuple[Output, ...] = ()
     """What a limit adds on request: sqrt(n) times the standard deviation of its order parameters in
     runs of a finite n, and n times what their mean is beyond it."""
     keeps: frozenset[str] = frozenset()
-    """What it can save beyond these if a study asks for it: some of ``"densities"``, ``"steady
-    densities"``, ``"support"``, ``"functionals"``, ``"potential"``, ``"estimate"`` and
-    ``"controls"`` (solver errors and negative controls of what is saved)."""
+    """What a study can save beyond these: some of ``"densities"``, ``"steady densities"``,
+    ``"support"``, ``"functionals"``, ``"potential"``, ``"estimate"`` and ``"controls"`` (solver
+    errors and negative controls of what is saved)."""
     coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time
-    """``coords(times) -> {dim: values}`` for every dimension of the variables; by default the
-    output times."""
+    """``coords(times) -> {dim: values}`` for every dimension of the variables."""
 
 
 def no_memory(system: object, n: int | None) -> int:
@@ -348,14 +336,11 @@ class Cost(Generic[P]):
     seconds: Callable[[P, int | None, float], float]
     """``seconds(system, n, last_time)``: the cost model of one point on one core."""
     prepares: Callable[[P], Mapping[Hashable, float]] = lambda system: {}
-    """``prepares(system)``: seconds that a process needs once, by what it prepares, such as the
-    averages of a nonlinearity over a source, which serve every step size."""
+    """Seconds that a process needs once, by what it prepares, such as averages over a source."""
     memory: Callable[[P, int | None], int] = no_memory
-    """``memory(system, n)``: how many numbers a point has in memory at least while it is
-    computed."""
+    """``memory(system, n)``: how many numbers a computation of a point holds at least."""
     fused: bool = False
-    """Whether fused kernels of numbers take its time, which do not get faster as interpreted code
-    does on another processor: see :mod:`hdica.process.machine`."""
+    """Whether fused kernels take its time, not interpreted code: :mod:`hdica.process.machine`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,17 +348,24 @@ class Scope(Generic[P]):
     """To which systems a method applies, and what of them matters."""
 
     refuses: Refuses[P] = always
-    """Empty if the method applies to this system, else the sentence that says why not; a check of a
-    study waits for it, so it solves nothing."""
+    """Empty, or why the method does not apply; it solves nothing, since a check waits for it."""
     ignores: frozenset[str] = frozenset()
     """Fields of the system on which the result does not depend."""
     beyond: Callable[[P, float], str] | None = None
-    """``beyond(system, last_time)``: empty, or why the samples of the system are not enough until
-    then. Such a method returns how many samples it saw. None for samples without an end."""
+    """``beyond(system, last_time)``: empty, or why samples do not last until then; such a method
+    returns how many samples it saw. None for samples without an end.
+    """
     n: Size | None = None
-    """What the number n of a point is; by default a dimension of what is simulated, and of all else
-    there is none. ``Size.NONE`` where the dimension is a field of the system, ``Size.PARTICLES``
-    where no vector of the system fixes n."""
+    """What the number n of a point is: by default the dimension of a simulation, and none else."""
+
+
+@dataclass(frozen=True)
+class Together(Generic[P]):
+    """Several points for less than one by one, with the same bits."""
+
+    compute: RunAll[P]
+    lanes: int = 1
+    """How many points one call computes for little more than one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,19 +377,15 @@ class Method(Generic[P]):
     name: str
     """Name in studies and datasets."""
     role: Role
-    """What it is asked for."""
     rank: int | None = None
     """Place in the order in which ``auto`` tries methods of its role; None to be named only."""
     about: About
-    """What it computes, how well, and by which code."""
     outputs: Outputs
-    """The variables it returns."""
     cost: Cost[P]
-    """What a point takes."""
     scope: Scope[P] = field(default_factory=Scope)
-    """To which systems it applies."""
     run: Run[P]
-    """``run(system, times, n, seed, save)``: the result of one point."""
+    together: Together[P] | None = None
+    """How it computes several points at once; None if nothing is gained."""
 
     @property
     def takes_n(self) -> bool:
@@ -412,13 +400,15 @@ class Method(Generic[P]):
     @property
     def lanes(self) -> int:
         """How many points one call computes for little more than one: a block has as many."""
-        return 1
+        return 1 if self.together is None else self.together.lanes
 
     def run_all(
         self, trials: Sequence[Trial[P]], times: Array, n: int | None, save: Save = NOTHING
     ) -> list[PointResult]:
         """Every point, together where that is cheaper: the same bits as one by one."""
-        return [self.run(system, times, n, seed, save) for system, seed in trials]
+        if self.together is None:
+            return [self.run(system, times, n, seed, save) for system, seed in trials]
+        return self.together.compute(trials, times, n, save)
 
     def outputs_of(self, save: Save = NOTHING) -> tuple[Output, ...]:
         """Every variable it returns for what a study saves."""
@@ -439,10 +429,7 @@ class Method(Generic[P]):
     def coords_of(
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]]
     ) -> dict[str, NDArray[Any]]:
-        """Values of every dimension of :meth:`outputs_of`.
-
-        ``own`` are dimensions of the system's own, as its ``dims()`` has them.
-        """
+        """Values of every dimension of :meth:`outputs_of`; ``own`` are the system's ``dims()``."""
         coords = {dim: np.asarray(values) for dim, values in own.items()}
         coords |= self.outputs.coords(times)
         if any(what in self.outputs.keeps for what, _ in saved_outputs(save)):
@@ -472,40 +459,14 @@ class Method(Generic[P]):
         return {o.name: [sizes[dim] for dim in o.dims] for o in self.outputs_of(save)}
 
 
-@dataclass(frozen=True)
-class Together(Generic[P]):
-    """Several points for less than one by one, with the same bits."""
-
-    compute: RunAll[P]
-    """``compute(trials, times, n, save) -> [PointResult, ...]``."""
-    lanes: int = 1
-    """How many points one call computes for little more than one."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Simulation(Method[P]):
     """A method that draws random numbers: a point has a seed."""
 
     stochastic: ClassVar[bool] = True
 
-    together: Together[P] | None = None
-    """How it computes several points at once; None if nothing is gained."""
     shared: Simulation[P] | None = None
-    """The same method with noise that points of the same n and seed share, whatever their
-    parameters: each point keeps its law. None if there is no noise to share."""
-
-    @property
-    def lanes(self) -> int:
-        """How many points one call computes for little more than one: a block has as many."""
-        return 1 if self.together is None else self.together.lanes
-
-    def run_all(
-        self, trials: Sequence[Trial[P]], times: Array, n: int | None, save: Save = NOTHING
-    ) -> list[PointResult]:
-        """Every point, together where that is cheaper: the same bits as one by one."""
-        if self.together is None:
-            return super().run_all(trials, times, n, save)
-        return self.together.compute(trials, times, n, save)
+    """The same method with noise that points of the same n and seed share: each keeps its law."""
 
 
 @dataclass(frozen=True)
@@ -543,6 +504,11 @@ class States(Method[P]):
 def varied(method: Method) -> str:
     """The parameter whose critical values or branches a method finds; empty of any other."""
     return method.varies if isinstance(method, States) else ""
+
+
+def densities_of(method: Method) -> Densities | None:
+    """More of a limit that is a density; None of any other method."""
+    return method.densities if isinstance(method, Limit) else None
 
 
 def shared_twin(method: Method) -> Method | None:

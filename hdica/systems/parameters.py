@@ -27,10 +27,8 @@ else:
 
 METHODS = ("dims", "model_copy")
 """What of its methods a person uses; the rest is pydantic's machinery."""
-PALE = ' style="opacity:.6"'
-"""Of rows of defaults."""
-WIDTH = 100
-"""Letters of a line of the docstring."""
+PALE = ' style="opacity:.6"'  # of rows of defaults
+WIDTH = 100  # letters of a line of the docstring
 
 
 class Described(NamedTuple):
@@ -52,16 +50,21 @@ class _Listed(ModelMetaclass):
     """A class that shows people its own methods, and not those of what it is made with."""
 
     def __dir__(cls) -> list[str]:
-        return _methods_of(cls, Parameters)
+        names = (
+            name
+            for one in cls.__mro__[: cls.__mro__.index(Parameters)]
+            for name, value in vars(one).items()
+            if not name.startswith(("_", "model_")) and isinstance(value, FunctionType | property)
+        )
+        return sorted({*names, *METHODS})
 
 
 class Parameters(BaseModel, metaclass=_Listed):
     """A problem: immutable, every field checked, refused in one sentence.
 
-    A class says of its fields what else hdica has to know: ``aliases``, short names of what lies
-    inside fields, each with the field and its part; ``formulas``, the variable of each field that
-    is a formula; and ``sized_by``, the field that sets the number of entries of a dimension of its
-    own.
+    ``aliases`` are short names of parts of fields, each with the field and its part; ``formulas``
+    the variable of each field that is a formula; and ``sized_by`` the field that sets the number of
+    entries of a dimension of its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -79,7 +82,13 @@ class Parameters(BaseModel, metaclass=_Listed):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        cls.__signature__ = _signature_of(cls.model_fields)
+        kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+        cls.__signature__ = inspect.Signature(
+            [
+                inspect.Parameter(name, kind, default=empty if one.is_required() else one.default)
+                for name, one in cls.model_fields.items()
+            ]
+        )
         cls.__doc__ = _documented(inspect.cleandoc(cls.__doc__ or ""), cls.model_fields)
 
     def __dir__(self) -> list[str]:
@@ -137,7 +146,7 @@ class Parameters(BaseModel, metaclass=_Listed):
 
     @model_validator(mode="before")
     @classmethod
-    def _written_out(cls, given: Any) -> Any:
+    def _written_out(cls, given: object) -> object:
         # Before any field is read, so that keys, JSON and equality see the same as for lists.
         if not isinstance(given, Mapping):
             return given
@@ -149,11 +158,7 @@ class Parameters(BaseModel, metaclass=_Listed):
 
     @classmethod
     def written_out(cls, given: Mapping[str, Any], within: Mapping[str, Any] | None = None) -> Any:
-        """The same fields without short names: ``Q0 = 0.3`` is ``start = {"overlap": 0.3}``.
-
-        ``within`` are fields as they are now: a short name changes its part of one that has this
-        part, and replaces any other.
-        """
+        """``Q0 = 0.3`` as ``start = {"overlap": 0.3}``; other parts of ``within`` stay."""
         content = {name: value for name, value in given.items() if name not in cls.aliases}
         made: dict[str, Any] = {}
         for name in given:
@@ -172,11 +177,7 @@ class Parameters(BaseModel, metaclass=_Listed):
         return content | made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """The same problem with other fields, checked as if it were built anew.
-
-        ``update`` has new values by field, or by its short name; if ``deep``, fields that are lists
-        or mappings are copied, too.
-        """
+        """The same problem with new values of fields or short names, checked as if built anew."""
         if not update:
             return super().model_copy(deep=deep)
         given = {name: getattr(self, name) for name in self.model_fields_set}
@@ -214,13 +215,6 @@ def _letter(name: str, record: Described, html: bool = False) -> str:
         return ""
 
 
-def _signature_of(fields: Mapping[str, FieldInfo]) -> inspect.Signature:
-    """Parameters with their defaults; the docstring says what values they take."""
-    kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    defaults = {k: empty if one.is_required() else one.default for k, one in fields.items()}
-    return inspect.Signature([inspect.Parameter(k, kind, default=v) for k, v in defaults.items()])
-
-
 def _documented(text: str, fields: Mapping[str, FieldInfo]) -> str:
     """A docstring with the fields as its parameters, before its other sections."""
     lines = ["Parameters", "----------"]
@@ -229,14 +223,3 @@ def _documented(text: str, fields: Mapping[str, FieldInfo]) -> str:
         lines += [name, *(f"    {line}" for line in meaning)]
     head, raises, rest = text.partition("\nRaises\n------\n")
     return "\n".join([head.rstrip(), "", *lines, *(["", raises.strip(), rest] if raises else [])])
-
-
-def _methods_of(kind: type, base: type) -> list[str]:
-    """The methods and properties that a person uses: those of its own, and a few of all systems."""
-    names = (
-        name
-        for one in kind.__mro__[: kind.__mro__.index(base)]
-        for name, value in vars(one).items()
-        if not name.startswith(("_", "model_")) and isinstance(value, FunctionType | property)
-    )
-    return sorted({*names, *METHODS})

@@ -139,11 +139,6 @@ def expanded(axis: tuple[Value, ...] | Range) -> tuple[Value, ...]:
     return axis.values() if isinstance(axis, Range) else axis
 
 
-def expand(axis: tuple[Value, ...] | Range, field: str) -> tuple[Value, ...]:
-    """All values of an axis: canonical, distinct and, if they are numbers, sorted."""
-    return distinct(expanded(axis), field)
-
-
 def _parse_grid(given: object) -> Any:
     if not isinstance(given, dict):
         raise HdicaError("grid must be a mapping from parameters to values")
@@ -157,8 +152,7 @@ Grid = Annotated[dict[str, tuple[Value, ...] | Range], BeforeValidator(_parse_gr
 
 
 Path = tuple[str, ...]
-MOST_LETTERS = 100
-"""Longest key of a grid."""
+MOST_LETTERS = 100  # longest key of a grid
 
 
 @dataclass(frozen=True)
@@ -183,9 +177,9 @@ class Axis:
 def axis_of(
     key: str, path: Path, values: tuple[Value, ...], system: type[Parameters], field: str = ""
 ) -> Axis:
-    """An axis of distinct values; texts that write numbers are numbers where no text is wanted.
+    """An axis; texts that write numbers are numbers where no text is wanted.
 
-    ``field`` is for the sentence that refuses a value that occurs twice; without it none is.
+    ``field``, if given, is for the sentence that refuses a value that occurs twice.
     """
     if isinstance(values[0], str) and not is_text(system, path[0]):
         read = tuple(map(as_number, values))
@@ -195,10 +189,7 @@ def axis_of(
 
 
 def in_one_spelling(key: str, system: type[Parameters], parameters: dict[str, Any]) -> str:
-    """``beta`` for ``constants.beta`` and ``constants_beta``; a key of any other kind as it is.
-
-    A constant that has the name of a field keeps its path.
-    """
+    """``beta`` for ``constants.beta`` and ``constants_beta``, unless a field is called so."""
     if "constants" not in system.model_fields or _is_constant(key, system, parameters):
         return key
     name = key.removeprefix("constants.").removeprefix("constants_")
@@ -291,11 +282,7 @@ def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
 def build(
     system: type[Parameters], content: dict[str, Any], axes: Iterable[Axis] = (), blame: str = ""
 ) -> Parameters:
-    """Build a system, naming the key of the study that is wrong if it is refused.
-
-    The swept ``axes`` make it ``grid.KEY`` rather than ``parameters``; ``blame`` is the one key
-    that can be wrong, if that is known.
-    """
+    """Build a system; a refusal names the key of the study: ``grid.KEY`` of an axis, ``blame``."""
     try:
         return system.model_validate(content)
     except ValidationError as exc:
@@ -311,10 +298,7 @@ def build(
     raise HdicaError(f"{where}: {message}", error.fields) from None
 
 
-KEPT = 4096
-"""Systems that stay built."""
-Place = tuple[tuple[Path, Value], ...]
-"""A value of every axis, each with its path."""
+KEPT = 4096  # systems that stay built
 
 
 @dataclass(frozen=True)
@@ -327,30 +311,21 @@ class Space:
     """Path and value of every fixed parameter, by the key that the study uses."""
     axes: tuple[Axis, ...]
     """Swept parameters in the order of the study."""
-    _built: dict[Place, Parameters] = field(default_factory=dict, repr=False, compare=False)
+    _built: dict[tuple[tuple[Path, Value], ...], Parameters] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A study that travels, or is copied, does not take along what was built of it.
         return Space, (self.system, self.fixed, self.axes)
 
-    @property
-    def first(self) -> dict[Path, Value]:
-        """The first value of every axis."""
-        return {axis.path: axis.values[0] for axis in self.axes}
-
     def at(self, chosen: Mapping[Path, Value] | None = None, blame: str = "") -> Parameters:
-        """The system with the chosen values, and with the first ones of all other axes.
+        """The system with the chosen values by path, and the first ones of all other axes.
 
-        To build one takes milliseconds where it has formulas, so it is built once.
-
-        Parameters
-        ----------
-        chosen
-            Values of some axes, by path.
-        blame
-            The key of the study to name if the system is refused, where only one can be wrong.
+        It is built once. ``blame`` is the key of the study to name if the system is refused, where
+        only one can be wrong.
         """
-        values = self.first | dict(chosen or {})
+        values = {axis.path: axis.values[0] for axis in self.axes} | dict(chosen or {})
         key = tuple(values.items())
         system = self._built.get(key)
         if system is None:

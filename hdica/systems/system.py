@@ -1,7 +1,4 @@
-"""What hdica has to know of a system: one record, read wherever no system is known by name.
-
-Records come with hdica, with plug-ins, or are registered in this process.
-"""
+"""What hdica has to know of a system: one record, of hdica, of a plug-in or of this process."""
 
 from __future__ import annotations
 
@@ -37,13 +34,10 @@ class Paper:
     """What a system or a method comes from."""
 
     cite: str
-    """Authors and year, as ``"Wang and Lu 2017"``; methods whose ``equations`` say it rest on it.
-    """
+    """Authors and year, as ``"Wang and Lu 2017"``: so ``equations`` of methods cite it."""
     title: str
-    """Title alone."""
     entry: str = ""
-    """Its entry of BibTeX, in ASCII, without a line break at its end; of its title alone if none is
-    given."""
+    """Its entry of BibTeX, in ASCII, without a line break at its end; else made of the title."""
     named: tuple[str, ...] = ()
     """What else ``equations`` call it, such as the names of an algorithm."""
 
@@ -99,12 +93,10 @@ class Dimension:
     """A dimension that results of this system have beyond those that all systems share."""
 
     name: str
-    """In datasets."""
     about: str
     """What its entries are."""
     entries: bool = False
-    """Whether it numbers entries of a matrix, each of which is looked at like a point of
-    its own."""
+    """Whether it numbers entries of a matrix, each of which is like a point of its own."""
     first: int = 0
     """The number of its first entry in datasets; sentences count from 1 either way."""
 
@@ -114,7 +106,6 @@ class OrderParameter:
     """A number, or a matrix of numbers, that the limit follows."""
 
     name: str
-    """In datasets."""
     meaning: str
     """What it is, with its formula."""
     dims: tuple[str, ...] = ()
@@ -166,19 +157,18 @@ class Notes(Generic[P]):
     """Why results of a system show no learning, and what to change; each is empty for no reason."""
 
     limit: Callable[[P, Mapping[str, Array], Array], str] = _silent
-    """``limit(system, values, times) -> str`` of a trajectory, by name of variable."""
+    """``limit(system, values, times)`` of a trajectory, by name of variable."""
     states: Callable[[P, Array, Mask, Mask], str] = _silent
-    """``states(system, overlap, stable, informative) -> str`` of steady states."""
+    """``states(system, overlap, stable, informative)`` of steady states."""
     transitions: Callable[[P, str, Array, tuple[float, float] | None], str] = _silent
-    """``transitions(system, parameter, overlap, ends) -> str`` of critical values that were looked
-    for between two ends, or are all that there can be (None)."""
+    """``transitions(system, parameter, overlap, ends)`` of critical values between two ends, or of
+    all that there can be (None)."""
     chosen: Callable[[P], str] = _silent
-    """``chosen(system) -> str``: what the system chose of itself where it was left to it."""
+    """What the system chose by itself."""
     data: Callable[[P], tuple[str, ...]] = lambda system: ()
-    """``data(system) -> tuple of str``: what samples of one's own are not that the rule assumes, a
-    sentence each."""
+    """Which assumptions of the rule samples violate, a sentence each."""
     complete: Callable[[P], bool] = lambda system: False
-    """``complete(system) -> bool``: whether the transitions in the step size are all there are."""
+    """Whether the transitions in the step size are all there are."""
 
 
 USUAL = {"convergence": {"simulation": Role.SIMULATION, "limit": Role.LIMIT}}
@@ -200,15 +190,13 @@ class System(Generic[S]):
     methods: tuple[Method[S], ...]
     """The ways to compute a point, in the order in which they are listed."""
     examples: tuple[Mapping[str, Any], ...]
-    """Parameters of small problems, to which taken together every method applies; contract tests,
-    the fuzzer and first steps begin with them."""
+    """Parameters of small problems: each method applies to one; contract tests begin with them."""
     controls: tuple[Control, ...] = ()
-    """Parameters with critical values, the one that is meant unless another is named first."""
+    """Parameters with critical values, the default first."""
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
-    """How names in its results are written, where the glossary of all systems does not say: of
-    parameters, outputs and methods, and of values that are words."""
+    """How names in its results are written, beyond the glossary of all systems: of parameters,
+    outputs, methods, and values that are words."""
     clock: Clock = Clock()
-    """What one unit of time is."""
     dimensions: tuple[Dimension, ...] = ()
     """Dimensions of its own that results have."""
     mean_field: Callable[[S], MeanField] | None = None
@@ -221,19 +209,15 @@ class System(Generic[S]):
     functions: Mapping[str, str] = field(default_factory=dict)
     """Functions of its own that ``hdica`` offers: name, and the module that has it."""
     short: str = ""
-    """The same in one or two words, as it stands within a sentence; the title if empty."""
+    """The title in one or two words, as it stands within a sentence; the title if empty."""
     analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
-    """Analyses that suit it where a study names none: their names, and for each key that names a
-    method the role that it must have."""
+    """Analyses where a study names none, with the role of each key that is a method."""
     horizon: float = 20.0
-    """Time by which its examples have mostly learned, in units of the clock: where a search for the
-    time of an event begins."""
+    """Time by which its examples have mostly learned, in units of the clock."""
     variant: Callable[[Mapping[str, Any]], str] | None = None
-    """``variant(parameters)``: name of the system that has these parameters, where one name stands
-    for several systems."""
+    """``variant(parameters)``: name of the system with these parameters, where one has several."""
     works: tuple[Paper, ...] = ()
-    """Further works on which its methods rest, beside those that many systems share: each is cited
-    for the methods whose ``equations`` name it."""
+    """Further works on which its methods rest, each cited where ``equations`` name it."""
 
     @property
     def name(self) -> str:
@@ -256,8 +240,7 @@ class System(Generic[S]):
         return controls.get(name) or Control(name)
 
 
-GROUP = "hdica.systems"
-"""Entry points of packages that bring systems of their own."""
+GROUP = "hdica.systems"  # entry points of packages that bring systems of their own
 _SYSTEMS: dict[str, System[Any]] = {}
 BUILT_IN: dict[str, str] = import_module("hdica.systems.built_in").BUILT_IN
 """Modules of the records that come with hdica, by name; what it imports is for type checkers."""
@@ -266,13 +249,7 @@ _INSTALLED = set(BUILT_IN)
 
 
 def register(system: object) -> System:
-    """Add a system by its name, and return it.
-
-    Parameters
-    ----------
-    system
-        Its record.
-    """
+    """Add a system, a record, by its name, and return it."""
     if not isinstance(system, System):
         kind = type(system).__name__
         raise HdicaError(f"register: a {kind} is not allowed (a record: hdica.System)")
@@ -288,7 +265,7 @@ def register(system: object) -> System:
     return system
 
 
-def _described(system: System[Any]) -> System[Any]:
+def _described(system: System[S]) -> System[S]:
     """The same, whose parameters show its title, papers and letters from now on."""
     papers = tuple((paper.cite, paper.title) for paper in system.papers)
     letters = {name: (one.html, one.plain) for name, one in system.symbols.items()}
@@ -302,11 +279,7 @@ def snake(name: str) -> str:
 
 
 def load_entry_points(group: str, what: str, kind: type, register: Callable[[Any], object]) -> None:
-    """Load the entry points of other packages in a group, and register the records among them.
-
-    A warning names those that fail, and the others are loaded all the same. What is no record, of
-    class ``kind``, registers by itself.
-    """
+    """Register the records (of class ``kind``) among entry points; warn of those that fail."""
     for point in entry_points(group=group):
         try:
             record = point.load()
@@ -335,13 +308,8 @@ def _load() -> None:
 
 @cache
 def _built_in(name: str) -> Any:
-    """A record that comes with hdica, None for another name.
-
-    A study needs one of them, and all take twice as long to import.
-    """
-    if name not in BUILT_IN:
-        return None
-    return _described(import_module(BUILT_IN[name]).SYSTEM)
+    """A record that comes with hdica, None for another name: to import all takes twice as long."""
+    return _described(import_module(BUILT_IN[name]).SYSTEM) if name in BUILT_IN else None
 
 
 def check_installed(name: str) -> None:
@@ -405,11 +373,7 @@ def record_of(parameters: S) -> System[S]:
 
 
 def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
-    """The methods of a system, by name.
-
-    With ``noise = "shared"`` those whose points of equal n and seed share their noise, where a
-    method can: see :class:`hdica.systems.method.Simulation`.
-    """
+    """The methods of a system, by name; ``noise = "shared"``: with shared noise where they can."""
     methods = {method.name: method for method in system_named(name).methods}
     if noise == "own":
         return methods

@@ -1,8 +1,4 @@
-"""Trials: points of a stochastic method, on the random streams that belong to them by content.
-
-Among them first passages of an overlap, whose outputs trials and theories share. A survival is
-given at ages, multiples of the mean.
-"""
+"""Trials: points of stochastic methods on streams of their own, and outputs of first passages."""
 
 from __future__ import annotations
 
@@ -35,8 +31,7 @@ if TYPE_CHECKING:
     from hdica.finite.projected.passage import Passage
     from hdica.limits.passage.chain import PassageLaw
 
-Rule = TypeVar("Rule")
-"""What a kernel takes of a system, its rule."""
+Rule = TypeVar("Rule")  # what a kernel takes of a system, its rule
 Runner = Callable[[P, Array, int, Stream, Save], Values]
 """``runner(system, times, n, stream, save)``; n is 0 for a method without."""
 
@@ -45,10 +40,7 @@ SHARED = {"noise": "shared"}
 
 
 def content_of(system: object, without: frozenset[str] = frozenset()) -> dict[str, object]:
-    """A system as plain data: what its numbers, and so its random streams, depend on.
-
-    It is ``without`` fields that the result ignores: they must not choose the random numbers.
-    """
+    """A system as plain data that choose its random streams, ``without`` fields it ignores."""
     assert isinstance(system, BaseModel)
     fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
     return {"system": type(system).__name__, **{k: _without_place(v) for k, v in fields.items()}}
@@ -174,8 +166,7 @@ def with_shared_noise(own: Simulation[P], together: RunAll[P], cost: float) -> S
 AGES = 2.0 ** (np.arange(-64, 25) / 8)
 """Times at which survival is given, in multiples of the mean, of the first escape or the last."""
 UNIT = "n^3 steps"
-MOST_RACES = 4096
-"""Chains of one system in one call."""
+MOST_RACES = 4096  # chains of one system in one call
 
 MEAN = Output("mean", (), "mean time until abs(Q) has escaped", UNIT)
 SD = Output("sd", (), "standard deviation of that time", UNIT)

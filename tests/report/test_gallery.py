@@ -15,7 +15,6 @@ from hdica.errors import HdicaError
 from hdica.report import parts
 from hdica.report.drawn import card_of, write_aggregate
 from hdica.report.gallery import (
-    START,
     Card,
     Shown,
     assets,
@@ -70,7 +69,7 @@ def test_every_link_of_a_card_leads_to_a_file(aggregated: xr.DataTree, tmp_path:
 
 
 def test_a_card_has_picture_headline_and_verdict(card: Card) -> None:
-    assert card.thumbnail.startswith(START)
+    assert card.thumbnail.startswith(parts.START)
     assert len(card.thumbnail) < 60_000
     assert card.figure == "phase_overlap"
     assert card.headline
@@ -108,7 +107,7 @@ def test_of_a_headline_harmless_marks_are_left(html: str, left: str) -> None:
     "change",
     [
         {"thumbnail": "https://example.org/x.png"},
-        {"thumbnail": START + 'x" onerror="alert(1)'},
+        {"thumbnail": parts.START + 'x" onerror="alert(1)'},
         {"figure": "../../secret"},
         {"verdict": "certain"},
         {"findings": "none"},

@@ -177,7 +177,7 @@ def edges(
 def together(data: xr.Dataset, limits: xr.Dataset | None, most: int = MOST) -> Panel:
     """Curves of some grid points and n on one set of axes, with what theory predicts of them.
 
-    ``data`` is what :func:`hdica.plots.curves.bands` gives, with attributes ``variable``,
+    ``data`` is what :func:`hdica.plots.result.bands` gives, with attributes ``variable``,
     ``method``, and ``of`` and ``level`` of the bands; ``limits`` are ``limit``, ``limit_sd`` and
     their companions, at times of their own, with ``limit_method``.
     """
