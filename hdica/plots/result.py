@@ -11,7 +11,7 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.convergence.compute import LONG_NAMES, against_limit
-from hdica.analysis.ensemble.passages import finished_runs, passages
+from hdica.analysis.ensemble.compute import finished_runs, passages
 from hdica.analysis.reading import Cell, assembled, finished, grid_of
 from hdica.errors import HdicaError, suggestion
 from hdica.show.choose import Point
