@@ -136,7 +136,7 @@ def _range(own: list[Line], theory: list[Line]) -> tuple[float, float]:
 
 def _passages(here: xr.Dataset, point: Point, tail: str) -> list[Panel]:
     """Share of runs that have gone below each value, and when theory says that they do."""
-    levels, items = here["crossing"].values, list[Line]()
+    levels, items = here["crossing"].values.tolist(), list[Line]()
     for color, one in colored(levels):
         name, at = crossed(here, one), here.sel(crossing=one)
         items += _share(at, name, color)

@@ -11,7 +11,17 @@ import xarray as xr
 from hdica.analysis.pictures import JUDGED, Sphere
 from hdica.analysis.reading import described, done, group
 from hdica.errors import HdicaError
-from hdica.show.choose import MOST, Point, cells_of, dims_of, evenly, points, positions, selected
+from hdica.show.choose import (
+    MOST,
+    Point,
+    cells_of,
+    dims_of,
+    evenly,
+    numbers,
+    points,
+    positions,
+    selected,
+)
 from hdica.show.finding import Finding
 from hdica.show.marks import GREY, tailed
 from hdica.show.panel import Array, Item, Line, Panel, Places, Points, Surface
@@ -107,14 +117,14 @@ def findings(data: xr.Dataset) -> list[Finding]:
         return []
     places = [cell or {"d": int(data["space"])} for cell in cells]
     off = ((abs(data["at"]) > SMALL).sum("component") > 1) & (data["kind"] == MINIMISER)
-    numbers = {
+    counts = {
         "critical points": data["minimisers"] + data["maximisers"] + data["saddles"],
         **{name: data[name] for name in KINDS},
         "minimisers off the coordinate axes": off.sum("fixed_point"),
     }
     out = [
         Finding(words(f"the number of {name}"), at, float(values.sel(cell)))
-        for name, values in numbers.items()
+        for name, values in counts.items()
         for at, cell in zip(places, cells, strict=True)
     ]
     # One missing point changes a sum of indices by 1 (Morse 1925).

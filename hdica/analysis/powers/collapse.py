@@ -436,7 +436,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
 
 
 def _panel(data: xr.Dataset, tail: str) -> Panel:
-    kind, sizes = data.attrs["kind"], data["n"].values
+    kind, sizes = data.attrs["kind"], data["n"].values.tolist()
     at = data[f"curve{tail}_at" if tail else "at"].values
     items: list[Item] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
     for (color, n), mark in zip(colored(sizes), cycle(SYMBOLS), strict=False):
