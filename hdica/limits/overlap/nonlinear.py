@@ -127,7 +127,7 @@ def _noise_of_polynomial(f: Formula, law: Source) -> Noise:
     def mean(k: int) -> Chebyshev:
         return interpolate(lambda q: float(means(q)[k]), degree)
 
-    first, second, fourth, spread, third = map(mean, range(5))
+    first, second, fourth, spread, third = (mean(k) for k in range(5))
     q = Chebyshev([0.0, 1.0])
     v2 = trimmed(spread - first * first, 1e-14)
     v3 = trimmed(q * (third - first * second), 1e-14)
