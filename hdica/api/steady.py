@@ -321,7 +321,8 @@ def _stacked(grid: Grid, results: Sequence[xr.Dataset]) -> xr.Dataset:
         for k, result in enumerate(results):
             if name in result:
                 own = result[name].values
-                values[(k, *map(slice, own.shape))] = own
+                place: tuple[int | slice, ...] = (k, *map(slice, own.shape))
+                values[place] = own
         data[name] = (("point", *like.dims), values, like.attrs)
     notes = np.array([one.attrs.get("note", "") for one in results], dtype=object)
     about = {"long_name": "what a reader of the numbers must know, or why there are none"}
