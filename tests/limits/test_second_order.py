@@ -27,6 +27,20 @@ def test_the_second_order_of_a_step(source: str, tau: float, q: float, wanted: f
     assert found == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [("tanh(x)", "laplace"), ("sign(x)*x**2", "rademacher"), ("x**3", "uniform")],
+)
+def test_a_symmetric_source_has_a_mirrored_second_order(text: str, source: str) -> None:
+    """With c -> -c the overlap turns and every sample stays: products with two c are even in Q."""
+    at = products_of(parse_formula(text), make_source(source))
+    q = np.array([0.2, 0.6, 0.9])
+    right, left = at(q), at(-q)
+    assert left.ggcc == pytest.approx(right.ggcc, rel=1e-7)
+    assert left.c == pytest.approx(-right.c, rel=1e-7)
+    assert second_order(left, -q, 0.02) == pytest.approx(-second_order(right, q, 0.02), rel=1e-7)
+
+
 def _left(push, n: int, q: float, tau: float, batch: int, count: int) -> tuple[float, float]:
     """N^2 (Q' - Q) - n J of a step with one or two samples in n dimensions, drawn in NumPy.
 

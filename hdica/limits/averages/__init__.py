@@ -1,3 +1,3 @@
 """Averages over a source and a normal number."""
 
-VERSION = 5
+VERSION = 6

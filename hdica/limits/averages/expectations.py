@@ -245,8 +245,9 @@ def smooth_parts(
 ) -> list[Fit]:
     """Averages of some functions for every overlap, each as a series in Q/reach with its error.
 
-    ``sample(q)`` is the integrand, ``orders`` are 1 or 0 for functions that are odd or even in Q if
-    the source is symmetric (None for others), ``goal`` is the wanted relative accuracy.
+    ``sample(q)`` is the integrand, ``orders`` say how many factors c each function has, so that it
+    is odd or even in Q if the source is symmetric (None for others), ``goal`` is the wanted
+    relative accuracy.
     """
     spent = 0
 
@@ -259,7 +260,7 @@ def smooth_parts(
 
     parities = None
     if orders is not None and source.symmetric:
-        parities = tuple(-1 if k else 1 for k in orders)
+        parities = tuple(-1 if k % 2 else 1 for k in orders)
     parts = joined(at, parities, goal, enough=lambda: spent > MOST_POINTS)
     for part in parts:
         if part.error > max(WORST, 100 * goal) * part.size:

@@ -162,7 +162,14 @@ class Search:
     def recedes(self, z: Array) -> bool:
         """Whether rates vanish here as they do at infinity, where an update saturates."""
         largest = float(self.state(z)[:, self.equations.shape[1] :].max())
-        return largest > _FAR and abs(slowest(self, z)) < _MARGINAL * self.scale(z)
+        return largest > _FAR and self.is_marginal(z)
+
+    def is_marginal(self, z: Array) -> bool:
+        """Whether an eigenvalue of the Jacobian is 0, but for rounding."""
+        if not z.size:
+            return False
+        least = float(np.abs(np.linalg.eigvals(self.jacobian(z))).min())
+        return least <= _MARGINAL * self.scale(z)
 
     @cached_property
     def directions(self) -> Array:
@@ -295,12 +302,12 @@ class _Roots:
 
 
 def _check_list(search: Search, z: Array) -> None:
-    """Refuse a state that is neither stable nor unstable."""
-    if z.size and abs(slowest(search, z)) <= _MARGINAL * search.scale(z):
+    """Refuse a state beside which there may be others, however near."""
+    if search.is_marginal(z):
         overlaps = np.round(search.state(z)[:, : search.equations.shape[1]], 6) + 0.0
         raise HdicaError(
-            "the fixed points are not a list (one is neither stable nor unstable at overlaps "
-            f"{overlaps.tolist()}: a continuum of them, or a critical step size)",
+            "the fixed points are not a list (one is neither stable nor unstable in a direction, "
+            f"at overlaps {overlaps.tolist()}: a continuum of them, or a critical step size)",
             ["update"],
         )
 

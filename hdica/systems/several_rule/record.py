@@ -69,7 +69,7 @@ SYSTEM = System(
     horizon=20.0,
     examples=(
         {
-            "update": [f"tau*({_TEACHER} - {_STUDENT})*sqrt(2/pi)*exp(-u**2/2)"] * 2,
+            "update": [f"tau*({_TEACHER} - ({_STUDENT}))*sqrt(2/pi)*exp(-u**2/2)"] * 2,
             "source": ["gaussian", "gaussian"],
             "start": {
                 "overlap": [[0.1, 0.0], [0.0, 0.15]],
