@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import gram
 from hdica.limits.rules.averages import FIRST, MOST_POINTS, REPLICATES, Averages
@@ -378,7 +377,9 @@ def searched(
     """
     estimates, features = equations.shape
     least = 0 if unseen(equations) else features
-    laws = [(law.label, float(scale)) for law, scale in _laws(equations)]
+    sample = equations.sample
+    pairs = zip(sample.sources, sample.scales.tolist(), strict=True)
+    laws = [(law.label, scale) for law, scale in pairs]
     by_laws: dict[tuple[tuple[str, float], ...], list[Array]] = {}
     states = []
     for size in range(least, features + 1):
@@ -393,11 +394,6 @@ def searched(
                 whole[:, [*chosen, *range(features, features + estimates)]] = part
                 states.append(whole)
     return states
-
-
-def _laws(equations: Equations) -> Iterator[tuple[Source, float]]:
-    sample = equations.sample
-    return zip(sample.sources, sample.scales, strict=True)
 
 
 def slowest(search: Search, z: Array) -> float:
@@ -446,17 +442,15 @@ def steady_states(equations: Equations) -> States:
     """
     features, step = equations.shape[1], equations.step
     tau, rows = 0.0 if step is None or step.constant is None else step.constant, []
+    first = Search(equations, tau)
     for state in searched(equations, tau):
-        search = Search(equations, tau)
-        z = search.numbers(state)
-        _check_list(search, z)
-        z, error, search = refined(search, z)
+        z = first.numbers(state)
+        _check_list(first, z)
+        z, error, search = refined(first, z)
         rows.append((search.state(z), slowest(search, z), error))
     rows.sort(key=lambda row: _place(row[0][:, :features]))
     # No -0.
-    states = (
-        np.array([row[0] for row in rows]).reshape(-1, *Search(equations, tau).free.shape) + 0.0
-    )
+    states = np.array([row[0] for row in rows]).reshape(-1, *first.free.shape) + 0.0
     return States(
         states[..., :features],
         states[..., features:],
