@@ -53,7 +53,7 @@ def test_right_limits_are_rejected_as_rarely_as_stated() -> None:
 
 def _found(values: np.ndarray, n: np.ndarray, term: np.ndarray, from_n: float) -> dict[str, Any]:
     curves = [LIMIT, EXACT, CONTROL, term, np.full(10, from_n)]
-    cell = _inferred(values, n, curves, 0.01)
+    cell = _inferred(values, *curves, n=n, level=0.01)
     return {name: one[1] if isinstance(one, tuple) else one for name, one in cell.items()}
 
 

@@ -1,7 +1,5 @@
 """The recording loop: step sizes once for all that share them, and kernels that draw alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,7 @@ def counted(spec):
         asked.append(np.size(t))
         return plain.value(t)
 
-    return replace(plain, value=value), asked
+    return plain._replace(value=value), asked
 
 
 def run(schedules, draws, n=1, columns=None):

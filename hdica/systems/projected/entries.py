@@ -196,7 +196,7 @@ def _particle_seconds(system: fields.Projected, n: int | None, last: float) -> f
     """Steps of all particles, and what a step takes however few there are."""
     curved = fields.formula(system, "regularizer").slope_if_linear is None
     busy = curved or fields.signal_varies(system)
-    step, each = (0.012, 1.5e-6) if busy else (0.001, 2e-7)
+    step, each = (0.012, 1.5e-6) if busy else (0.0012, 2e-7)
     return 1e-3 + last * (step + each * (n or 1))
 
 

@@ -157,7 +157,6 @@ METHODS = (
                 pca.mean_field,
                 closed_refusal,
                 f"{_PAPER}, eq. (8)-(14) for phi = 0",
-                (method.AVERAGES,),
             ),
             particles(pca.mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
             entries(
