@@ -2,49 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from pydantic import Field
 
-from hdica.systems import fields
+from hdica.systems.online_rule.projected import METHODS
+from hdica.systems.online_rule.system import OnlineRule, variant
 from hdica.systems.rules.methods import COSINE, ONE, PAPERS, TAU, changes, methods, stays
-from hdica.systems.rules.system import Rule
-from hdica.systems.system import OrderParameter, Symbol, System, in_words, system_named
-
-
-class OnlineRule(Rule):
-    """Any online rule x <- x + n^-1/2 F(u, v, ...) y + n^-1 psi(x) of one estimate and one feature.
-
-    u = y.x/sqrt(n) and v = y.xi/sqrt(n), |xi|^2 = n; y is standard normal across the feature, and
-    v = c, or with a ``spike`` omega v = sqrt(omega) c + a. With a list of updates, or of sources,
-    it is the rule of several estimates and features, a :class:`hdica.SeveralRule`. Time is t = k/n.
-
-    Raises
-    ------
-    HdicaError
-        If a parameter is not allowed; the sentence names it and what is allowed.
-    """
-
-    prior: fields.PriorSpec = Field("dense", description=fields.PRIORS)
-
-    def __new__(cls, **given: Any) -> Any:
-        """A rule of several estimates or features where there are several."""
-        name = variant(given)
-        if name != cls.__name__:
-            return system_named(name).parameters(**given)
-        return super().__new__(cls)
-
-
-def variant(given: Mapping[str, Any]) -> str:
-    """Name of the system that has these fields: with a list of anything it is one of several."""
-    start = given.get("start")
-    overlap = start.get("overlap") if isinstance(start, Mapping) else None
-    fields_of_several = (overlap, *(given.get(name) for name in ("update", "source", "spike")))
-    many = any(isinstance(value, list | tuple) for value in fields_of_several)
-    return "SeveralRule" if many else "OnlineRule"
-
+from hdica.systems.system import OrderParameter, Symbol, System, in_words
 
 SYSTEM = System(
     parameters=OnlineRule,
@@ -63,7 +26,7 @@ SYSTEM = System(
         "cosine": COSINE,
         **in_words(ode="ODE"),
     },
-    methods=methods(ONE),
+    methods=(*methods(ONE), *METHODS),
     notes=stays("Q"),
     changes=changes,
     variant=variant,

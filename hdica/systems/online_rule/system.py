@@ -1,0 +1,54 @@
+"""Any online rule with one estimate and one feature: its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from hdica.systems import fields
+from hdica.systems.rules.system import Rule, start_of
+from hdica.systems.system import system_named
+
+
+class OnlineRule(Rule):
+    """Any online rule x <- x + n^-1/2 F(u, v, ...) y + n^-1 psi(x) of one estimate and one feature.
+
+    u = y.x/sqrt(n) and v = y.xi/sqrt(n), |xi|^2 = n; y is standard normal across the feature, and
+    v = c, or with a ``spike`` omega v = sqrt(omega) c + a. With a list of updates, or of sources,
+    it is the rule of several estimates and features, a :class:`hdica.SeveralRule`. Time is t = k/n.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not allowed; the sentence names it and what is allowed.
+    """
+
+    prior: fields.PriorSpec = Field("dense", description=fields.PRIORS)
+
+    @property
+    def regularizer(self) -> str:
+        """Phi = -psi, as rules of the projected family have it."""
+        return f"-({self.entrywise})"
+
+    @property
+    def first(self) -> dict[str, Any]:
+        """The start of a rule that keeps the norm, as those of the family have it."""
+        return {"overlap": float(start_of(self)[0][0, 0]), "exact": True}
+
+    def __new__(cls, **given: Any) -> Any:
+        """A rule of several estimates or features where there are several."""
+        name = variant(given)
+        if name != cls.__name__:
+            return system_named(name).parameters(**given)
+        return super().__new__(cls)
+
+
+def variant(given: Mapping[str, Any]) -> str:
+    """Name of the system that has these fields: with a list of anything it is one of several."""
+    start = given.get("start")
+    overlap = start.get("overlap") if isinstance(start, Mapping) else None
+    fields_of_several = (overlap, *(given.get(name) for name in ("update", "source", "spike")))
+    many = any(isinstance(value, list | tuple) for value in fields_of_several)
+    return "SeveralRule" if many else "OnlineRule"

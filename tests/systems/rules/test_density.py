@@ -1,0 +1,95 @@
+"""Densities of rules that keep the norm: other solvers, simulation, and what there is none of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hdica
+
+TIMES = [0.0, 0.5, 2.0, 6.0]
+SHRUNK = {
+    "update": "tau*tanh(v - u)",
+    "entrywise": "-0.3*tau*sign(x)",
+    "normalise": "norm",
+    "prior": {"atoms": [0, 2], "weights": [0.75, 0.25]},
+    "start": {"overlap": 0.5},
+    "constants": {"tau": 0.6},
+}
+
+
+@pytest.mark.parametrize(("f", "source"), [("u**3", "uniform"), ("tanh(u)", "laplace")])
+def test_online_ica_has_one_density(f: str, source: str) -> None:
+    laws = {"source": source, "prior": {"sparse": 0.3}}
+    ica = hdica.OnlineICA(
+        nonlinearity=f.replace("u", "x"), tau=0.1, regularizer="0.2*sign(x)",
+        start={"overlap": 0.4}, **laws,
+    )  # fmt: skip
+    rule = hdica.OnlineRule(
+        update=f"-tau*{f}", entrywise="-tau*0.2*sign(x)", normalise="norm",
+        start={"overlap": 0.4}, constants={"tau": 0.1}, **laws,
+    )  # fmt: skip
+    own, other = (hdica.limit(one, times=TIMES, method="pde") for one in (rule, ica))
+    # The step size is a factor of phi in one and of the averages in the other.
+    for name in ("Q", "curvature", "pull", "convex"):
+        assert own[name].values == pytest.approx(other[name].values, abs=5e-7), name
+    assert own.R.values == pytest.approx(0.1 * other.R.values, abs=1e-6)
+    assert own.Q_error.values.max() < 5e-7
+    assert np.abs(own.Q_control - own.Q).max() > 5e-5
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"update": "tau*sign(v)*(u*v < 0)", "constants": {"tau": 0.7}},
+        {"update": "tau*u", "spike": 2.0, "entrywise": "-0.1*x", "constants": {"tau": 0.3}},
+        {"update": "tau*(v + s*z - u)", "noise": {"z": "laplace"},
+         "constants": {"tau": 0.4, "s": 0.5}},
+    ],
+    ids=["perceptron", "spiked", "noise"],
+)  # fmt: skip
+def test_the_density_has_the_overlap_of_the_closed_limit(fields) -> None:
+    rule = hdica.OnlineRule(normalise="norm", start={"overlap": 0.3}, **fields)
+    density, closed = (hdica.limit(rule, times=TIMES, method=name) for name in ("pde", "ode"))
+    gap = np.abs(density.Q - closed.Q)
+    assert np.all(gap <= density.Q_error + closed.Q_error + 1e-12)
+    assert gap.max() < 1e-6
+    assert np.abs(closed.Q_control - closed.Q).max() > 1e-4
+
+
+def test_simulation_tends_to_the_density() -> None:
+    """All coordinates and particles of one rule against the limit, and against a wrong psi."""
+    rule, means = hdica.OnlineRule(**SHRUNK), {"length": "abs(x)"}
+    times = [1.0, 3.0]
+    limit = hdica.limit(rule, times=times, method="pde", functionals=means)
+    wrong = rule.model_copy(update={"entrywise": "0.3*tau*sign(x)"})
+    off = hdica.limit(wrong, times=times, method="pde", functionals=means)
+    for name, n, runs in (("vector", 1000, 24), ("particles", 4000, 6)):
+        many = hdica.simulate(rule, n=n, times=times, seeds=runs, method=name)
+        q = many.Q.squeeze("n").transpose("seed", "time").values
+        error = q.std(axis=0, ddof=1) / np.sqrt(runs)
+        bias = 2.0 / n
+        assert np.all(np.abs(q.mean(axis=0) - limit.Q.values) < 4 * error + bias)
+        assert np.any(np.abs(q.mean(axis=0) - off.Q.values) > 8 * error + bias)
+
+
+def test_entries_move_with_the_limit() -> None:
+    rule = hdica.OnlineRule(**SHRUNK)
+    entries = hdica.simulate(rule, n=20_000, times=[1.0, 3.0], method="entries")
+    limit = hdica.limit(rule, times=[1.0, 3.0], method="pde")
+    assert entries.Q.values.ravel() == pytest.approx(limit.Q.values, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"normalise": "none"}, "normalise = 'none' is not allowed for densities"),
+        ({"update": "tau*tanh(v - u)/(1 + t)"}, "is not allowed for densities (one without t)"),
+        ({"start": {"overlap": 1.0}}, "cannot resolve"),
+    ],
+)
+def test_what_has_no_density_is_refused(fields, why: str) -> None:
+    rule = hdica.OnlineRule(**{**SHRUNK, **fields})
+    with pytest.raises(hdica.HdicaError) as raised:
+        hdica.limit(rule, times=TIMES, method="pde")
+    assert why in str(raised.value)
