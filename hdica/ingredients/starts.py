@@ -1,4 +1,4 @@
-"""Starts: the law of the estimate x at t = 0 given the feature, with |x|^2 = n."""
+"""Starts: the law of the estimate x at t = 0 given the feature, with |x|^2 = n but for one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Start(NamedTuple):
     given that of xi. ``draw_overlap(rng, n)`` is Q of an estimate in n dimensions, exact in law and
     without drawing the estimate; None where its law depends on the feature's entries. ``length`` is
     the only n of an estimate that is a vector, which has no normal law; None for all others.
-    ``exact`` says that Q is the same at every n; ``bias(prior)`` is n (E Q - overlap) as n -> inf,
-    NaN where it is not known.
+    ``exact`` says that Q is the same at every n; ``square`` is |x|^2/n;
+    ``bias(prior)`` is n (E Q - overlap) as n -> inf, NaN where it is not known.
     """
 
     label: str
@@ -47,11 +47,13 @@ class Start(NamedTuple):
     draw_overlap: Callable[[Generator, int], float] | None = None
     length: int | None = None
     exact: bool = False
+    square: float = 1.0
     bias: Callable[[Prior], float] = lambda prior: 0.0
 
 
-def _overlap(q0: float, exact: bool) -> Start:
-    rest = math.sqrt(1 - q0 * q0)
+def overlap_start(q0: float, exact: bool, square: float = 1.0) -> Start:
+    """X = Q0 xi + rest z; ``square`` is |x|^2/n, which is 1 but for one that is exact."""
+    rest = math.sqrt(square - q0 * q0)
 
     def sampled(rng: Generator, xi: Array) -> Array:
         return normalised(q0 * xi + rest * rng.standard_normal(xi.size))
@@ -72,9 +74,10 @@ def _overlap(q0: float, exact: bool) -> Start:
         lambda prior: q0,
         # The noise along xi, and the length of z, each move Q at order n^-1/2.
         lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
-        lambda xi: (q0 * xi, 1 - q0 * q0),
+        lambda xi: (q0 * xi, square - q0 * q0),
         (lambda rng, n: q0) if exact else drawn,
         exact=exact,
+        square=square,
         # Q = (q0 + a)/(1 + b)^(1/2): - <a b>/2 + 3 q0 <b^2>/8, a and b as in the spread.
         bias=lambda prior: 0.0 if exact else q0 * rest**2 * (1.5 * q0**2 + 0.75 * rest**2 - 1),
     )
@@ -124,7 +127,7 @@ def make_start(spec: object) -> Start:
             raise HdicaError(f"start: overlap = {q0!r} is not allowed (-1 <= Q0 <= 1)")
         if not isinstance(exact, bool):
             raise HdicaError(f"start: exact = {exact!r} is not allowed (true or false)")
-        return _overlap(float(q0), exact)
+        return overlap_start(float(q0), exact)
     if isinstance(spec, Mapping) and set(spec) == {"normal"}:
         law = spec["normal"]
         if isinstance(law, Mapping) and set(law) == {"mean", "var"}:

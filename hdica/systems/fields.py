@@ -332,7 +332,7 @@ def resting_refusal(system: HasEntries, what: str) -> str:
 
 def start(system: HasEntries) -> Start:
     """Law of the estimate at t = 0: ``first`` of a system whose start is of its own kind."""
-    return _start_of(optional(system, "first") or system.start)
+    return optional(system, "first") or _start_of(system.start)
 
 
 def length_refusal(system: HasEntries, n: int) -> str:

@@ -70,6 +70,38 @@ def coefficient_error(coefficient: Coefficient, q: float, tau: float) -> float:
     return coefficient.error_at(q, tau) if isinstance(coefficient, Scaled) else 0.0
 
 
+_HEAD = 5
+"""Numbers before the coefficients of a packed function of Q and P."""
+
+
+@dataclass(frozen=True, eq=False)
+class Planes:
+    """B, g and 2h of a rule that does not keep the norm, as functions of Q and P = E[x^2].
+
+    Each is packed as :func:`hdica.limits.numerics.compiled.plane` takes it, for P between ``low``
+    and ``high``; ``error`` is the largest relative one, ``between(low, high)`` the same on another
+    range.
+    """
+
+    pull: Array
+    diffusion: Array
+    curvature: Array
+    low: float
+    high: float
+    error: float
+    between: Callable[[float, float], Planes]
+
+    def wrong_by(self, factor: float) -> Planes:
+        """The same with b times a factor."""
+        pull = self.pull.copy()
+        pull[_HEAD:] *= factor
+        return replace(
+            self,
+            pull=pull,
+            between=lambda low, high: self.between(low, high).wrong_by(factor),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class MeanField:
     """One limit of the family.
@@ -82,6 +114,9 @@ class MeanField:
     ``follows`` are the schedules that the coefficients are made of where their second argument, the
     value of ``schedule``, is the time 1 + t and no step size. ``motion`` mixes the laws at all xi:
     at the rate delta, dP(x | xi)/dt gains delta (sum over xi' of p(xi') P(x | xi') - P(x | xi)).
+
+    A rule that does not keep the norm has ``planes`` in the place of ``pull`` and ``diffusion``,
+    and E[x^2] = P is another order parameter.
     """
 
     prior: Prior
@@ -93,6 +128,7 @@ class MeanField:
     strength: Scalar
     follows: tuple[Schedule, ...] = ()
     motion: Motion = STILL
+    planes: Planes | None = None
 
     @property
     def q0(self) -> float:
@@ -103,6 +139,20 @@ class MeanField:
     def followed(self) -> tuple[Schedule, ...]:
         """What a step in time must not leave behind."""
         return self.follows or (self.schedule,)
+
+    def coefficients(self, q: float, other: float, tau: float) -> tuple[float, float, float]:
+        """B, g and 2h; ``other`` is P of a rule that does not keep the norm, else 2h itself."""
+        if self.planes is None:
+            return self.pull(q, tau), self.diffusion(q, tau), other
+        from hdica.limits.numerics.compiled import plane
+
+        own = self.planes
+        b, g, h2 = (plane(one, q, other) for one in (own.pull, own.diffusion, own.curvature))
+        return b, g, h2
+
+    def other(self, q: float, r: float, tau: float) -> float:
+        """What the density is solved for beside Q, at the start: 2h, or P."""
+        return self.start.square if self.planes else self.curvature(q, r, tau)
 
     def rates(self, q: Array, tau: float) -> Array:
         """B and g at overlaps, shape (2, overlaps)."""

@@ -149,5 +149,7 @@ def solve(
         mass_error=none,
         moment_error=np.abs(a * a + b * b + 2 * a * b * q0 + v - 1),
         multiplier_error=none,
+        square=np.ones(times.size),
+        square_error=none,
         densities=tuple(laws[k] for k in where),
     )

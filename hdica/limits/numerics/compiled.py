@@ -39,6 +39,29 @@ def value_at(packed, q):  # type: ignore[no-untyped-def]
     return value
 
 
+@numba.njit("float64(float64[::1], float64, float64)", cache=True)
+def plane(packed, q, square):  # type: ignore[no-untyped-def]
+    """Value at Q and P = E[x^2] of a function that :func:`series.packed_plane` laid out.
+
+    Beyond the range of P, and for a Q that no estimate has, that of the nearest place.
+    """
+    rows, columns = int(packed[0]), int(packed[1])
+    root = math.sqrt(max(square, 1e-300))
+    cosine = min(1.0, max(-1.0, q / root))
+    height = (math.log(max(square, 1e-300)) - packed[3]) / packed[4]
+    height = min(1.0, max(-1.0, height))
+    place = 2.0 / math.pi * math.asin(cosine)
+    high, higher = 0.0, 0.0
+    for i in range(rows - 1, 0, -1):
+        begin = 5 + i * columns
+        value = clenshaw(packed[begin : begin + columns], place)
+        high, higher = 2.0 * height * high - higher + value, high
+    value = clenshaw(packed[5 : 5 + columns], place) + height * high - higher
+    if packed[2] > 0.0:
+        value /= max(math.sqrt((1.0 - cosine) * (1.0 + cosine)), 1e-9)
+    return value
+
+
 @numba.njit(
     "void(float64, float64[::1], float64, float64[::1], float64[::1], float64[::1],"
     "float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])",

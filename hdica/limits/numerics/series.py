@@ -8,7 +8,8 @@ there, where Chebyshev points are dense.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
@@ -264,6 +265,49 @@ def packed(function: Function) -> Array:
         return np.append(0.0, function.coef)
     head = [1.0, float(function.over), float(function.zero), float(function.below.size)]
     return np.concatenate([head, function.below, function.above])
+
+
+def packed_planes(
+    function: Callable[[float, float], tuple[Array, Array]],
+    overs: Sequence[int],
+    low: float,
+    high: float,
+    goal: float,
+    most: int,
+) -> tuple[list[Array], float]:
+    """Some functions of a cosine and of P in a range, and their largest error relative to sizes.
+
+    ``function`` gives values and sizes. Chebyshev series in (2/pi) arcsin of the cosine and in
+    log P, as :func:`hdica.limits.numerics.compiled.plane` takes them, which divides by
+    sqrt(1 - cosine^2) where ``overs`` says 1. Degrees are doubled until the last coefficients are
+    ``goal`` relative to the largest size, or there would be more than ``most`` values; the error is
+    that of the tail and at points of no grid.
+    """
+    middle, half = math.log(low * high) / 2, math.log(high / low) / 2
+    at = cache(lambda x, y: function(math.sin(math.pi / 2 * x), math.exp(middle + half * y)))
+    shape = [8, 16]
+    while True:
+        rows, columns = (lobatto(degree).tolist() for degree in shape)
+        values, sizes = np.moveaxis(np.array([[at(x, y) for x in columns] for y in rows]), 2, 0)
+        series, size = np.moveaxis(values, -1, 0), sizes.max(axis=(0, 1))
+        for axis in (1, 2):
+            series = np.moveaxis(coefficients(np.moveaxis(series, axis, -1)), -1, axis)
+        tails = []
+        for axis, degree in zip((1, 2), shape, strict=True):
+            last = np.moveaxis(series, axis, -1)[..., -max(2, degree // 8) :]
+            tails.append(np.abs(last).max(axis=(1, 2)) / size)
+        wide = [bool(np.any(tail > goal)) for tail in tails]
+        larger = [degree * 2 if more else degree for degree, more in zip(shape, wide, strict=True)]
+        if not any(wide) or (larger[0] + 1) * (larger[1] + 1) > most:
+            break
+        shape = larger
+    missed = 0.0
+    for x, y in zip(_PROBES.tolist(), np.roll(_PROBES, 3).tolist(), strict=True):
+        fit = np.array([cheb.chebval2d(y, x, one) for one in series])
+        missed = max(missed, float(np.max(np.abs(fit - at(x, y)[0]) / size)))
+    heads = ([shape[0] + 1.0, shape[1] + 1.0, float(over), middle, half] for over in overs)
+    packs = [np.append(head, one.ravel()) for head, one in zip(heads, series, strict=True)]
+    return packs, 4 * float(np.max(tails)) + missed
 
 
 def scaled(function: Function, factor: float) -> Function:

@@ -1,11 +1,11 @@
-"""Densities and particles of a rule that keeps |x|^2 = n, by the family of projected rules."""
+"""Densities and particles of a rule of one estimate, by the family of projected rules."""
 
 from __future__ import annotations
 
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.limits.mean_field.family import MeanField, field_of
-from hdica.limits.rules.overlap import overlap_averages
+from hdica.limits.rules.overlap import overlap_averages, planes
 from hdica.systems import fields, method
 from hdica.systems.online_rule.system import OnlineRule
 from hdica.systems.projected.density import pde
@@ -13,36 +13,52 @@ from hdica.systems.projected.entries import entries, particles
 from hdica.systems.rules.system import limit_of, start_of
 
 _PAPER = (
-    "dP/dt = -d/dx[(b xi + psi(x) - 2 h x) P] + <F^2>/2 d^2P/dx^2, b = <F v> - Q <F_u> "
-    "(Wang and Lu 2017, (6)-(10), for F)"
+    "dP/dt = -d/dx[(b xi + psi(x) - 2 h x) P] + <F^2>/2 d^2P/dx^2, b = <F v> - Q <F_u>, with 2h = "
+    "-<F_u>, or what keeps the norm (Wang and Lu 2017, (6)-(10), for F)"
 )
+_RANGE = 4.0
+"""P at the start and this factor are the first range of P."""
 
 
 def field(system: OnlineRule) -> MeanField:
     """The limit of its density."""
-    sample = limit_of(system).sample
-    update, (source,) = sample.update, sample.sources
-    means = overlap_averages(update, update.numbers, source, float(sample.scales[0]), sample.noise)
+    sample, begin = limit_of(system).sample, fields.start(system)
+    update, (source,), scale = sample.update, sample.sources, float(sample.scales[0])
+    laws = (update, update.numbers, source, scale, sample.noise)
     psi = parse_formula(f"-({system.entrywise})", "x", system.constants)
-    return field_of(means, fields.prior(system), fields.start(system), make_schedule(1.0), psi)
+    rest = fields.prior(system), begin, make_schedule(1.0), psi
+    if system.normalise != "none":
+        return field_of(overlap_averages(*laws), *rest)
+    square = begin.square
+    free = planes(*laws, square / _RANGE, square * _RANGE)
+    return MeanField(*rest, _of_both, _of_both, lambda tau: 1.0, planes=free)
+
+
+def _of_both(q: float, tau: float) -> float:
+    raise AssertionError("b and g of a rule that leaves the norm free are functions of Q and P")
 
 
 def refusal(system: OnlineRule) -> str:
-    """Empty if its density is one of the family, else the sentence that says why not."""
-    update = limit_of(system).sample
+    """Empty if it has a density, else the sentence that says why not."""
+    sample = limit_of(system).sample
+    if sample.update.t in sample.update.expressions[0].free_symbols:
+        return f"update = {system.update!r} is not allowed for densities (one without t)"
+    return sample.refusal(*start_of(system)) or method.refusal(field)(system)
+
+
+def kept_refusal(system: OnlineRule) -> str:
+    """Empty if it has a density and keeps the norm, else the sentence that says why not."""
     if system.normalise == "none":
         return (
-            "normalise = 'none' is not allowed for densities (a rule that keeps the norm: 'norm'; "
-            "method 'vector' takes any)"
+            "normalise = 'none' is not allowed for particles (a rule that keeps the norm: 'norm'; "
+            "method 'pde' has the density, 'vector' all coordinates)"
         )
-    if update.update.t in set().union(*(one.free_symbols for one in update.update.expressions)):
-        return f"update = {system.update!r} is not allowed for densities (one without t)"
-    return update.refusal(*start_of(system)) or method.refusal(field)(system)
+    return refusal(system)
 
 
 _USES = ("hdica.limits.rules", "hdica.systems.rules", method.AVERAGES)
 METHODS = (
-    pde(field, _PAPER, refusal, _USES),
-    particles(field, f"{_PAPER}, its SDE, self-consistent", refusal, _USES),
-    entries(field, f"{_PAPER}, its SDE with Q and R of the limit", refusal, _USES),
+    pde(field, _PAPER, refusal, _USES, squares=True),
+    particles(field, f"{_PAPER}, its SDE, self-consistent", kept_refusal, _USES),
+    entries(field, f"{_PAPER}, its SDE with Q and R of the limit", kept_refusal, _USES),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from hdica.ingredients.starts import Start, overlap_start
 from hdica.systems import fields
 from hdica.systems.rules.system import Rule, start_of
 from hdica.systems.system import system_named
@@ -33,9 +34,10 @@ class OnlineRule(Rule):
         return f"-({self.entrywise})"
 
     @property
-    def first(self) -> dict[str, Any]:
-        """The start of a rule that keeps the norm, as those of the family have it."""
-        return {"overlap": float(start_of(self)[0][0, 0]), "exact": True}
+    def first(self) -> Start:
+        """The start, as densities take it."""
+        r, p = start_of(self)
+        return overlap_start(float(r[0, 0]), True, float(p[0, 0]))
 
     def __new__(cls, **given: Any) -> Any:
         """A rule of several estimates or features where there are several."""

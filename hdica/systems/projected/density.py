@@ -38,6 +38,13 @@ _NODES = 2.0
 EXACT, COARSE = 1e-7, 1e-5
 """Error of Q at which refinement ends, of the limit and of its negative control."""
 
+SQUARES = (
+    Output("P", ("time",), "P = |x|^2/n"),
+    Output("P_error", ("time",), "error of P, from successive refinements"),
+    Output("P_control", ("time",), f"P {CONTROL_TEXT}"),
+    Output("cosine", ("time",), "cosine of the angle between estimate and feature"),
+)
+"""What there is besides of a rule that may leave the norm free."""
 PATH = (
     *TRAJECTORY,
     Output("Q_error", ("time",), "error of Q, from successive refinements"),
@@ -104,6 +111,8 @@ def wrong_by(field: MeanField, factor: float) -> MeanField:
     A wrong rate of everything would only shift time, and no steady state would tell it.
     """
     pull = field.pull
+    if field.planes is not None:
+        return replace(field, planes=field.planes.wrong_by(factor))
     if isinstance(pull, Scaled):
         return replace(field, pull=pull.times(factor))
     return replace(field, pull=lambda q, tau: factor * pull(q, tau))
@@ -117,11 +126,12 @@ def pde_values(
     path: DensityPath | None = None,
     solved: PathOf = path_of,
     beyond: RuleOf[F] | None = None,
+    squares: bool = False,
 ) -> PointResult:
     """Everything that method ``pde`` gives for one point; ``path`` if it is solved already.
 
     ``solved`` is how, also for the negative control; ``beyond`` what bands and bias take of
-    the rule.
+    the rule; ``squares`` says whether P is part of it.
     """
     path = path or solved(field, system, times, save, EXACT)
     # Only laws of the control are kept: where there is no use for one, none is solved for.
@@ -152,6 +162,10 @@ def pde_values(
             f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr", *save.functionals) if k in wrong
         },
     }
+    if squares:
+        share = np.abs(control.square - path.square) * _share(field)
+        values |= {"P": path.square, "P_error": path.square_error + share}
+        values |= {"P_control": control.square, "cosine": path.q / np.sqrt(path.square)}
     if save.snapshots and save.x:
         values["potential"] = density_values.potentials(field, path, save, times)
     if beyond is not None and (save.bands or save.bias):
@@ -192,7 +206,10 @@ def carried(
     """
     share, worst = np.zeros(times.size), 0.0
     tops = [0.0, 0.0]
-    for k in np.flatnonzero(np.isfinite(path.q)):
+    if field.planes is not None:
+        worst = field.planes.error
+        share += _share(field)
+    for k in np.flatnonzero(np.isfinite(path.q) & (field.planes is None)):
         q, tau = float(path.q[k]), float(field.schedule.value(np.array(times[k])))
         for i, one in enumerate((field.pull, field.diffusion)):
             off, size = coefficient_error(one, q, tau), abs(one(q, tau))
@@ -204,6 +221,11 @@ def carried(
     return share * moved[0] + _SAFETY * worst * 1e-3, share * moved[1] + _SAFETY * worst * 1e-3
 
 
+def _share(field: MeanField) -> float:
+    """The error of functions of Q and P over that of the negative control."""
+    return 0.0 if field.planes is None else _SAFETY * field.planes.error / (CONTROL - 1)
+
+
 def pde_many(
     field_of: FieldOf[F],
     systems: Sequence[F],
@@ -212,6 +234,7 @@ def pde_many(
     threads: int = 1,
     guard: method.Guard = method.untimed,
     beyond: RuleOf[F] | None = None,
+    squares: bool = False,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
@@ -222,7 +245,8 @@ def pde_many(
 
     def one(system: F) -> PointResult | HdicaError:
         def values() -> PointResult:
-            return pde_values(field_of(system), system, times, save, beyond=beyond)
+            field = field_of(system)
+            return pde_values(field, system, times, save, beyond=beyond, squares=squares)
 
         try:
             return guard(system, values)
@@ -244,7 +268,7 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
 
 
 def _picture(
-    field_of: FieldOf[F], solved: PathOf, beyond: RuleOf[F] | None = None
+    field_of: FieldOf[F], solved: PathOf, beyond: RuleOf[F] | None = None, squares: bool = False
 ) -> Callable[[F, Array, Save], tuple[Save, PointResult]]:
     """What a picture keeps, and the point: the grid follows from the densities."""
 
@@ -252,7 +276,7 @@ def _picture(
         field = field_of(system)
         path = solved(field, system, times, save, EXACT)
         save = on_grid(save, path)
-        return save, pde_values(field, system, times, save, path, solved, beyond)
+        return save, pde_values(field, system, times, save, path, solved, beyond, squares)
 
     return picture
 
@@ -263,6 +287,7 @@ def pde(
     without_limit: method.Refuses[F] = method.always,
     uses: tuple[str, ...] = (),
     beyond: RuleOf[F] | None = None,
+    squares: bool = False,
 ) -> method.Limit[F]:
     """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
     more = frozenset[str]() if beyond is None else frozenset({"bands", "bias"})
@@ -280,7 +305,7 @@ def pde(
             engines=reached(field_of, uses, *_SOLVED, method.AVERAGES),
         ),
         outputs=method.Outputs(
-            PATH,
+            (*PATH, *SQUARES) if squares else PATH,
             bands=tuple(map(band_of, TRAJECTORY)) if more else (),
             bias=tuple(map(bias_of, TRAJECTORY)) if more else (),
             keeps=KEEPS | {"potential", "controls"} | more,
@@ -294,11 +319,11 @@ def pde(
             )
         ),
         run=lambda system, times, n, seed, save: pde_values(
-            field_of(system), system, times, save, beyond=beyond
+            field_of(system), system, times, save, beyond=beyond, squares=squares
         ),
         densities=method.Densities(
-            many=partial(pde_many, field_of, beyond=beyond),
-            picture=_picture(field_of, path_of, beyond),
+            many=partial(pde_many, field_of, beyond=beyond, squares=squares),
+            picture=_picture(field_of, path_of, beyond, squares),
         ),
     )
 

@@ -38,35 +38,57 @@ def test_online_ica_has_one_density(f: str, source: str) -> None:
     assert np.abs(own.Q_control - own.Q).max() > 5e-5
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"update": "tau*sign(v)*(u*v < 0)", "constants": {"tau": 0.7}},
-        {"update": "tau*u", "spike": 2.0, "entrywise": "-0.1*x", "constants": {"tau": 0.3}},
-        {"update": "tau*(v + s*z - u)", "noise": {"z": "laplace"},
-         "constants": {"tau": 0.4, "s": 0.5}},
-    ],
-    ids=["perceptron", "spiked", "noise"],
-)  # fmt: skip
-def test_the_density_has_the_overlap_of_the_closed_limit(fields) -> None:
-    rule = hdica.OnlineRule(normalise="norm", start={"overlap": 0.3}, **fields)
+CLOSED = {
+    "perceptron": {"update": "tau*sign(v)*(u*v < 0)", "constants": {"tau": 0.7}},
+    "spiked": {"update": "tau*u/norm", "spike": 2.0, "entrywise": "-0.3*x",
+               "constants": {"tau": 0.3}},
+    "noise": {"update": "tau*(v + s*z - u)", "noise": {"z": "laplace"},
+              "constants": {"tau": 0.4, "s": 0.5}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("normalise", ["norm", "none"])
+@pytest.mark.parametrize("name", CLOSED)
+def test_the_density_has_the_overlap_of_the_closed_limit(name: str, normalise: str) -> None:
+    # From 0.3 to more than 1 a range of P is widened.
+    start = {"overlap": 0.3} if normalise == "norm" else {"overlap": 0.1, "norm": 0.3}
+    rule = hdica.OnlineRule(normalise=normalise, start=start, **CLOSED[name])
     density, closed = (hdica.limit(rule, times=TIMES, method=name) for name in ("pde", "ode"))
-    gap = np.abs(density.Q - closed.Q)
-    assert np.all(gap <= density.Q_error + closed.Q_error + 1e-12)
-    assert gap.max() < 1e-6
-    assert np.abs(closed.Q_control - closed.Q).max() > 1e-4
+    for each in ("Q", "P"):
+        gap = np.abs(density[each] - closed[each])
+        assert np.all(gap <= density[f"{each}_error"] + closed[f"{each}_error"] + 1e-12), each
+        assert gap.max() < 1e-6, each
+    assert np.abs(density.Q_control - density.Q).max() > 1e-4
+    assert density.cosine.values == pytest.approx(closed.cosine.values, abs=1e-6)
 
 
-def test_simulation_tends_to_the_density() -> None:
-    """All coordinates and particles of one rule against the limit, and against a wrong psi."""
-    rule, means = hdica.OnlineRule(**SHRUNK), {"length": "abs(x)"}
-    times = [1.0, 3.0]
-    limit = hdica.limit(rule, times=times, method="pde", functionals=means)
-    wrong = rule.model_copy(update={"entrywise": "0.3*tau*sign(x)"})
-    off = hdica.limit(wrong, times=times, method="pde", functionals=means)
-    for name, n, runs in (("vector", 1000, 24), ("particles", 4000, 6)):
+REGRESSION = {
+    "update": "tau*(label - u)",
+    "label": "v + s*z",
+    "noise": {"z": "gaussian"},
+    "entrywise": "-tau*beta*sign(x)",
+    "prior": {"atoms": [0, 2], "weights": [0.75, 0.25]},
+    "start": {"overlap": 0.0, "norm": 0.5},
+    "constants": {"tau": 0.5, "s": 0.3, "beta": 0.4},
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "psi", "methods"),
+    [
+        (SHRUNK, "0.3*tau*sign(x)", (("vector", 1000, 24), ("particles", 4000, 6))),
+        (REGRESSION, "-tau*0.3*sign(x)", (("vector", 1000, 24),)),
+    ],
+    ids=["norm", "free"],
+)
+def test_simulation_tends_to_the_density(fields, psi: str, methods) -> None:
+    """All coordinates and particles of a rule against its limit, and against a wrong psi."""
+    rule, times = hdica.OnlineRule(**fields), [1.0, 3.0]
+    limit = hdica.limit(rule, times=times, method="pde")
+    off = hdica.limit(rule.model_copy(update={"entrywise": psi}), times=times, method="pde")
+    for name, n, runs in methods:
         many = hdica.simulate(rule, n=n, times=times, seeds=runs, method=name)
-        q = many.Q.squeeze("n").transpose("seed", "time").values
+        q = many.Q.transpose("seed", "time").values
         error = q.std(axis=0, ddof=1) / np.sqrt(runs)
         bias = 2.0 / n
         assert np.all(np.abs(q.mean(axis=0) - limit.Q.values) < 4 * error + bias)
@@ -83,9 +105,10 @@ def test_entries_move_with_the_limit() -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"normalise": "none"}, "normalise = 'none' is not allowed for densities"),
         ({"update": "tau*tanh(v - u)/(1 + t)"}, "is not allowed for densities (one without t)"),
         ({"start": {"overlap": 1.0}}, "cannot resolve"),
+        ({"update": "tau*(v + v**3*z - u)", "noise": {"z": {"student": 3}}}, "does not exist"),
+        ({"normalise": "none", "update": "10*tau*(v - u)"}, "the norm vanishes or diverges"),
     ],
 )
 def test_what_has_no_density_is_refused(fields, why: str) -> None:
@@ -93,3 +116,9 @@ def test_what_has_no_density_is_refused(fields, why: str) -> None:
     with pytest.raises(hdica.HdicaError) as raised:
         hdica.limit(rule, times=TIMES, method="pde")
     assert why in str(raised.value)
+
+
+def test_particles_of_a_rule_with_a_free_norm_are_refused() -> None:
+    with pytest.raises(hdica.HdicaError) as raised:
+        hdica.simulate(hdica.OnlineRule(**REGRESSION), n=100, times=TIMES, method="particles")
+    assert "normalise = 'none' is not allowed for particles" in str(raised.value)

@@ -23,7 +23,7 @@ X, X_PHI, GAP, GAP_PHI, GAP_MIDDLE, FROM_LEFT, FROM_RIGHT = range(7)
 """Rows of the table of a mesh."""
 MASS, RATE, ONE, SOURCE, TWO, RIGHT, LEFT, SHARE, SMOOTH = range(9)
 """Rows of the flat arrays over cells of a state."""
-T, DT, Q, H2, RATED, SPENT, MARK = range(7)
+T, DT, Q, OTHER, RATED, SPENT, MARK = range(7)
 """Entries of the clock of a state."""
 PAST = 5
 """Earlier solutions of a stage through which its next one is foretold."""

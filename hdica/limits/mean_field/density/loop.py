@@ -1,9 +1,11 @@
 """The compiled march of the Fokker-Planck solver: stages, steps that adapt, and runs of steps.
 
 What it works on comes in tuples. ``mesh``: table, offsets and lows of the mesh, nodes and weights
-of the prior. ``law``: b and g as packed functions of Q, and B, a row for each step size that
-occurs. ``memory``: what earlier steps taught about the two stages of a step. ``work``: flat arrays
-over the cells, by the names in :mod:`hdica.limits.mean_field.density.grid`.
+of the prior. ``law``: b and g as packed functions, and B, a row for each step size that occurs, and
+2h as a packed function. A rule that keeps the norm has b and g of Q and no 2h: that is the unknown
+beside Q, which E[x^2] = 1 demands. Of any other all three are functions of Q and P = E[x^2], and P
+is the other unknown. ``memory``: what earlier steps taught about the two stages of a step.
+``work``: flat arrays over the cells, by the names in :mod:`hdica.limits.mean_field.density.grid`.
 """
 
 from __future__ import annotations
@@ -14,18 +16,18 @@ import numba
 
 from hdica.limits.mean_field.density import grid as at
 from hdica.limits.mean_field.density.kernels import push, rates, resolve
-from hdica.limits.numerics.compiled import value_at
+from hdica.limits.numerics.compiled import plane, value_at
 
 _SWEEPS = 14
 _Q_EXACT, _SQUARE_EXACT = 5e-13, 6e-14
 MESH = "Tuple((float64[:, ::1], int64[::1], int64[::1], float64[::1], float64[::1]))"
-LAW = "Tuple((float64[:, ::1], float64[:, ::1], float64[::1]))"
+LAW = "Tuple((float64[:, ::1], float64[:, ::1], float64[::1], float64[::1]))"
 MEMORY = "Tuple((float64[:, :, ::1], float64[:, ::1], float64[::1], float64[::1]))"
 
 
 @numba.njit("UniTuple(float64, 2)(float64[:, ::1], float64, float64, float64)", cache=True)
 def foretold(past, t, q, h2):  # type: ignore[no-untyped-def]
-    """Q and 2h extrapolated to time t; ``q`` and ``h2`` where nothing is known."""
+    """Q and the other unknown extrapolated to time t; ``q`` and ``h2`` where nothing is known."""
     count = int(past[at.PAST, 0])
     if count == 0:
         return q, h2
@@ -37,7 +39,7 @@ def foretold(past, t, q, h2):  # type: ignore[no-untyped-def]
                 share *= (t - past[j, 0]) / (past[i, 0] - past[j, 0])
         q += share * past[i, 1]
         h2 += share * past[i, 2]
-    return min(1.0, max(-1.0, q)), h2
+    return q, h2
 
 
 @numba.njit("void(float64[:, ::1], float64, float64, float64)", cache=True)
@@ -57,46 +59,58 @@ def learn(past, t, q, h2):  # type: ignore[no-untyped-def]
     f"{MEMORY}, float64[:, ::1], int64)",
     cache=True,
 )
-def implicit(row, q, h2, c, stage, mesh, law, memory, work, source):  # type: ignore[no-untyped-def]
-    """Solve (1 - c A(Q, 2h)) mass = given together with Q = E[xi x] and E[x^2] = 1.
+def implicit(row, q, other, c, stage, mesh, law, memory, work, source):  # type: ignore[no-untyped-def]
+    """Solve (1 - c A) mass = given together with Q = E[xi x], and E[x^2] = 1 or P = E[x^2].
 
     Two unknowns by Newton's method, whose derivatives, kept per unit of c from step to step, are
-    corrected by what they foretell (Broyden 1965). Returns Q, 2h and whether both were met.
+    corrected by what they foretell (Broyden 1965). Returns Q, the other unknown and whether both
+    were met.
     """
     table, offsets, lows, xi, _ = mesh
-    pull, noise, big = law[0][row], law[1][row], law[2][row]
+    pull, noise, big, free = law[0][row], law[1][row], law[2][row], law[3].size > 0
     answer, sums = memory[1][stage], memory[2]
     before, mass, share = work[source], work[at.ONE if stage == 0 else at.TWO], work[at.SHARE]
-    if answer[4] == 0.0:
+    # Derivatives of the misses of what is no function of c.
+    own = 1.0 if free else 0.0
+    if not free:
+        q = min(1.0, max(-1.0, q))
+    if answer[4] == 0.0 and not free:
         # How Q and E[x^2] answer to Q (through b and g) and to 2h, to first order in c.
         low, high = max(-1.0, q - 1e-4), min(1.0, q + 1e-4)
         rise = (value_at(pull, high) - value_at(pull, low)) / (high - low)
         wider = (value_at(noise, high) - value_at(noise, low)) / (high - low)
         answer[0], answer[1], answer[2], answer[3] = rise, -q, 2 * (rise * q + wider), -2.0
     # Derivatives of what Q and E[x^2] become, less what they should be, by Q and by 2h.
-    qq, qh, sq, sh = c * answer[0] - 1.0, c * answer[1], c * answer[2], c * answer[3]
+    qq, qh, sq, sh = c * answer[0] - 1.0, c * answer[1], c * answer[2], c * answer[3] - own
     dq, dh, off, wide, met = 0.0, 0.0, 0.0, 0.0, False
+    h2, goal, size = other, 1.0, 1.0
     for sweep in range(_SWEEPS):
-        b, g = value_at(pull, q), value_at(noise, q)
+        if free:
+            goal, size = other, max(1.0, other)
+            b, g, h2 = plane(pull, q, other), plane(noise, q, other), plane(law[3], q, other)
+        else:
+            b, g, h2 = value_at(pull, q), value_at(noise, q), other
         rates(work[at.RIGHT], work[at.LEFT], share, table, offsets, lows, xi, b, big, h2, g, c)
         overlap, square = resolve(before, mass, work[at.RIGHT], work[at.LEFT], share, sums, *mesh)
-        first, second = overlap - q, square - 1.0
-        met = abs(first) < _Q_EXACT and abs(second) < _SQUARE_EXACT
+        first, second = overlap - q, square - goal
+        met = abs(first) < size * _Q_EXACT and abs(second) < size * _SQUARE_EXACT
         if met or not math.isfinite(overlap + square):
             break
         # A difference of two misses near rounding would teach noise.
         if sweep > 0 and max(abs(off), abs(wide)) >= 1e-11 and (dq != 0.0 or dh != 0.0):
-            size = dq * dq + dh * dh
-            one = (first - off - qq * dq - qh * dh) / size
-            two = (second - wide - sq * dq - sh * dh) / size
+            length = dq * dq + dh * dh
+            one = (first - off - qq * dq - qh * dh) / length
+            two = (second - wide - sq * dq - sh * dh) / length
             qq, qh, sq, sh = qq + one * dq, qh + one * dh, sq + two * dq, sh + two * dh
         off, wide = first, second
         det = qq * sh - qh * sq
         dq, dh = (qh * wide - sh * off) / det, (sq * off - qq * wide) / det
-        q, h2 = min(1.0, max(-1.0, q + dq)), h2 + dh
-    answer[0], answer[1], answer[2], answer[3] = (qq + 1.0) / c, qh / c, sq / c, sh / c
+        q, other = q + dq, other + dh
+        if not free:
+            q = min(1.0, max(-1.0, q))
+    answer[0], answer[1], answer[2], answer[3] = (qq + 1.0) / c, qh / c, sq / c, (sh + own) / c
     answer[4] = 1.0
-    return q, h2, met
+    return q, other, met
 
 
 @numba.njit(
@@ -107,12 +121,12 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, source):  # type: ig
 def step(t, end, row, last, mesh, law, memory, state, work):  # type: ignore[no-untyped-def]
     """One step, positive and conservative by construction: from MASS to TWO, not yet of sum one.
 
-    ``row`` and ``last`` are the rows of the law at the two stages. Returns Q and 2h of both, and
-    1.0 if both met E[x^2] = 1 and their own Q. RIGHT and LEFT are left as those of the second.
+    ``row`` and ``last`` are the rows of the law at the two stages. Returns Q and the other unknown
+    of both, and 1.0 if both met their conditions. RIGHT and LEFT are left as those of the second.
     """
     past = memory[0]
     middle, c = t + at.GAMMA * (end - t), at.GAMMA * (end - t)
-    q, h2 = foretold(past[0], middle, state[at.Q], state[at.H2])
+    q, h2 = foretold(past[0], middle, state[at.Q], state[at.OTHER])
     q1, h1, one = implicit(row, q, h2, c, 0, mesh, law, memory, work, at.MASS)
     right, left, flux = work[at.RIGHT], work[at.LEFT], work[at.SHARE]
     push(work[at.ONE], work[at.SOURCE], right, left, flux, mesh[1], at.PUSH)
@@ -131,9 +145,14 @@ def unrounded(rounded, mass, sums, offsets):  # type: ignore[no-untyped-def]
             new[i] = own[i] * scale
 
 
-@numba.njit(f"void(float64[::1], float64[::1], {MESH}, float64[:, ::1], float64)", cache=True)
-def measure(row, mass, mesh, integrands, h2):  # type: ignore[no-untyped-def]
-    """Q, R, 2h, the largest |mass - 1|, |E x^2 - 1| and the functionals, to row[1:]."""
+@numba.njit(
+    f"void(float64[::1], float64[::1], {MESH}, float64[:, ::1], float64, float64)", cache=True
+)
+def measure(row, mass, mesh, integrands, other, goal):  # type: ignore[no-untyped-def]
+    """Q, R, the other unknown, the largest |mass - 1|, |E x^2 - goal| and the functionals.
+
+    They are written to row[1:].
+    """
     table, offsets, lows, xi, weights = mesh
     q, r, square, worst = 0.0, 0.0, 0.0, 0.0
     for a in range(xi.size):
@@ -149,7 +168,7 @@ def measure(row, mass, mesh, integrands, h2):  # type: ignore[no-untyped-def]
         r += weights[a] * third
         square += weights[a] * second
         worst = max(worst, abs(total - 1.0))
-    row[1], row[2], row[3], row[4], row[5] = q, r, h2, worst, abs(square - 1.0)
+    row[1], row[2], row[3], row[4], row[5] = q, r, other, worst, abs(square - goal)
     for k in range(integrands.shape[0]):
         mean = 0.0
         for i in range(mass.size):
@@ -169,7 +188,7 @@ def march(ends, rows, every, mesh, law, memory, state, work, integrands, rows_ou
     ``rows`` are those of the law at both stages of every step. Returns how many steps did not
     meet E[x^2] = 1 and their own Q.
     """
-    past, missed = memory[0], 0
+    past, missed, free = memory[0], 0, law[3].size > 0
     for k in range(ends.size):
         t, end = state[at.T], ends[k]
         q1, h1, q2, h2, met = step(t, end, rows[k, 0], rows[k, 1], mesh, law, memory, state, work)
@@ -177,9 +196,10 @@ def march(ends, rows, every, mesh, law, memory, state, work, integrands, rows_ou
         learn(past[0], t + at.GAMMA * (end - t), q1, h1)
         learn(past[1], end, q2, h2)
         unrounded(work[at.TWO], work[at.MASS], memory[2], mesh[1])
-        state[at.T], state[at.Q], state[at.H2] = end, q2, h2
+        state[at.T], state[at.Q], state[at.OTHER] = end, q2, h2
         if (k + 1) % every == 0:
-            measure(rows_out[(k + 1) // every - 1], work[at.MASS], mesh, integrands, h2)
+            row, square = rows_out[(k + 1) // every - 1], h2 if free else 1.0
+            measure(row, work[at.MASS], mesh, integrands, h2, square)
     return missed
 
 
@@ -302,7 +322,7 @@ def attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, wind
     learn(memory[0][1], end, q2, h2)
     for i in range(work.shape[1]):
         work[at.MASS, i], work[at.RATE, i] = work[at.SMOOTH, i], work[at.SOURCE, i] / length
-    state[at.T], state[at.Q], state[at.H2], state[at.RATED] = end, q2, h2, 1.0
+    state[at.T], state[at.Q], state[at.OTHER], state[at.RATED] = end, q2, h2, 1.0
     return 3 if change == -1 else 0
 
 
@@ -335,7 +355,7 @@ def walk(  # type: ignore[no-untyped-def]
     attempt. Returns why it came back and how many steps it took, whose ends and measures are in
     ``ends`` and ``measures``.
     """
-    steps, last = 0, law[2].size - 1
+    steps, last, free = 0, law[2].size - 1, law[3].size > 0
     while state[at.MARK] < marks.size:
         mark = int(state[at.MARK])
         while state[at.T] < marks[mark]:
@@ -348,7 +368,8 @@ def walk(  # type: ignore[no-untyped-def]
             came = attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, windows)
             if came == 0 or came == 3:
                 ends[steps] = end
-                measure(measures[steps], work[at.MASS], mesh, integrands, state[at.H2])
+                other, square = state[at.OTHER], state[at.OTHER] if free else 1.0
+                measure(measures[steps], work[at.MASS], mesh, integrands, other, square)
                 steps += 1
             if came >= 2:
                 return at.WINDOWS, steps

@@ -61,7 +61,8 @@ class Record:
         from hdica.limits.mean_field.density.loop import measure
 
         row = self.room(1)
-        measure(row[0], state.mass, state.cells, self.integrands(state.mesh), state.h2)
+        integrands = self.integrands(state.mesh)
+        measure(row[0], state.mass, state.cells, integrands, state.other, state.goal)
         self.see(state, np.zeros(1), np.full(1, self.problem.field.schedule.at(0.0)), row)
 
     def see(self, state: State, times: Array, taus: Array, rows: Array) -> None:
@@ -82,7 +83,7 @@ class Record:
 
     @property
     def rows(self) -> Array:
-        """tau, Q, R, 2h, the two errors and the functionals at those times."""
+        """tau, Q, R, 2h or P, the two errors and the functionals at those times."""
         return np.concatenate(self._rows)
 
 
@@ -254,10 +255,11 @@ def explore(
             t, cells = state.clock[at.T], state.windows.cells
             cost = f"more than {BUDGET:.0e} cells times steps ({cells} cells by then)"
             why = f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
-            if state.h2 < 0:
+            if state.other < 0:
                 why = (
-                    f"the density condenses (2h = {state.h2:.3g} < 0) and was not followed beyond "
-                    f"t = {t:.6g}, because the few coordinates that grow without bound need {cost}"
+                    f"the density condenses (2h = {state.other:.3g} < 0) and was not followed "
+                    f"beyond t = {t:.6g}, because the few coordinates that grow without bound "
+                    f"need {cost}"
                 )
             break
     return Plan(lattice, first, tuple(runs), why)
@@ -275,7 +277,7 @@ def cut(start: float, ends: Array, parts: int) -> Array:
 def advance(
     piece: Piece, state: State, ends: Array, every: int, integrands: Array, measures: Array
 ) -> int:
-    """Steps to each of ``ends``, measured after ``every``; how many did not meet E[x^2] = 1."""
+    """Steps to each of ``ends``, measured after ``every``; how many did not meet their E[x^2]."""
     from hdica.limits.mean_field.density.loop import march, measure
 
     missed, (law, rows) = 0, piece.law(float(state.clock[at.T]), ends)
@@ -296,7 +298,7 @@ def advance(
             missed += int(march(ends[part], rows[part], 2, *arrays, row))
             relax(state, half)
             if (first + 1) % every == 0:
-                measure(row[0], state.mass, state.cells, integrands, state.h2)
+                measure(row[0], state.mass, state.cells, integrands, state.other, state.goal)
     return missed
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.density import state
@@ -86,7 +88,8 @@ _CLOSEST, _MOST_CUTS = 1e-5, 400
 class DensityPath(NamedTuple):
     """The limit at the asked times; arrays of shape (T,), NaN after a stop.
 
-    ``q``, ``r``: overlap Q = E[xi x] and R = E[x phi(x)]; ``curvature``, ``pull``: 2h and b there;
+    ``q``, ``r``, ``square``: overlap Q = E[xi x], R = E[x phi(x)] and P = E[x^2], which is 1 where
+    a rule keeps the norm; ``curvature``, ``pull``: 2h and b there;
     ``functionals``: means of the functions asked for, by name; each with its estimated error.
     ``mass_error`` and ``moment_error``: largest |mass - 1| of an atom and |E x^2 - 1|, on the
     finest level; ``multiplier_error``: difference of the extrapolated multiplier to the formula for
@@ -107,6 +110,8 @@ class DensityPath(NamedTuple):
     moment_error: Array
     multiplier_error: Array
     densities: tuple[Density, ...]
+    square: Array
+    square_error: Array
     stopped: str = ""
     levels: int = 1
     cells: int = 0
@@ -127,8 +132,8 @@ def _explored(
     size = lengths(field.phi)
     _, var = field.start.conditional(problem.xi)
     tau0 = field.schedule.at(0.0)
-    first = size.finest(field.diffusion(field.q0, tau0), field.strength(tau0), 0.0)
-    scale = min(math.sqrt(var), first)
+    _, g0, _ = field.coefficients(field.q0, field.start.square, tau0)
+    scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
     spacing, narrow = _AT_START * coarse * scale, 0.0
     # Within this distance cells hardly widen: it holds the atoms that matter to Q.
     matters = problem.weights * problem.xi**2 > 1e-3
@@ -139,16 +144,27 @@ def _explored(
         lattice = make_lattice(faces, spacing, stretch)
         windows = state.start_windows(problem, lattice, narrow)
         plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, windows)
-        scales = [
-            size.finest(field.diffusion(q, tau), field.strength(tau), h2)
-            for tau, q, _, h2 in seen.rows[:, :4].tolist()
-        ]
+        _check_range(field, seen.rows[:, 3])
+        scales = []
+        for tau, q, _, other in seen.rows[:, :4].tolist():
+            _, g, h2 = field.coefficients(q, other, tau)
+            scales.append(size.finest(g, field.strength(tau), h2))
         finest = min(scales)
         narrow = float(seen.times[scales.index(finest)])
         if spacing <= 1.1 * _LATER * coarse * finest:
             break
         spacing = _LATER * coarse * finest
     return plan, seen
+
+
+class _Beyond(Exception):
+    """P leaves the range for which b, g and 2h are known."""
+
+
+def _check_range(field: MeanField, squares: Array) -> None:
+    planes = field.planes
+    if planes is not None and not planes.low < squares.min() <= squares.max() < planes.high:
+        raise _Beyond
 
 
 def planned(problem: state.Problem, times: Array, tolerance: float) -> Plan:
@@ -212,6 +228,10 @@ def _density(t: float, field: MeanField, places: state.Places, records: list[Rec
     return Density(*nodes, at_nodes)
 
 
+_WIDER, _WIDEST = 4.0, 1e8
+"""How a range of P is widened, and how much larger than P at the start its end may be."""
+
+
 def solve(
     field: MeanField,
     times: Array,
@@ -230,10 +250,33 @@ def solve(
     Functionals that have ``cuts``, where they or their slopes jump in x, are averaged on a lattice
     that has faces there, too, and the rest of the result is what it is without them.
     """
+    while True:
+        try:
+            return _solved(field, times, snapshots, functionals or {}, cuts or {}, tolerance)
+        except _Beyond:
+            planes = field.planes
+            assert planes is not None
+            low, high = planes.low / _WIDER, planes.high * _WIDER
+            if high > _WIDEST * field.start.square:
+                raise HdicaError(
+                    f"the density was not followed, because P = |x|^2/n leaves {planes.low:.3g} to "
+                    f"{planes.high:.3g}: the norm vanishes or diverges"
+                ) from None
+            field = replace(field, planes=planes.between(low, high))
+
+
+def _solved(
+    field: MeanField,
+    times: Array,
+    snapshots: Sequence[float],
+    functionals: Mapping[str, state.Functional],
+    cuts: Mapping[str, Sequence[float]],
+    tolerance: float,
+) -> DensityPath:
     problem, places = state.posed(field)
     functionals, own = dict(functionals or {}), field.phi.kinks
     times = np.asarray(times, dtype=float)
-    jumps = cuts or {}
+    jumps = cuts
     rough = {k: _apart(own, jumps[k], problem.mirrored) for k in functionals if k in jumps}
     rough = {k: faces for k, faces in rough.items() if own != faces and len(faces) <= _MOST_CUTS}
     smooth = {k: h for k, h in functionals.items() if k not in rough}
@@ -286,9 +329,11 @@ def _path(
     where = np.searchsorted(reached, times[chosen])
     table[:, chosen] = np.array([best, enveloped(error, reached), levels[-1]])[:, where]
     curvature, pull = np.full((2, times.size), np.nan)
-    for i, (tau, q, r) in enumerate(table[0, :, :3].tolist()):
+    for i, (tau, q, r, other) in enumerate(table[0, :, :4].tolist()):
         if math.isfinite(q):
-            curvature[i], pull[i] = field.curvature(q, r, tau), field.pull(q, tau)
+            pull[i], _, curvature[i] = field.coefficients(q, other, tau)
+            if field.planes is None:
+                curvature[i] = field.curvature(q, r, tau)
     return DensityPath(
         q=table[0, :, 1],
         r=table[0, :, 2],
@@ -300,7 +345,9 @@ def _path(
         functional_errors=dict(zip(names, table[1, :, 6:].T, strict=True)),
         mass_error=table[2, :, 4],
         moment_error=table[2, :, 5],
-        multiplier_error=np.abs(table[0, :, 3] - curvature),
+        multiplier_error=np.abs(table[0, :, 3] - curvature) * (field.planes is None),
+        square=table[0, :, 3] if field.planes else np.where(chosen, 1.0, np.nan),
+        square_error=table[1, :, 3] if field.planes else np.zeros(times.size),
         densities=densities,
         stopped=plan.stopped,
         levels=len(records),

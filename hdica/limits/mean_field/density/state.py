@@ -30,7 +30,7 @@ from hdica.limits.mean_field.family import Coefficient, MeanField, Scaled
 from hdica.limits.numerics.series import adaptive, packed, times
 from hdica.process.progress import check_deadline
 
-Law = tuple[Array, Array, Array]
+Law = tuple[Array, Array, Array, Array]
 """Coefficients as compiled code takes them: see :func:`tabulated`."""
 Functional = Callable[[Array, Array], Array]
 NARROWEST = 1e-4
@@ -60,9 +60,15 @@ def _rows(coefficient: Coefficient, taus: Array) -> Array:
 
 
 def tabulated(field: MeanField, taus: Array) -> Law:
-    """The law at S step sizes: b and g as packed functions of Q, a row each, and B, shape (S,)."""
-    strength = np.array([float(field.strength(tau)) for tau in taus.tolist()])
-    return _rows(field.pull, taus), _rows(field.diffusion, taus), strength
+    """The law at S step sizes: b and g as packed functions, a row each, and B, shape (S,).
+
+    Last comes 2h, of a rule that does not keep the norm, else nothing.
+    """
+    strength, planes = np.array([float(field.strength(tau)) for tau in taus.tolist()]), field.planes
+    if planes is not None:
+        pull, noise = (np.tile(one, (taus.size, 1)) for one in (planes.pull, planes.diffusion))
+        return pull, noise, strength, planes.curvature
+    return _rows(field.pull, taus), _rows(field.diffusion, taus), strength, np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +179,8 @@ class State:
     """Where a run is.
 
     ``work``: flat arrays over the cells, masses, their rate of change, and room to work. ``clock``:
-    time, step to try, Q, 2h, whether the rate is known, cost so far, next mark. ``memory``: what
-    earlier steps taught about the stages, and room to work.
+    time, step to try, Q, 2h or P, whether the rate is known, cost so far, next mark. ``memory``:
+    what earlier steps taught about the stages, and room to work.
     """
 
     problem: Problem
@@ -195,9 +201,14 @@ class State:
         return float(self.clock[at.Q])
 
     @property
-    def h2(self) -> float:
-        """Multiplier."""
-        return float(self.clock[at.H2])
+    def other(self) -> float:
+        """2h of a rule that keeps the norm, else P = E[x^2]."""
+        return float(self.clock[at.OTHER])
+
+    @property
+    def goal(self) -> float:
+        """What E[x^2] is to be."""
+        return self.other if self.problem.field.planes else 1.0
 
     @property
     def cells(self) -> CompiledMesh:
@@ -252,12 +263,12 @@ def start_windows(problem: Problem, lattice: Lattice, narrow: float) -> Windows:
 
 
 def start_masses(problem: Problem, mesh: Mesh) -> Array:
-    """Cell masses of the normal laws of the start, with E[x^2] = 1 to rounding.
+    """Cell masses of the normal laws of the start, with its E[x^2] to rounding.
 
     The variance is corrected by O(dx^2), because the sum of x^2 over cells is not its integral.
     """
     mean, var = problem.field.start.conditional(problem.xi)
-    sizes = np.diff(mesh.offsets)
+    square, sizes = problem.field.start.square, np.diff(mesh.offsets)
     _, x, weights = mesh.flat(problem.xi, problem.weights)
     dx = np.concatenate([mesh.dx[cells] for _, cells in mesh.slices()])
     away = (x - np.repeat(mean, sizes)) ** 2 / 2
@@ -265,8 +276,8 @@ def start_masses(problem: Problem, mesh: Mesh) -> Array:
         check_deadline()
         mass = np.exp(-away / var) * dx
         mass /= np.repeat(np.add.reduceat(mass, mesh.offsets[:-1]), sizes)
-        miss = dot(weights * mass * x, x) - 1.0
-        if abs(miss) < 2e-15:
+        miss = dot(weights * mass * x, x) - square
+        if abs(miss) < 2e-15 * square:
             break
         var -= miss
     return mass
@@ -279,7 +290,7 @@ def begin(
     refine: int,
     reach: Windows | None = None,
 ) -> State:
-    """The state at t = 0, with the multiplier that its formula gives.
+    """The state at t = 0, with the multiplier that its formula gives, or with its P.
 
     Each cell of the lattice is cut into ``refine``; ``reach`` are windows that hold all to come, if
     known.
@@ -296,7 +307,7 @@ def begin(
     r = dot(weights * mass * x, field.phi.value(x))
     work, clock = np.zeros((at.SMOOTH + 1, mass.size)), np.zeros(7)
     work[at.MASS] = mass
-    clock[at.DT], clock[at.Q], clock[at.H2] = _FIRST_STEP, q, field.curvature(q, r, tau)
+    clock[at.DT], clock[at.Q], clock[at.OTHER] = _FIRST_STEP, q, field.other(q, r, tau)
     return State(problem, windows, mesh, work, clock, blank_memory(problem.xi.size))
 
 
