@@ -108,7 +108,6 @@ def test_entries_move_with_the_limit() -> None:
         ({"update": "tau*tanh(v - u)/(1 + t)"}, "is not allowed for densities (one without t)"),
         ({"start": {"overlap": 1.0}}, "cannot resolve"),
         ({"update": "tau*(v + v**3*z - u)", "noise": {"z": {"student": 3}}}, "does not exist"),
-        ({"normalise": "none", "update": "10*tau*(v - u)"}, "the norm vanishes or diverges"),
     ],
 )
 def test_what_has_no_density_is_refused(fields, why: str) -> None:
@@ -116,6 +115,13 @@ def test_what_has_no_density_is_refused(fields, why: str) -> None:
     with pytest.raises(hdica.HdicaError) as raised:
         hdica.limit(rule, times=TIMES, method="pde")
     assert why in str(raised.value)
+
+
+def test_a_norm_that_diverges_is_followed_as_far_as_cells_go() -> None:
+    fields = {**SHRUNK, "normalise": "none", "update": "10*tau*(v - u)"}
+    limit = hdica.limit(hdica.OnlineRule(**fields), times=TIMES, method="pde")
+    assert "not followed beyond t = 0.4" in limit.attrs["note"]
+    assert np.isnan(limit.P.values[1:]).all()
 
 
 def test_particles_of_a_rule_with_a_free_norm_are_refused() -> None:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
 from hdica.limits.mean_field.density import state
@@ -228,8 +227,8 @@ def _density(t: float, field: MeanField, places: state.Places, records: list[Rec
     return Density(*nodes, at_nodes)
 
 
-_WIDER, _WIDEST = 4.0, 1e8
-"""How a range of P is widened, and how much larger than P at the start its end may be."""
+_WIDER = 4.0
+"""How a range of P is widened."""
 
 
 def solve(
@@ -256,13 +255,8 @@ def solve(
         except _Beyond:
             planes = field.planes
             assert planes is not None
-            low, high = planes.low / _WIDER, planes.high * _WIDER
-            if high > _WIDEST * field.start.square:
-                raise HdicaError(
-                    f"the density was not followed, because P = |x|^2/n leaves {planes.low:.3g} to "
-                    f"{planes.high:.3g}: the norm vanishes or diverges"
-                ) from None
-            field = replace(field, planes=planes.between(low, high))
+            wider = planes.between(planes.low / _WIDER, planes.high * _WIDER)
+            field = replace(field, planes=wider)
 
 
 def _solved(
