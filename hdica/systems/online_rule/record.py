@@ -6,6 +6,7 @@ import numpy as np
 
 from hdica.systems.online_rule.projected import METHODS
 from hdica.systems.online_rule.system import OnlineRule, variant
+from hdica.systems.projected import family
 from hdica.systems.rules.methods import COSINE, ONE, PAPERS, TAU, changes, methods, stays
 from hdica.systems.system import OrderParameter, Symbol, System, in_words
 
@@ -20,7 +21,9 @@ SYSTEM = System(
         OrderParameter("cosine", "cosine of estimate and feature"),
     ),
     controls=(TAU,),
+    dimensions=(family.FEATURE, family.GROUP, family.FOLLOWED),
     symbols={
+        **family.SYMBOLS,
         "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
         "P": Symbol("<i>P</i>", "$P$", "P"),
         "cosine": COSINE,

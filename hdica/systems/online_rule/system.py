@@ -9,6 +9,7 @@ from pydantic import Field
 
 from hdica.ingredients.starts import Start, overlap_start
 from hdica.systems import fields
+from hdica.systems.projected.family import own_dims
 from hdica.systems.rules.system import Rule, start_of
 from hdica.systems.system import system_named
 
@@ -27,6 +28,10 @@ class OnlineRule(Rule):
     """
 
     prior: fields.PriorSpec = Field("dense", description=fields.PRIORS)
+
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Own dimensions of densities: the value of xi in each group of entries."""
+        return own_dims(fields.prior(self).group_values.tolist())
 
     @property
     def regularizer(self) -> str:
