@@ -88,7 +88,7 @@ def test_no_line_names_a_system() -> None:
     assert not found
 
 
-ACROSS = ("hebbian_ica/api.py", "online_rule/record.py")
+ACROSS = ("hebbian_ica/api.py", "online_rule/system.py")
 """Where one system leads to another."""
 INSIDE = sorted(
     path

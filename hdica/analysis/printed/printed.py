@@ -149,7 +149,9 @@ def _own_error(data: xr.Dataset, values: xr.DataArray, name: str, one: Place) ->
     own = set(data[one.variable].dims)
     for key in (f"{one.variable}_error", "error"):
         if key in data and "seed" not in data[key].dims and set(data[key].dims) <= own:
-            error = float(np.nan_to_num(_chosen(finished(data, key), name, one.sel).item()))
+            # One error may be that of several numbers of a place.
+            least = {k: v for k, v in one.sel.items() if k in data[key].dims or k not in own}
+            error = float(np.nan_to_num(_chosen(finished(data, key), name, least).item()))
             relative = "relative" in str(data[key].attrs.get("long_name", ""))
             return error * float(np.abs(values).max()) if relative else error
     return 0.0

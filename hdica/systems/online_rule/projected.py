@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.limits.mean_field.family import MeanField, field_of
+from hdica.limits.rules.averages import FIRST
 from hdica.limits.rules.overlap import overlap_averages, planes
 from hdica.systems import fields, method
 from hdica.systems.online_rule.system import OnlineRule
@@ -56,9 +59,19 @@ def kept_refusal(system: OnlineRule) -> str:
     return refusal(system)
 
 
+def _prepares(system: OnlineRule) -> dict[Hashable, float]:
+    """Seconds of the averages, for every Q or for every Q and P."""
+    sample = limit_of(system).sample
+    points = sample.size(FIRST if sample.is_known else FIRST + 2)
+    each = 2e-8 + 1.5e-8 * sample.update.transcendental
+    places = 200 if system.normalise != "none" else 600
+    own = fields.canonical(system.model_dump(mode="json", exclude={"prior", "start", "entrywise"}))
+    return {("averages", own): places * (1e-4 + each * points)}
+
+
 _USES = ("hdica.limits.rules", "hdica.systems.rules", method.AVERAGES)
 METHODS = (
-    pde(field, _PAPER, refusal, _USES, squares=True),
+    pde(field, _PAPER, refusal, _USES, squares=True, prepares=_prepares),
     particles(field, f"{_PAPER}, its SDE, self-consistent", kept_refusal, _USES),
     entries(field, f"{_PAPER}, its SDE with Q and R of the limit", kept_refusal, _USES),
 )

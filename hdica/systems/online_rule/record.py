@@ -27,6 +27,7 @@ SYSTEM = System(
         "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
         "P": Symbol("<i>P</i>", "$P$", "P"),
         "cosine": COSINE,
+        "spike": Symbol("ω", r"$\omega$", "ω"),
         **in_words(ode="ODE"),
     },
     methods=(*methods(ONE), *METHODS),

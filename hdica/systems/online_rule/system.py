@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -28,6 +28,8 @@ class OnlineRule(Rule):
     """
 
     prior: fields.PriorSpec = Field("dense", description=fields.PRIORS)
+
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior"}
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of densities: the value of xi in each group of entries."""

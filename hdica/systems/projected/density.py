@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -288,6 +288,7 @@ def pde(
     uses: tuple[str, ...] = (),
     beyond: RuleOf[F] | None = None,
     squares: bool = False,
+    prepares: Callable[[F], Mapping[Hashable, float]] | None = None,
 ) -> method.Limit[F]:
     """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
     more = frozenset[str]() if beyond is None else frozenset({"bands", "bias"})
@@ -311,7 +312,8 @@ def pde(
             keeps=KEEPS | {"potential", "controls"} | more,
         ),
         cost=method.Cost(
-            seconds=lambda system, n, last: 0.06 + 0.001 * last, prepares=fields.averages("drift")
+            seconds=lambda system, n, last: 0.06 + 0.001 * last,
+            prepares=prepares or fields.averages("drift"),
         ),
         scope=method.Scope(
             refuses=lambda one: (

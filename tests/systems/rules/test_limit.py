@@ -186,7 +186,7 @@ def test_quasi_random_points_have_honest_errors() -> None:
 )
 def test_a_limit_that_does_not_exist_is_refused(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(HdicaError, match=sentence):
-        hdica.limit(hdica.OnlineRule(**fields), times=[0, 1])
+        hdica.limit(hdica.OnlineRule(**fields), times=[0, 1], method="ode")
 
 
 @pytest.mark.parametrize(
