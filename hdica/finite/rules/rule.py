@@ -155,7 +155,7 @@ def run_chains(
     return record(advance, [*map(point, range(len(rules)))], times, n, LANES, width)
 
 
-def _placed(rule: FiniteRule, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def placed(rule: FiniteRule, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Features, shape (M, n), |xi|^2 = n, and estimates, shape (K, n), with their R and P."""
     k, m = rule.r.shape
     first = None if rule.prior is None else rule.prior.feature(rng, n) / math.sqrt(n)
@@ -175,7 +175,7 @@ def run_vector(rule: FiniteRule, times: Array, n: int, stream: Stream) -> Values
     k, m = rule.r.shape
     if dimension_refusal(k, m, n):
         raise HdicaError(dimension_refusal(k, m, n))
-    features, estimates = _placed(rule, n, stream("start"))
+    features, estimates = placed(rule, n, stream("start"))
     padded = n + -n % CHUNK
     x, xi, z = aligned_zeros(k, padded), aligned_zeros(m, padded), aligned_zeros(padded)
     x[:, :n], xi[:, :n] = estimates, features

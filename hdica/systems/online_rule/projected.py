@@ -12,7 +12,7 @@ from hdica.limits.rules.overlap import overlap_averages, planes
 from hdica.systems import fields, method
 from hdica.systems.online_rule.system import OnlineRule
 from hdica.systems.projected.density import pde
-from hdica.systems.projected.entries import entries, particles
+from hdica.systems.projected.entries import entries
 from hdica.systems.rules.system import limit_of, start_of
 
 _PAPER = (
@@ -53,7 +53,7 @@ def kept_refusal(system: OnlineRule) -> str:
     """Empty if it has a density and keeps the norm, else the sentence that says why not."""
     if system.normalise == "none":
         return (
-            "normalise = 'none' is not allowed for particles (a rule that keeps the norm: 'norm'; "
+            "normalise = 'none' is not allowed for entries (a rule that keeps the norm: 'norm'; "
             "method 'pde' has the density, 'vector' all coordinates)"
         )
     return refusal(system)
@@ -72,6 +72,5 @@ def _prepares(system: OnlineRule) -> dict[Hashable, float]:
 _USES = ("hdica.limits.rules", "hdica.systems.rules", method.AVERAGES)
 METHODS = (
     pde(field, _PAPER, refusal, _USES, squares=True, prepares=_prepares),
-    particles(field, f"{_PAPER}, its SDE, self-consistent", kept_refusal, _USES),
     entries(field, f"{_PAPER}, its SDE with Q and R of the limit", kept_refusal, _USES),
 )

@@ -13,8 +13,15 @@ from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import OVERLAP, PRODUCT, Values
-from hdica.finite.rules.rule import FiniteRule, run_chains, run_vector
+from hdica.finite.rules.rule import (
+    FiniteRule,
+    dimension_refusal,
+    placed,
+    run_chains,
+    run_vector,
+)
 from hdica.ingredients.save import Save
+from hdica.limits.rules.averages import FIRST
 from hdica.limits.rules.equations import Equations, follow
 from hdica.limits.rules.steady import search_seconds, steady_refusal, steady_states
 from hdica.limits.rules.transitions import Changes, transitions
@@ -159,6 +166,50 @@ def simulations(labels: Labels) -> tuple[method.Simulation[Rule], ...]:
     )
 
 
+def particles(labels: Labels) -> method.Simulation[Rule]:
+    """``particles``: entries that see each other through R and P alone, for any psi."""
+
+    def runner(system: Rule, times: Array, n: int, stream: Stream, save: Save) -> Values:
+        from hdica.limits.rules.particles import run
+
+        rule = rule_of(system)
+        why = dimension_refusal(*_sizes(system), n)
+        if why:
+            raise HdicaError(why)
+        features, estimates = placed(rule, n, stream("start"))
+        begin = (features, estimates, times, stream("noise"))
+        r, p, why = run(limit_of(system), rule.psi, *begin)
+        return labels.values(r, p), why
+
+    def refusal(system: Rule) -> str:
+        return limit_of(system).sample.refusal(*start_of(system))
+
+    return method.Simulation[Rule](
+        name="particles",
+        role=method.Role.SIMULATION,
+        about=method.About(
+            text="the limit by McKean–Vlasov particles, for any ψ and any number of estimates",
+            accuracy="approximate",
+            equations="dx = (b xi + A x + psi(x) - B x) dt + C dW, b = <F v'> - A R, A = <dF/du>, "
+            "C C' = <F F'>; Heun's method, R and P from the particles",
+            engines=(*LIMIT, *method.FINITE, "hdica.finite.rules"),
+        ),
+        outputs=method.Outputs(labels.outputs),
+        cost=method.Cost(seconds=_particle_seconds, memory=_numbers),
+        scope=method.Scope(refuses=refusal, n=method.Size.PARTICLES),
+        run=trials.seeded("particles", runner),
+    )
+
+
+def _particle_seconds(system: Rule, n: int | None, last: float) -> float:
+    k, m = _sizes(system)
+    sample = limit_of(system).sample
+    points = 0 if sample.is_known else sample.size(FIRST + 1)
+    each = 2e-8 + 1.5e-8 * sample.update.transcendental
+    entry = 1e-7 * (k + m) ** 2 * (n or 1)
+    return 1e-2 + 40 * last * (1e-3 + 3 * (each * points + entry))
+
+
 def _labelled(run: Values, labels: Labels) -> Values:
     """What an engine gives, by the names of a system."""
     values, diverged = run
@@ -177,7 +228,8 @@ def chain_refusal(system: Rule) -> str:
 
 def _sizes(system: Rule) -> tuple[int, int]:
     r, _ = start_of(system)
-    return r.shape
+    estimates, features = r.shape
+    return estimates, features
 
 
 def _chain_seconds(system: Rule, n: int | None, last: float) -> float:
@@ -369,7 +421,7 @@ def methods(labels: Labels) -> tuple[method.Method[Rule], ...]:
     limit = Limiting(labels, limit_of, start_of, _LIMIT, LIMIT, closed_refusal)
     states = fixed_points(limit)
     one = (critical(states.scope.refuses),) if labels is ONE else ()
-    return (*simulations(labels), ode(limit), states, *one)
+    return (*simulations(labels), ode(limit), particles(labels), states, *one)
 
 
 def stays(name: str) -> registry.Notes[S]:
