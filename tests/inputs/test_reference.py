@@ -28,8 +28,12 @@ def _golden(name: str) -> Any:
     return json.loads((ROOT / f"tests/golden/{name}.json").read_text(encoding="utf-8"))
 
 
-def test_there_is_a_file_for_each_of_the_five_papers() -> None:
-    assert FILES == ["li2021", "rattray2002", "rc2025", "wang2016", "wang2017"]
+PAPERS = ["li2021", "rattray2002", "rc2025", "wang2016", "wang2017"]
+RULES = ["biehl1994", "demir2025", "retrieval", "saad1995"]
+
+
+def test_there_is_a_file_for_each_of_the_five_papers_and_for_rules_of_others() -> None:
+    assert sorted(PAPERS + RULES) == FILES
     assert differences(ROOT / "data/reference") == []
 
 
@@ -71,6 +75,26 @@ def test_numbers_are_those_that_tests_know() -> None:
     pca = load_reference("reference/wang2016.yaml").numbers
     assert pca["omega_c_oist"].value == _golden("steady_states")["oist_steady"]["fold"]["omega_c"]
     assert pca["overlap_oja_at_10"].value == _golden("finite_pca")["oja"]["Q"][4]
+
+
+@pytest.mark.usefixtures("shipped")
+def test_formulas_of_rules_give_what_the_files_say() -> None:
+    ino, two = (
+        load_reference(f"reference/{name}.yaml").numbers for name in ("demir2025", "saad1995")
+    )
+    for omega, end in ((0.5, "0p5"), (1.0, "1"), (1.5, "1p5")):
+        assert ino[f"ino_pca_tau_c_{end}"].value == 2 * omega * (1 + omega)
+    for omega, end in ((0.5, "0p5"), (1.0, "1")):
+        share = (2 * omega * (1 + omega) - 0.5) / (omega * (2 * (1 + omega) + 0.5))
+        assert ino[f"ino_pca_cosine_{end}"].value == pytest.approx(math.sqrt(share), rel=1e-14)
+    assert two["committee_R"].value == pytest.approx(6**-0.5, rel=1e-14)
+    assert two["committee_P"].value == pytest.approx(1 / 3, rel=1e-14)
+    roots = load_reference("reference/retrieval.yaml").numbers
+    assert roots["retrieval_norm"].value == pytest.approx((math.sqrt(10) - 1) / 6, rel=1e-14)
+    angle = math.pi * 0.28 * 1000 ** (-1 / 3)
+    cosine = load_reference("reference/biehl1994.yaml").numbers["perceptron_cosine"]
+    assert cosine.value == pytest.approx(math.cos(angle), abs=1e-6)
+    assert cosine.rounding == pytest.approx(math.pi * 0.005 / 10 * math.sin(angle), rel=0.02)
 
 
 @pytest.mark.usefixtures("shipped")
