@@ -331,8 +331,8 @@ def resting_refusal(system: HasEntries, what: str) -> str:
 
 
 def start(system: HasEntries) -> Start:
-    """Law of the estimate at t = 0: ``first`` of a system whose start is of its own kind."""
-    return optional(system, "first") or _start_of(system.start)
+    """Law of the estimate at t = 0: ``law_of_start`` of a system whose start is of its own kind."""
+    return optional(system, "law_of_start") or _start_of(system.start)
 
 
 def length_refusal(system: HasEntries, n: int) -> str:

@@ -37,6 +37,8 @@ _OFF = 1.0 + 1e-6 * math.pi
 """Factor by which a value is moved at which a state is neither stable nor unstable."""
 _CLOSER = 6
 """Steps towards a divergence, each nine tenths of the way."""
+_DOUBLINGS = 3
+"""How often an interval is made three times as wide in which nothing is solved for."""
 _WIDER = 6
 """How often an interval is made twice as wide in which averages of more nodes have no change."""
 Family = Callable[[float], Equations]
@@ -277,10 +279,17 @@ def _belongs(row: Change, every: Sequence[Change]) -> bool:
 def _all_changes(family: Family, scan: list[_States]) -> list[Change]:
     """What changes between the values of a scan."""
     narrow = (pair for ends in pairwise(scan) for pair in _intervals(family, *ends))
-    return [row for pair in narrow for row in _changes(family, *pair)]
+    every: list[Change] = []
+    for row in (row for pair in narrow for row in _changes(family, *pair)):
+        # A change is seen again in the next interval where a search missed a state beside it.
+        if not any(row[2] == one[2] and abs(row[0] - one[0]) <= row[3] + one[3] for one in every):
+            every.append(row)
+    return every
 
 
-def _changes(family: Family, low: _States, high: _States) -> Iterator[Change]:
+def _changes(
+    family: Family, low: _States, high: _States, doublings: int = _DOUBLINGS
+) -> Iterator[Change]:
     """Value, overlap, kind and error of what changes in a narrow interval."""
     near = low.z if len(low.z) > len(high.z) else high.z
     _, _, last = refined(_search(family, low.value), near[0])
@@ -292,6 +301,12 @@ def _changes(family: Family, low: _States, high: _States) -> Iterator[Change]:
         coarse = solve(family, low, high, last.level - 1) if last.level > FIRST else fine
         gap = value * NARROW if coarse is None else SAFETY * abs(value - coarse[0])
         yield value, 0.0 if abs(z[0]) < _ZERO else float(z[0]), kind, gap + _ROUNDING * value
+        return
+    # Beside a singular state a search may have missed one that is all but it.
+    width = high.value / low.value
+    wide = _at(family, low.value / width, low), _at(family, high.value * width, high)
+    if doublings and wide[0].signature != wide[1].signature:
+        yield from _changes(family, *wide, doublings - 1)
         return
     raise HdicaError(
         f"the steady states change between {low.value:.6g} and {high.value:.6g} in a way that is "

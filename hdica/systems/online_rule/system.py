@@ -41,7 +41,7 @@ class OnlineRule(Rule):
         return f"-({self.entrywise})"
 
     @property
-    def first(self) -> Start:
+    def law_of_start(self) -> Start:
         """The start, as densities take it."""
         r, p = start_of(self)
         return overlap_start(float(r[0, 0]), True, float(p[0, 0]))

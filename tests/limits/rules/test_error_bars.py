@@ -85,3 +85,24 @@ def test_the_truth_lies_within_the_bars(seed: int) -> None:
     within, total = held(seed, 6)
     assert total >= 18
     assert within >= total - 1
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [6, 7])
+def test_densities_have_the_overlap_of_the_limit_within_their_bars(seed: int) -> None:
+    """Of a linear psi the limit of Q and P alone is the truth."""
+    rng, within, total, refused = np.random.default_rng(seed), 0, 0, 0
+    while total < 40:
+        rule = random_rule(rng)
+        try:
+            closed = hdica.limit(rule, times=TIMES, method="ode", timeout=None)
+            density = hdica.limit(rule, times=TIMES, method="pde", timeout=None)
+        except HdicaError:
+            refused += 1
+            assert refused < 20
+            continue
+        for name in ("Q", "P"):
+            error = density[f"{name}_error"] + closed[f"{name}_error"]
+            inside = np.abs(density[name] - closed[name])[1:] <= error[1:] + 1e-12
+            within, total = within + int(inside.sum()), total + int(inside.size)
+    assert within >= total - 1

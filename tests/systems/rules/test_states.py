@@ -116,6 +116,10 @@ CRITICAL = [
         rule("tau*u/norm", entrywise="-tau*x", spike=1), "tau", 4.0, "transcritical", id="INO-PCA"
     ),
     pytest.param(
+        rule("tau*u/norm", entrywise="-tau*x", spike=0.1), "tau", 0.22, "transcritical",
+        id="INO-PCA of a weak spike", marks=pytest.mark.deep,
+    ),
+    pytest.param(
         rule("tau*u/norm", entrywise="-tau*x", spike=1, constants={"tau": 0.5}),
         "spike", (2**0.5 - 1) / 2, "transcritical", id="INO-PCA by its spike",
     ),
