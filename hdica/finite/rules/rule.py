@@ -158,6 +158,8 @@ def run_chains(
 def placed(rule: FiniteRule, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Features, shape (M, n), |xi|^2 = n, and estimates, shape (K, n), with their R and P."""
     k, m = rule.r.shape
+    if dimension_refusal(k, m, n):
+        raise HdicaError(dimension_refusal(k, m, n))
     first = None if rule.prior is None else rule.prior.feature(rng, n) / math.sqrt(n)
     rows = math.sqrt(n) * orthonormal(rng, m + k, n, first)
     mixed = np.concatenate([rule.r, root_of(rule.p - gram(rule.r))], axis=1)
@@ -173,8 +175,6 @@ def run_vector(rule: FiniteRule, times: Array, n: int, stream: Stream) -> Values
     from hdica.finite.rules.vector_kernels import CALLED, LINEAR, PLAIN, rule_vector_steps
 
     k, m = rule.r.shape
-    if dimension_refusal(k, m, n):
-        raise HdicaError(dimension_refusal(k, m, n))
     features, estimates = placed(rule, n, stream("start"))
     padded = n + -n % CHUNK
     x, xi, z = aligned_zeros(k, padded), aligned_zeros(m, padded), aligned_zeros(padded)

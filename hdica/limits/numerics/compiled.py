@@ -41,7 +41,7 @@ def value_at(packed, q):  # type: ignore[no-untyped-def]
 
 @numba.njit("float64(float64[::1], float64, float64)", cache=True)
 def plane(packed, q, square):  # type: ignore[no-untyped-def]
-    """Value at Q and P = E[x^2] of a function that :func:`series.packed_plane` laid out.
+    """Value at Q and P = E[x^2] of a function that ``series.packed_planes`` laid out.
 
     Beyond the range of P, and for a Q that no estimate has, that of the nearest place.
     """

@@ -282,9 +282,15 @@ def _all_changes(family: Family, scan: list[_States]) -> list[Change]:
     every: list[Change] = []
     for row in (row for pair in narrow for row in _changes(family, *pair)):
         # A change is seen again in the next interval where a search missed a state beside it.
-        if not any(row[2] == one[2] and abs(row[0] - one[0]) <= row[3] + one[3] for one in every):
+        if not any(_same(row, one) for one in every):
             every.append(row)
     return every
+
+
+def _same(row: Change, other: Change) -> bool:
+    """Whether two changes are one: of a kind, at one value within their errors, and one overlap."""
+    near = abs(row[0] - other[0]) <= row[3] + other[3] and abs(row[1] - other[1]) < _TINY
+    return row[2] == other[2] and near
 
 
 def _changes(

@@ -13,13 +13,7 @@ from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import OVERLAP, PRODUCT, Values
-from hdica.finite.rules.rule import (
-    FiniteRule,
-    dimension_refusal,
-    placed,
-    run_chains,
-    run_vector,
-)
+from hdica.finite.rules.rule import FiniteRule, placed, run_chains, run_vector
 from hdica.ingredients.save import Save
 from hdica.limits.rules.averages import FIRST
 from hdica.limits.rules.equations import Equations, follow
@@ -173,9 +167,6 @@ def particles(labels: Labels) -> method.Simulation[Rule]:
         from hdica.limits.rules.particles import run
 
         rule = rule_of(system)
-        why = dimension_refusal(*_sizes(system), n)
-        if why:
-            raise HdicaError(why)
         features, estimates = placed(rule, n, stream("start"))
         begin = (features, estimates, times, stream("noise"))
         r, p, why = run(limit_of(system), rule.psi, *begin)
