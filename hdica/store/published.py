@@ -27,7 +27,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from hdica.store.files import DamageError, inside, parts_of, read_regular, walk, write_whole
-from hdica.store.paths import METADATA, previous_path
+from hdica.store.paths import METADATA, partial_path, previous_path
 from hdica.store.sealed import Document, frame_size, parsed, sealed, unsealed, write_sealed
 
 DIGESTS, BOUND = "digests.json", "digests"  # the file, and the root's attribute with its digest
@@ -185,6 +185,14 @@ def members(document: Document, path: Path) -> dict[str, Document]:
     return nodes
 
 
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What differs once another folder has taken a folder's name; None if there is none."""
+    with suppress(OSError):
+        about = folder.stat()
+        return about.st_ino, about.st_ctime_ns
+    return None
+
+
 class Republished(DamageError):
     """A store of which nothing is damaged, but which has been published twice since."""
 
@@ -210,9 +218,20 @@ class PublishedStore(LocalStore):
 
     def load(self, key: str) -> bytes | None:
         """Content of a file; None for one that is not in the store."""
+        while True:
+            # A store that is exchanged between two looks may show neither of its contents.
+            folder = _identity(self.root)
+            try:
+                return self._look(key)
+            except DamageError:
+                if _identity(self.root) == folder:
+                    raise
+
+    def _look(self, key: str) -> bytes | None:
         expected, why, folders = self.digests.get(key), "", [self.root]
         if self.root.suffix == ".zarr" and not self.root.name.startswith("."):
-            folders.append(previous_path(self.root))
+            # The store before the current one lies in the first until it has its name.
+            folders += [partial_path(self.root), previous_path(self.root)]
         for folder in folders:
             try:
                 path = inside(folder, key)

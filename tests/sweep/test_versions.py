@@ -17,7 +17,7 @@ import xarray as xr
 
 from hdica.cli import call
 from hdica.run.runner import run
-from hdica.store.files import DamageError
+from hdica.store.files import DamageError, read_regular
 from hdica.store.paths import manifest_path, partial_path, previous_path, work_path
 from hdica.store.publish import publish
 from hdica.store.results import open_results
@@ -74,6 +74,33 @@ def test_a_tree_is_refused_after_a_second_publication(out: Path) -> None:
     with pytest.raises(DamageError, match="was published anew since it was opened"):
         tree["line"].Q.load()
     assert verify(out).code == 0
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_a_store_that_comes_back_between_two_looks_is_read(
+    out: Path, monkeypatch: pytest.MonkeyPatch, exchanged: bool
+) -> None:
+    """Two grids are published in turns: a look sees the other one wherever it looks."""
+    monkeypatch.setattr("hdica.store.provenance.now", lambda: "2026-01-01T00:00:00+00:00")
+    if not exchanged:
+        monkeypatch.setattr("hdica.store.publish._exchanged", lambda one, other: False)
+    published(out)
+    tree = open_results(out)
+    published(out, [0.2, 0.3, 0.4])
+    looks: list[str] = []
+
+    def read(path: Path) -> bytes | None:
+        content = read_regular(path)
+        if path.match(CHUNK):
+            looks.append(path.relative_to(out.parent).parts[0])
+            if len(looks) == 1:
+                publish(small(TAUS), out, replace=True)
+                del looks[1:]  # what publishing has read
+        return content
+
+    monkeypatch.setattr("hdica.store.published.read_regular", read)
+    assert np.array_equal(tree["line"].Q, expected(TAUS))
+    assert looks == ["toy.zarr", ".toy.zarr.partial", ".toy.zarr.old", "toy.zarr"]
 
 
 def test_the_store_before_the_current_one_stays_until_the_next_publication(out: Path) -> None:
