@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -36,7 +36,7 @@ FIRST = 1
 REPLICATES = 8
 """Independent sets of quasi-random points, whose scatter is the error."""
 _LOOKS, _HALVINGS, _MOST_ROOTS = 65, 45, 6
-_FEW, _INFINITE = 3, 1e-9
+_FEW, _INFINITE, _CORNER = 3, 1e-9, 1e-13
 _BLOCK = 2**14
 """Points at a time, whose values stay in a cache."""
 
@@ -60,6 +60,8 @@ class Sample:
     """Standard deviations of the v_m, shape (M,)."""
     noise: tuple[Source, ...] = ()
     """Laws of the noise."""
+    squared: bool = False
+    """Whether squares of what a step adds are averaged, fourth powers of F among them."""
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -72,17 +74,18 @@ class Sample:
     @cached_property
     def closed(self) -> Closed | None:
         """The averages in closed form, if there is one."""
-        normal = all(one.source is None for one in self.variables)
+        normal = all(one.source is None for one in self.variables) and not self.squared
         return closed_of(self.update) if normal and self.update.degree is None else None
 
     @cached_property
     def series(self) -> Series | None:
         """The averages from the moments of the sources, if they are all that matters."""
-        return series_of(self.update, self.sources, self.scales)
+        return None if self.squared else series_of(self.update, self.sources, self.scales)
 
     @property
     def _order(self) -> int:
-        return (self.update.degree or 0) + 1
+        degree = self.update.degree or 0
+        return max(2, 2 * degree + 1) if self.squared else degree + 1
 
     @cached_property
     def _is_exact(self) -> bool:
@@ -116,14 +119,15 @@ class Sample:
         return math.prod(one.nodes(level, cuts) for one in self.variables)
 
     def refusal(self, r: Array, p: Array) -> str:
-        """Empty if the mean of every F_k^2 is finite at R and P, else the sentence that says so."""
+        """Empty if the mean of every F_k^2, or F_k^4, is finite at R and P, else why not."""
         laws = [one.source for one in self.variables]
         named = [
             *(f"source {law.label}" for law in self.sources),
             *("normal part" for _ in self.update.u),
             *(f"noise {law.label}" for law in self.noise),
         ]
-        degree = self.update.degree
+        degree, power = self.update.degree, 4 if self.squared else 2
+        what = "fluctuations are infinite" if self.squared else "limit does not exist"
         for variable, name in enumerate(named):
             source = laws[variable]
             if degree is None:
@@ -131,16 +135,17 @@ class Sample:
             elif source is None:
                 infinite = False
             else:
-                infinite = not all(math.isfinite(source.moment(k)) for k in range(2 * degree + 1))
+                moments = map(source.moment, range(power * degree + 1))
+                infinite = not all(map(math.isfinite, moments))
             if infinite:
                 return (
-                    f"the limit does not exist: the mean of F^2 over the {name} is infinite (its "
-                    "tails are too heavy for this update)"
+                    f"the {what}: the mean of F^{power} over the {name} is infinite (its tails are "
+                    "too heavy for this update)"
                 )
         return ""
 
     def _diverges(self, variable: int, r: Array, p: Array) -> bool:
-        """Whether the tails of one variable carry the mean of F^2, the others being moderate."""
+        """Whether the tails of one variable carry the mean of F^2, or F^4, with moderate others."""
         few = [
             one.exact(_FEW) if one.source is None else gauss(one.source.nodes, _FEW)
             for one in self.variables
@@ -151,10 +156,15 @@ class Sample:
             [*few[:variable], Nodes(far.astype(float), few[variable].weights), *few[variable + 1 :]]
         )
         within, beyond = (
-            Averages(self, 0).over(Points(points.values, weights), r, p, 0.0).square
+            sum(
+                np.sum(weights * force ** (4 if self.squared else 2), axis=1)
+                for weights, *_, force in Averages(self, 0).blocks(
+                    Points(points.values, weights), r, p, 0.0
+                )
+            )
             for weights in (points.weights, points.weights * tail.values[variable])
         )
-        return not bool(np.all(np.diag(beyond) <= _INFINITE * np.diag(within)))
+        return not bool(np.all(beyond <= _INFINITE * within))
 
     @cached_property
     def is_random(self) -> bool:
@@ -174,7 +184,12 @@ class Sample:
             return quasi_random(self.variables, level)
         if self.update.factors:
             return None
-        return tensor([one.smooth(level) for one in self.variables])
+        points = tensor([one.smooth(level) for one in self.variables])
+        if not self.squared:
+            return points
+        # Of a product of rules most points lie in corners where there is next to no mass.
+        kept = points.weights > _CORNER * points.weights.max()
+        return Points(points.values[:, kept], points.weights[kept])
 
     @cached_property
     def _affine(self) -> tuple[Callable[..., list[float]], ...]:
@@ -318,19 +333,26 @@ class Averages:
             cross = np.zeros((k + m, len(noise)))
             signal = np.block([[u, r * square], [(r * square).T, np.diag(square)]])
             return _means(self.sample.closed.sums(np.block([[signal, cross], [cross.T, noise]])), m)
-        points = self._fixed
-        if points is None:
-            points = self.sample.cut(r, root_of(p - r @ r.T), self._constant(p, t), self.level)
-        return self.over(points, r, p, t)
+        sums = np.zeros((k, m + 2 * k))
+        for weights, u, v, _, force in self.blocks(self.points(r, p, t), r, p, t):
+            sums += np.einsum("kn,jn->kj", force * weights, np.concatenate([v, u, force]))
+        return _means(sums, m)
+
+    def points(self, r: Array, p: Array, t: float) -> Points:
+        """Points and weights of v, e and the noise."""
+        if self._fixed is not None:
+            return self._fixed
+        return self.sample.cut(r, root_of(p - r @ r.T), self._constant(p, t), self.level)
 
     def _constant(self, p: Array, t: float) -> Array:
         return self.sample.update.fixed(np.sqrt(np.maximum(np.diag(p), 0.0)).tolist(), t)
 
-    def over(self, points: Points, r: Array, p: Array, t: float) -> Means:
-        """The averages over some points."""
+    def blocks(
+        self, points: Points, r: Array, p: Array, t: float
+    ) -> Iterator[tuple[Array, Array, Array, Array, Array]]:
+        """Weights, u, v, e and F of some points, a block at a time."""
         k, m = r.shape
         across, constant = root_of(p - r @ r.T), self._constant(p, t)
-        sums = np.zeros((k, m + 2 * k))
         for first in range(0, points.weights.size, _BLOCK):
             part = slice(first, first + _BLOCK)
             base, weights = points.values[:, part], points.weights[part]
@@ -338,9 +360,7 @@ class Averages:
             u = _combined(r, v) + _combined(across, base[m : m + k])
             fixed = np.broadcast_to(constant[:, None], (constant.size, weights.size))
             force = values_of(self.sample.update, np.concatenate([u, v, base[m + k :], fixed]))
-            others = np.concatenate([v, u, force])
-            sums += np.einsum("kn,jn->kj", force * weights, others)
-        return _means(sums, m)
+            yield weights, u, v, base[m : m + k], force
 
 
 def _combined(matrix: Array, rows: Array) -> Array:

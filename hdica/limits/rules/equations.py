@@ -95,8 +95,13 @@ class Equations:
         """dR/dt and dP/dt, given the averages."""
         shrinks = self.shrinkage[:, None]
         d = means.u + means.u.T + means.square - shrinks * p - p * shrinks.T
-        back = restoring(self.normalise, d)
+        back = restored(self.normalise, len(d)) * d
         return means.v - shrinks * r - back @ r, d - back @ p - p @ back.T
+
+    @property
+    def clock(self) -> Schedule:
+        """The step size where there is one, else the time itself."""
+        return self.step or Schedule(lambda t: np.asarray(t), None, self.breaks)
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -109,14 +114,14 @@ class Equations:
         return tuple(sorted(t for t in times if t > 0))
 
 
-def restoring(normalise: str, d: Array) -> Array:
-    """B: what a step adds to the products of the estimates, as far as the rule takes it away."""
+def restored(normalise: str, estimates: int) -> Array:
+    """B/D: the share of what a step adds to each product of estimates that the rule takes away."""
     if normalise == "none":
-        return np.zeros_like(d)
+        return np.zeros((estimates, estimates))
     if normalise == "symmetric":
-        return d / 2
-    half = np.diag(np.diag(d)) / 2
-    return half if normalise == "norm" else half + np.tril(d, -1)
+        return np.full((estimates, estimates), 0.5)
+    half = np.eye(estimates) / 2
+    return half if normalise == "norm" else half + np.tri(estimates, k=-1)
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class Path:
 def follow(equations: Equations, r: Array, p: Array, times: Array) -> Path:
     """R and P at increasing times from those of the start."""
     start = equations.joined(r, p)
-    clock = equations.step or Schedule(lambda t: np.asarray(t), None, equations.breaks)
+    clock = equations.clock
 
     def solved(level: int, tolerance: float, factor: float = 1.0) -> tuple[Array, float]:
         averages = Averages(equations.sample, level)

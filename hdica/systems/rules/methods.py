@@ -17,6 +17,7 @@ from hdica.finite.rules.rule import FiniteRule, placed, run_chains, run_vector
 from hdica.ingredients.save import Save
 from hdica.limits.rules.averages import FIRST
 from hdica.limits.rules.equations import Equations, follow
+from hdica.limits.rules.fluctuations import fluctuations
 from hdica.limits.rules.steady import search_seconds, steady_refusal, steady_states
 from hdica.limits.rules.transitions import Changes, transitions
 from hdica.process.machine import slowness
@@ -264,17 +265,23 @@ def ode(limit: Limiting[S]) -> method.Limit[S]:
     """``ode``: R and P as n -> infinity."""
     labels = limit.labels
 
-    def run(system: S, times: Array) -> PointResult:
-        r, p = limit.start(system)
-        path, features = follow(limit.equations(system), r, p, times), r.shape[1]
-        columns = {"": path.state, "_error": path.error, "_control": path.control}
+    def run(system: S, times: Array, save: Save) -> PointResult:
+        equations, (r, p) = limit.equations(system), limit.start(system)
+        columns, features = dict[str, Array](), r.shape[1]
+        if save.bands or save.bias:
+            spread = fluctuations(equations, r, p, times, save.bias)
+            columns |= {"_sd": spread.deviation} if save.bands else {}
+            columns |= {"_bias": spread.bias} if save.bias else {}
+        path = follow(equations, r, p, times)
+        columns |= {"": path.state, "_error": path.error, "_control": path.control}
         values: dict[str, Array] = {}
         for end, state in columns.items():
             values |= labels.values(state[..., :features], state[..., features:], end)
         return PointResult(values)
 
     outputs = list(labels.outputs)
-    for name, dims, words in (row for key, row in labels.rows.items() if key != "cosine"):
+    own = [Output(*row) for key, row in labels.rows.items() if key != "cosine"]
+    for name, dims, words in ((one.name, one.dims, one.long_name) for one in own):
         short = words.partition(" = ")[0]
         outputs.append(Output(f"{name}_error", dims, f"error of the {short}"))
         outputs.append(
@@ -291,10 +298,14 @@ def ode(limit: Limiting[S]) -> method.Limit[S]:
             "switches, or by replicates of Sobol points",
             engines=(*limit.engines, method.NUMERICS),
         ),
-        outputs=method.Outputs(tuple(outputs)),
+        outputs=method.Outputs(
+            tuple(outputs),
+            bands=tuple(map(method.band_of, own)),
+            bias=tuple(map(method.bias_of, own)),
+        ),
         cost=method.Cost(seconds=lambda system, n, last: limit.equations(system).sample.seconds),
         scope=method.Scope(refuses=limit.refusal),
-        run=lambda system, times, n, seed, save: run(system, times),
+        run=lambda system, times, n, seed, save: run(system, times, save),
         closed=True,
     )
 
