@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -98,6 +98,25 @@ class Update:
             if not isinstance(e, switches.SWITCHES)
         }
         return len(functions)
+
+    def over(self, name: str) -> tuple[Update, float] | None:
+        """The update divided by a constant, and that; None unless it is a product with it."""
+        symbol = sp.Symbol(name, real=True)
+        if symbol not in self.constants:
+            return None
+        products = [
+            sp.factor_terms(one).as_independent(symbol, as_Add=False) for one in self.expressions
+        ]
+        if any(factor != symbol for _, factor in products):
+            return None
+        pairs = zip(self.constants, self.numbers, strict=True)
+        numbers = {str(one): number for one, number in pairs}
+        number = numbers.pop(name)
+        left = tuple(one for one in self.constants if one != symbol)
+        rest = tuple(one for one, _ in products)
+        return replace(
+            self, expressions=rest, constants=left, numbers=tuple(numbers.values())
+        ), number
 
     @cached_property
     def degree(self) -> int | None:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.limits.mean_field.family import MeanField, field_of
 from hdica.limits.rules.averages import FIRST
 from hdica.limits.rules.overlap import overlap_averages, planes
+from hdica.limits.rules.transitions import Changes
 from hdica.systems import fields, method
+from hdica.systems.method import PointResult
 from hdica.systems.online_rule.system import OnlineRule
+from hdica.systems.projected import steady
 from hdica.systems.projected.density import pde
 from hdica.systems.projected.entries import entries
-from hdica.systems.rules.system import limit_of, start_of
+from hdica.systems.rules import methods as rules
+from hdica.systems.rules.methods import MAX_STATES, ONE, TAU, methods
+from hdica.systems.rules.system import closed_refusal, limit_of, start_of
 
 _PAPER = (
     "dP/dt = -d/dx[(b xi + psi(x) - 2 h x) P] + <F^2>/2 d^2P/dx^2, b = <F v> - Q <F_u>, with 2h = "
@@ -24,12 +34,18 @@ _RANGE = 4.0
 
 
 def field(system: OnlineRule) -> MeanField:
-    """The limit of its density."""
+    """The limit of its density.
+
+    Of an update that is tau times one without it the averages are those of the latter.
+    """
     sample, begin = limit_of(system).sample, fields.start(system)
     update, (source,), scale = sample.update, sample.sources, float(sample.scales[0])
-    laws = (update, update.numbers, source, scale, sample.noise)
-    psi = parse_formula(f"-({system.entrywise})", "x", system.constants)
-    rest = fields.prior(system), begin, make_schedule(1.0), psi
+    unit, tau = update.over(TAU.name) or (update, 1.0)
+    if system.normalise == "none" or not tau > 0:
+        unit, tau = update, 1.0
+    laws = (unit, unit.numbers, source, scale, sample.noise)
+    psi = parse_formula(f"-({system.entrywise})/({tau!r})", "x", system.constants)
+    rest = fields.prior(system), begin, make_schedule(tau), psi
     if system.normalise != "none":
         return field_of(overlap_averages(*laws), *rest)
     square = begin.square
@@ -69,8 +85,82 @@ def _prepares(system: OnlineRule) -> dict[Hashable, float]:
     return {("averages", own): places * (1e-4 + each * points)}
 
 
+def _states_refusal(system: OnlineRule) -> str:
+    """Empty if the steady states of a density are searched for, else why not."""
+    if system.normalise == "none":
+        lead = closed_refusal(system) or "normalise = 'none' is not allowed for branches"
+        return f"{lead}; steady states of densities are those of a rule that keeps the norm, 'norm'"
+    return refusal(system)
+
+
+def _varied_refusal(system: OnlineRule) -> str:
+    """The refusal of a rule with a plain number for the constant that varies."""
+    try:
+        return _states_refusal(fields.with_parameter(system, TAU.name, 1.0))
+    except HdicaError as exc:
+        return str(exc)
+
+
+def _states(system: OnlineRule, *_: object) -> PointResult:
+    """Steady states of the density, by the names of those of the overlap."""
+    from hdica.limits.mean_field.steady.states import steady_states
+
+    states = steady_states(field(system))
+    columns = {
+        "Q": states.q,
+        "P": np.ones(states.q.size),
+        "cosine": states.q,
+        "eigenvalue": states.growth,
+        "stable": np.asarray(states.stable, dtype=float),
+        "kind": method.codes(states.kind, method.STATE_KINDS),
+        "error": states.error,
+    }
+    return PointResult(method.padded(columns, MAX_STATES, "fixed points"))
+
+
+def changes(system: OnlineRule, parameter: str, ends: tuple[float, float]) -> Changes:
+    """Where steady states change as a parameter varies, of the overlap alone or of the density."""
+    if not closed_refusal(system):
+        return rules.changes(system, parameter, ends)
+    why = _states_refusal(system)
+    if why:
+        raise HdicaError(why)
+    every = steady.find_transitions(field, system, parameter, ends)
+    return Changes(every.value, every.q, every.kind, every.error)
+
+
+def _either(
+    linear: method.States[OnlineRule],
+    other: method.Run[OnlineRule],
+    refuses: method.Refuses[OnlineRule],
+) -> method.States[OnlineRule]:
+    """A method of the overlaps alone where they close the limit, and of the density elsewhere."""
+
+    def run(system: OnlineRule, *rest: Any) -> PointResult:
+        return other(system, *rest) if closed_refusal(system) else linear.run(system, *rest)
+
+    def refused(system: OnlineRule) -> str:
+        return refuses(system) if closed_refusal(system) else linear.scope.refuses(system)
+
+    engines = dict.fromkeys((*linear.about.engines, *steady.CONTINUED, *_USES))
+    about = replace(linear.about, engines=tuple(engines))
+    return replace(linear, run=run, about=about, scope=replace(linear.scope, refuses=refused))
+
+
 _USES = ("hdica.limits.rules", "hdica.systems.rules", method.AVERAGES)
+_VARIED, _BRANCHES = (
+    make(field, TAU, _PAPER, uses=_USES) for make in (steady.critical, steady.branch_points)
+)
+_ON_DENSITIES = {
+    "fixed_points": (_states, _states_refusal),
+    "critical": (_VARIED.run, _varied_refusal),
+}
 METHODS = (
+    *(
+        _either(one, *_ON_DENSITIES[one.name]) if isinstance(one, method.States) else one
+        for one in methods(ONE)
+    ),
     pde(field, _PAPER, refusal, _USES, squares=True, prepares=_prepares),
     entries(field, f"{_PAPER}, its SDE with Q and R of the limit", kept_refusal, _USES),
+    replace(_BRANCHES, scope=replace(_BRANCHES.scope, refuses=_varied_refusal)),
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdica.systems.online_rule.projected import METHODS
+from hdica.systems.online_rule.projected import METHODS, changes
 from hdica.systems.online_rule.system import OnlineRule, variant
 from hdica.systems.projected import family
-from hdica.systems.rules.methods import COSINE, ONE, PAPERS, TAU, changes, methods, stays
+from hdica.systems.rules.methods import COSINE, PAPERS, TAU, stays
 from hdica.systems.system import OrderParameter, Symbol, System, in_words
 
 SYSTEM = System(
@@ -30,7 +30,7 @@ SYSTEM = System(
         "spike": Symbol("ω", r"$\omega$", "ω"),
         **in_words(ode="ODE"),
     },
-    methods=(*methods(ONE), *METHODS),
+    methods=METHODS,
     notes=stays("Q"),
     changes=changes,
     variant=variant,

@@ -352,7 +352,7 @@ def fixed_points(limit: Limiting[S]) -> method.States[S]:
                 *own,
                 Output("eigenvalue", at, "largest real part of the Jacobian's eigenvalues"),
                 Output("stable", at, "1 if stable, 0 if unstable"),
-                Output("kind", at, "0 informative, 1 uninformative (all overlaps 0)"),
+                Output("kind", at, "0 informative, 1 uninformative (all overlaps 0), 2 condensed"),
                 Output("error", at, "error of the largest number of the fixed point"),
             ),
             coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
@@ -406,7 +406,7 @@ def critical(refuses: Callable[[Rule], str]) -> method.States[Rule]:
             (
                 Output("value", at, "critical value of tau"),
                 Output("Q", at, "overlap at the transition"),
-                Output("kind", at, "0 fold, 1 transcritical, 3 divergence of the norm"),
+                Output("kind", at, "0 fold, 1 transcritical, 2 junction, 3 divergence"),
                 Output("error", at, "error of the critical value"),
             ),
             coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},

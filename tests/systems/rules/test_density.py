@@ -152,13 +152,13 @@ def test_particles_with_an_update_in_t_follow_the_closed_limit() -> None:
 
 @pytest.mark.deep
 def test_particles_of_two_estimates_go_where_all_coordinates_go() -> None:
-    rule = hdica.OnlineRule(**PAIR, entrywise="-0.02*sign(x)")
-    wrong = rule.model_copy(update={"entrywise": "-0.01*sign(x)"})
+    rule = hdica.OnlineRule(**PAIR, entrywise="-0.08*sign(x)")
+    wrong = rule.model_copy(update={"entrywise": "-0.04*sign(x)"})
     mean = [
-        hdica.simulate(one, n=4000, times=[5, 20], seeds=4, method="particles").R.mean("seed")
+        hdica.simulate(one, n=2000, times=[2, 4], method="particles").R.mean("seed")
         for one in (rule, wrong)
     ]
-    runs = hdica.simulate(rule, n=400, times=[5, 20], seeds=48, method="vector", timeout=None).R
+    runs = hdica.simulate(rule, n=400, times=[2, 4], seeds=48, method="vector", timeout=None).R
     error = 4 * runs.std("seed", ddof=1) / np.sqrt(48) + 2 / 400
     assert bool((np.abs(runs.mean("seed") - mean[0]) < error).all())
     assert bool((np.abs(runs.mean("seed") - mean[1]) > error).any())

@@ -54,6 +54,48 @@ def test_regression_has_one_state_until_its_norm_diverges() -> None:
         assert states.stable.all()
 
 
+SPARSE = {"prior": {"sparse": 0.3}, "source": "uniform", "start": {"overlap": 0.7}}
+SHRUNK = {"update": "-tau*u**3", "normalise": "norm", **SPARSE}
+
+
+def test_states_of_densities_are_those_of_online_ica() -> None:
+    """A psi that is not linear, in proportion to tau and by itself."""
+    known = hdica.OnlineICA(tau=0.05, regularizer="0.1*sign(x)", **SPARSE)
+    own = hdica.OnlineRule(**SHRUNK, entrywise="-tau*sign(x)/10", constants={"tau": 0.05})
+    fixed = hdica.OnlineRule(**SHRUNK, entrywise="-b*sign(x)", constants={"tau": 0.05, "b": 0.005})
+    one = hdica.fixed_points(known)
+    assert one.stable.values.tolist() == [True, False, True, False, True]
+    for same in (own, fixed):
+        other = hdica.fixed_points(same)
+        assert other.Q.values == pytest.approx(one.Q.values, abs=1e-9)
+        assert np.array_equal(other.stable, one.stable)
+        assert np.array_equal(other.kind, one.kind)
+    twice = hdica.fixed_points(fixed.model_copy(update={"constants": {"tau": 0.05, "b": 0.01}}))
+    assert np.abs(twice.Q.values - one.Q.values).max() > 1e-3
+
+
+@pytest.mark.deep
+def test_states_of_densities_change_where_those_of_online_ica_do() -> None:
+    known = hdica.OnlineICA(tau=0.05, regularizer="0.1*sign(x)", **SPARSE)
+    own = hdica.OnlineRule(**SHRUNK, entrywise="-tau*sign(x)/10", constants={"tau": 0.05})
+    one, other = hdica.critical(known), hdica.critical(own)
+    assert other.value.values == pytest.approx(one.value.values, rel=1e-9)
+    assert np.array_equal(other.kind, one.kind)
+    # In b at tau = 0.05 the fold lies where it does in tau at that ratio of both.
+    tau = float(one.value[0])
+    fixed = hdica.OnlineRule(**SHRUNK, entrywise="-b*sign(x)", constants={"tau": tau, "b": 0.001})
+    fold = hdica.critical(fixed, "b", low=0.001, high=0.02)
+    assert float(fold.value[0]) == pytest.approx(tau / 10, rel=1e-7)
+
+
+def test_states_of_densities_need_the_norm() -> None:
+    free = hdica.OnlineRule(
+        update="tau*(v - u)", entrywise="-b*sign(x)", constants={"tau": 0.1, "b": 1.0}
+    )
+    with pytest.raises(HdicaError, match="do not close the limit .* keeps the norm"):
+        hdica.fixed_points(free)
+
+
 def test_phase_retrieval_has_the_roots_of_its_polynomials() -> None:
     for tau in (0.05, 0.3, 0.34, 0.5):
         states = hdica.fixed_points(rule(RETRIEVAL, constants={"tau": tau}))
