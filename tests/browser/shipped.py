@@ -69,6 +69,8 @@ def page(name: str, shelf: Path, printed: bool = False) -> Path:
         if not found.exists():
             study = small(STUDIES / f"{name}.yaml")
             run(study, shelf / f"{name}.zarr", progress=False)
-            with patch.object(drawn, "files", files if printed else unwritten):
+            # Every kind of panel is on a page that is judged, and drawn for print there.
+            sparing = unwritten if name in judged() else lambda panel: {}
+            with patch.object(drawn, "files", files if printed else sparing):
                 write(shelf / f"{name}.zarr", found.parent, study)
     return found

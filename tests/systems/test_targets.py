@@ -26,7 +26,6 @@ ica = hdica.OnlineICA(tau=0.05, **sparse)
 pca = hdica.SparsePCA(tau=0.5, regularizer="0.3*sign(x) + x/5", **sparse)
 several = [
     (ica, 1100, "vector"),
-    (ica, 400, "chain"),
     (ica.model_copy(update={"regularizer": "0.2*sign(x)"}), 70, "vector"),
     (ica.model_copy(update={"regularizer": "x**3/9 - x"}), 70, "vector"),
     (pca, 70, "vector"),
@@ -40,12 +39,12 @@ for system, n, method in several:
         options["timeout"] = None  # on a busy machine compilation takes minutes
         found = hdica.simulate(system, n=n, **options)
         digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
-for source in ("rademacher", "uniform", "laplace"):
+for source in ("rademacher", "laplace"):
     ten = hdica.TensorialICA(dimension=70, source=source, eta=1e-4)
     found = hdica.simulate(ten, times=[0, 50], seeds=range(3), timeout=None, extra=["v"])
     digest.update(found["v"].values.tobytes() + found["tan2"].values.tobytes())
 spikes = {"dimension": 40, "rank": 3, "beta": 1.0, "samples_per_dimension": 20}
-for contrast in ("exp", "logcosh", "kurtosis"):
+for contrast in ("exp", "kurtosis"):
     sub = hdica.SubspaceICA(contrast=contrast, restarts=2, **spikes)
     for method in ("fastica", "fastica_scores"):
         found = hdica.simulate(sub, seeds=range(2), method=method, timeout=None)

@@ -369,5 +369,9 @@ def _combined(matrix: Array, rows: Array) -> Array:
 
 
 def _means(sums: Array, features: int) -> Means:
-    v, u, square = np.split(sums, [features, features + len(sums)], axis=1)
-    return Means(v, u, np.tril(square) + np.tril(square, -1).T)
+    estimates = len(sums)
+    v, u = sums[:, :features], sums[:, features : features + estimates]
+    square = sums[:, features + estimates :]
+    if estimates > 1:
+        square = np.tril(square) + np.tril(square, -1).T
+    return Means(v, u, square)

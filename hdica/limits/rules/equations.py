@@ -12,6 +12,7 @@ and Schmidt (the last two for P = 1).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import sympy as sp
@@ -59,6 +60,10 @@ class Equations:
         """K and M."""
         return len(self.sample.update.u), len(self.sample.update.v)
 
+    @cached_property
+    def _restored(self) -> Array:
+        return restored(self.normalise, self.shape[0])
+
     def joined(self, r: Array, p: Array) -> Array:
         """R and P as one state, shape (K, M + K)."""
         return np.concatenate([r, p], axis=1)
@@ -95,7 +100,7 @@ class Equations:
         """dR/dt and dP/dt, given the averages."""
         shrinks = self.shrinkage[:, None]
         d = means.u + means.u.T + means.square - shrinks * p - p * shrinks.T
-        back = restored(self.normalise, len(d)) * d
+        back = self._restored * d
         return means.v - shrinks * r - back @ r, d - back @ p - p @ back.T
 
     @property

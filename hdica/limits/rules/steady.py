@@ -87,7 +87,8 @@ class Search:
         state = np.zeros(self.free.shape)
         state[self.free] = z
         r, p = state[:, :features], state[:, features:]
-        p += np.tril(p, -1).T
+        if estimates > 1:
+            p += np.tril(p, -1).T
         if self.equations.normalise == "none":
             p += gram(r)
         else:
