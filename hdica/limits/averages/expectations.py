@@ -60,6 +60,16 @@ class Averages(NamedTuple):
     gain_error: float
     power_error: float
 
+    def times(self, factor: float) -> Averages:
+        """The same of f times a number."""
+        size, square = abs(factor), factor * factor
+        return Averages(
+            scaled(self.gain, factor),
+            scaled(self.power, square),
+            size * self.gain_error,
+            square * self.power_error,
+        )
+
     def of_batch(self, m: int) -> Averages:
         """The same of the mean of the pushes of m samples at one estimate.
 

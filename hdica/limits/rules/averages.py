@@ -333,8 +333,13 @@ class Averages:
             cross = np.zeros((k + m, len(noise)))
             signal = np.block([[u, r * square], [(r * square).T, np.diag(square)]])
             return _means(self.sample.closed.sums(np.block([[signal, cross], [cross.T, noise]])), m)
+        return self.over(self.points(r, p, t), r, p, t)
+
+    def over(self, points: Points, r: Array, p: Array, t: float) -> Means:
+        """The averages over some points."""
+        k, m = r.shape
         sums = np.zeros((k, m + 2 * k))
-        for weights, u, v, _, force in self.blocks(self.points(r, p, t), r, p, t):
+        for weights, u, v, _, force in self.blocks(points, r, p, t):
             sums += np.einsum("kn,jn->kj", force * weights, np.concatenate([v, u, force]))
         return _means(sums, m)
 

@@ -40,16 +40,14 @@ def field(system: OnlineRule) -> MeanField:
     """
     sample, begin = limit_of(system).sample, fields.start(system)
     update, (source,), scale = sample.update, sample.sources, float(sample.scales[0])
-    unit, tau = update.over(TAU.name) or (update, 1.0)
-    if system.normalise == "none" or not tau > 0:
-        unit, tau = update, 1.0
-    laws = (unit, unit.numbers, source, scale, sample.noise)
-    psi = parse_formula(f"-({system.entrywise})/({tau!r})", "x", system.constants)
-    rest = fields.prior(system), begin, make_schedule(tau), psi
+    laws = source, scale, sample.noise
+    psi = parse_formula(f"-({system.entrywise})", "x", system.constants)
+    rest = fields.prior(system), begin, make_schedule(1.0), psi
     if system.normalise != "none":
-        return field_of(overlap_averages(*laws), *rest)
+        unit, tau = update.over(TAU.name) or (update, 1.0)
+        return field_of(overlap_averages(unit, unit.numbers, *laws).times(tau), *rest)
     square = begin.square
-    free = planes(*laws, square / _RANGE, square * _RANGE)
+    free = planes(update, update.numbers, *laws, square / _RANGE, square * _RANGE)
     return MeanField(*rest, _of_both, _of_both, lambda tau: 1.0, planes=free)
 
 
@@ -95,10 +93,19 @@ def _states_refusal(system: OnlineRule) -> str:
 
 def _varied_refusal(system: OnlineRule) -> str:
     """The refusal of a rule with a plain number for the constant that varies."""
+    from hdica.limits.mean_field.steady.states import vanishes
+
     try:
-        return _states_refusal(fields.with_parameter(system, TAU.name, 1.0))
+        one = fields.with_parameter(system, TAU.name, 1.0)
+        why = _states_refusal(one)
     except HdicaError as exc:
         return str(exc)
+    if why or not vanishes(field(one)):
+        return why
+    return (
+        f"update = {system.update!r} is not allowed for branches (an F that is not 0 wherever the "
+        "estimate is the feature, beside which steady states are no densities)"
+    )
 
 
 def _states(system: OnlineRule, *_: object) -> PointResult:
@@ -133,6 +140,7 @@ def _either(
     linear: method.States[OnlineRule],
     other: method.Run[OnlineRule],
     refuses: method.Refuses[OnlineRule],
+    uses: tuple[str, ...],
 ) -> method.States[OnlineRule]:
     """A method of the overlaps alone where they close the limit, and of the density elsewhere."""
 
@@ -142,7 +150,7 @@ def _either(
     def refused(system: OnlineRule) -> str:
         return refuses(system) if closed_refusal(system) else linear.scope.refuses(system)
 
-    engines = dict.fromkeys((*linear.about.engines, *steady.CONTINUED, *_USES))
+    engines = dict.fromkeys((*linear.about.engines, *uses, *_USES, __package__))
     about = replace(linear.about, engines=tuple(engines))
     return replace(linear, run=run, about=about, scope=replace(linear.scope, refuses=refused))
 
@@ -151,9 +159,10 @@ _USES = ("hdica.limits.rules", "hdica.systems.rules", method.AVERAGES)
 _VARIED, _BRANCHES = (
     make(field, TAU, _PAPER, uses=_USES) for make in (steady.critical, steady.branch_points)
 )
+_STATES = (method.NUMERICS, method.MEAN_FIELD, f"{method.MEAN_FIELD}.steady")
 _ON_DENSITIES = {
-    "fixed_points": (_states, _states_refusal),
-    "critical": (_VARIED.run, _varied_refusal),
+    "fixed_points": (_states, _states_refusal, _STATES),
+    "critical": (_VARIED.run, _varied_refusal, steady.CONTINUED),
 }
 METHODS = (
     *(

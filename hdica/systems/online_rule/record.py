@@ -45,12 +45,13 @@ SYSTEM = System(
         },
         {"update": "tau*sign(v)*(u*v < 0)", "constants": {"tau": 1.0}},
         {
-            "update": "tau*tanh(v - u)",
-            "entrywise": "-0.3*tau*sign(x)",
+            "update": "-tau*u**3",
+            "source": "uniform",
+            "entrywise": "-tau*sign(x)/10",
             "normalise": "norm",
             "prior": {"sparse": 0.25},
-            "start": {"overlap": 0.5},
-            "constants": {"tau": 0.6},
+            "start": {"overlap": 0.7},
+            "constants": {"tau": 0.05},
         },
     ),
 )

@@ -69,6 +69,13 @@ SYSTEM = System(
     horizon=20.0,
     examples=(
         {
+            "update": "-tau*u**3",
+            "normalise": "symmetric",
+            "source": ["uniform", "rademacher"],
+            "start": {"overlap": [[0.6, 0.3], [0.2, 0.5]]},
+            "constants": {"tau": 0.04},
+        },
+        {
             "update": [f"tau*({_TEACHER} - ({_STUDENT}))*sqrt(2/pi)*exp(-u**2/2)"] * 2,
             "source": ["gaussian", "gaussian"],
             "start": {
@@ -76,13 +83,6 @@ SYSTEM = System(
                 "products": [[0.3, 0.05], [0.05, 0.25]],
             },
             "constants": {"tau": 0.5},
-        },
-        {
-            "update": "-tau*u**3",
-            "normalise": "symmetric",
-            "source": ["uniform", "rademacher"],
-            "start": {"overlap": [[0.6, 0.3], [0.2, 0.5]]},
-            "constants": {"tau": 0.04},
         },
     ),
 )
