@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 import hdica
+from benchmarks.chain import COMMITTEE
 from benchmarks.harness import missing
 from benchmarks.vector import RIVALS, Problem, Rival, begin, ica, sparse_pca
 
@@ -70,3 +71,16 @@ def test_rival_chains_have_our_law(module: str) -> None:
     starts = np.array([np.sum(np.prod(begin(ica(), N, seed)[:2], axis=0)) for seed in range(400)])
     found = advance(starts / N, N, T * N, tau=0.1, rng=rng)
     assert ks_2samp(found, ours("ica")).pvalue > 1e-4
+
+
+def test_a_rival_committee_has_our_law() -> None:
+    n, steps, seeds, start = 50, 200, 600, COMMITTEE.start
+    r, p = (np.tile(np.array(start[key]), (seeds, 1, 1)) for key in ("overlap", "products"))
+    advance = import_module("benchmarks.rivals.numba_chain").committee
+    rng = np.random.Generator(np.random.SFC64(5))
+    theirs, wrong = (advance(r, p, n, steps, tau=tau, rng=rng) for tau in (0.5, 0.7))
+    ours = hdica.simulate(COMMITTEE, n=n, times=[steps / n], seeds=range(seeds), method="chain")
+    for k, m in np.ndindex(2, 2):
+        own = ours.R.values[:, 0, k, m]
+        assert ks_2samp(theirs[:, k, m], own).pvalue > 1e-3
+    assert ks_2samp(wrong[:, 0, 0], ours.R.values[:, 0, 0, 0]).pvalue < 1e-4
