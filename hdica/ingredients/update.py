@@ -8,7 +8,7 @@ random numbers of the sample, of the norms sqrt(x_k.x_k/n) and of the time t.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -148,8 +148,17 @@ def values_of(update: Update, arguments: Array) -> Array:
     """F_1 ... F_K, shape (K, N), at arguments of shape (arguments, N), by the compiled function."""
     rows = np.ascontiguousarray(arguments, dtype=float)
     out = np.empty((len(update.expressions), rows.shape[1]))
-    _CALL(update.address)(rows.ctypes.data, out.ctypes.data, rows.shape[1])
+    function_of(update)(rows, out)
     return out
+
+
+def function_of(update: Update) -> Callable[[Array, Array], None]:
+    """The compiled function of arguments, shape (arguments, N), that writes F, shape (K, N).
+
+    Both are contiguous.
+    """
+    compiled = _CALL(update.address)
+    return lambda rows, out: compiled(rows.ctypes.data, out.ctypes.data, rows.shape[1])
 
 
 def degree_in(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> int | None:

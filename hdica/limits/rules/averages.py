@@ -15,7 +15,7 @@ from hdica.ingredients import switches
 from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import Nodes, dot, gauss, root_of
-from hdica.ingredients.update import Update, degree_in, values_of
+from hdica.ingredients.update import Update, degree_in, function_of, values_of
 from hdica.limits.rules.closed import Closed, Series, closed_of, series_of
 from hdica.limits.rules.points import (
     QUASI,
@@ -307,6 +307,31 @@ def _sign_changes(value: Callable[[Array], Array], looks: Array, rows: int) -> A
     return places
 
 
+class _Table:
+    """Few points that do not move, in arrays of which only what depends on R and P is written."""
+
+    def __init__(self, sample: Sample, points: Points) -> None:
+        k, m = len(sample.update.u), len(sample.update.v)
+        count, arguments = points.weights.size, len(sample.update.arguments)
+        self.weights, self.e = points.weights, points.values[m : m + k]
+        self.v = sample.scales[:, None] * points.values[:m]
+        self.rows, self.others = np.empty((arguments, count)), np.empty((m + 2 * k, count))
+        self.last = len(sample.update.random)
+        self.rows[k : k + m] = self.others[:m] = self.v
+        self.rows[k + m : self.last] = points.values[m + k :]
+        self.force = self.others[m + k :]
+        self.k, self.update = k, function_of(sample.update)
+
+    def sums(self, along: Array, across: Array, constant: Array) -> Array:
+        """<F_k v_m>, <F_k u_l> and <F_k F_l>, shape (K, M + 2 K)."""
+        u = _combined(along, self.v) + _combined(across, self.e)
+        self.rows[: self.k] = u
+        self.others[-2 * self.k : -self.k] = u
+        self.rows[self.last :] = constant[:, None]
+        self.update(self.rows, self.force)
+        return np.einsum("kn,jn->kj", self.force * self.weights, self.others)
+
+
 @dataclass(eq=False)
 class Averages:
     """Averages of an update at one level of refinement, or of one replicate."""
@@ -333,7 +358,17 @@ class Averages:
             cross = np.zeros((k + m, len(noise)))
             signal = np.block([[u, r * square], [(r * square).T, np.diag(square)]])
             return _means(self.sample.closed.sums(np.block([[signal, cross], [cross.T, noise]])), m)
+        if self._table is not None:
+            across = root_of(p - r @ r.T)
+            return _means(self._table.sums(r, across, self._constant(p, t)), m)
         return self.over(self.points(r, p, t), r, p, t)
+
+    @cached_property
+    def _table(self) -> _Table | None:
+        points = self._fixed
+        return (
+            None if points is None or points.weights.size > _BLOCK else _Table(self.sample, points)
+        )
 
     def over(self, points: Points, r: Array, p: Array, t: float) -> Means:
         """The averages over some points."""
