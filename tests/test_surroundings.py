@@ -249,6 +249,7 @@ async def cell():
     tree = hdica.Study.load("small.yaml").run("small.zarr", workers=2, progress=True)
     hdica.cli.call(["query", "small.zarr"])
     real.write(str(tree["ode"].status.values.ravel()) + sys.stdout.getvalue())
+    real.flush()  # at the end only what is sys.stdout then is sure to be
 import hdica.cli
 asyncio.run(cell())
 """

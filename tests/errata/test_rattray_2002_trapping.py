@@ -250,9 +250,9 @@ def test_figure_3c_the_barrier_lies_beyond_the_dashed_lines():
 @pytest.mark.deep
 def test_figure_3c_is_far_from_the_limit():
     """n = 100, nu = 4: 1227 n^3 steps to an escape, 585 by a diffusion, and not 10.3; chains are
-    counted for 3.8e8.
+    counted for 1.3e9.
     """
-    n, nu, most = 100, 4.0, 6 * 10**6
+    n, nu, most = 100, 4.0, 2 * 10**7
     limit, finite = (
         escape([UNIFORM], CUBIC, [-1], nu, n=size, start="random").mean.item() * n**3
         for size in (None, n)
@@ -265,7 +265,7 @@ def test_figure_3c_is_far_from_the_limit():
     escapes, expected = np.sum(steps > 0), spent / limit
     assert expected - escapes > REJECTED * math.sqrt(expected)
     # Poisson: the chance of more, at the mean of the diffusion at n = 100 already, is below 1e-4.
-    assert escapes <= 5
+    assert escapes <= 10
 
 
 def test_section_43_symmetric_fixed_points_need_equal_signs():

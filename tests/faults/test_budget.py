@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 ONE = {"grid": {"tau": [0.1, 0.3, 0.2], "Q0": [0.5]}, "methods": {"walk": {"n": [10], "seeds": 1}}}
 """Three points in one block; the one in the middle has its trouble."""
-BUDGET = {"budget": 0.2}
-OVER = "over its budget: 0.2 s of processor time were not enough, and the plan says 1e-05 s"
+BUDGET = {"budget": 0.4}
+OVER = "over its budget: 0.4 s of processor time were not enough, and the plan says 1e-05 s"
 NO_RESPITE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
 
 

@@ -36,13 +36,13 @@ from hdica.limits.rules.points import LEVELS
 
 GOAL = 1e-3
 """Relative error of the averages above which they are refined."""
-_STEPS, _NOTHING = 1e-5, 1e-12
+_STEPS, _NOTHING, _SINGULAR = 1e-5, 1e-12, 1e-7
 _NEAR, _BESIDE = 1e-5, 1e-2
 """Distance over which rates are differentiated once and twice, of the distance to the edge of what
 there is and at most of 1; their squares are the relative errors."""
 
 
-class Spread(NamedTuple):
+class Fluctuations(NamedTuple):
     """Limits of sqrt(n) times the standard deviation, and of n times what the mean is beyond.
 
     Both of R and P at the output times, shape (T, K, M + K).
@@ -52,14 +52,14 @@ class Spread(NamedTuple):
     bias: Array
 
 
-def sample_of(equations: Equations) -> Sample:
+def _squared(equations: Equations) -> Sample:
     """What is averaged for the fluctuations."""
     return replace(equations.sample, squared=True)
 
 
 def refusal(equations: Equations, r: Array, p: Array, bias: bool) -> str:
     """Empty if the fluctuations about a limit are known, else the sentence that says why not."""
-    sample = sample_of(equations)
+    sample = _squared(equations)
     if sample.is_random and sample.update.factors:
         return (
             "bands and bias are not available for an update with jumps or kinks whose averages are "
@@ -70,7 +70,9 @@ def refusal(equations: Equations, r: Array, p: Array, bias: bool) -> str:
     return sample.refusal(r, p)
 
 
-def fluctuations(equations: Equations, r: Array, p: Array, times: Array, bias: bool) -> Spread:
+def fluctuations(
+    equations: Equations, r: Array, p: Array, times: Array, bias: bool
+) -> Fluctuations:
     """Fluctuations at increasing times from R and P of the start; without ``bias`` it is NaN.
 
     Raises
@@ -81,7 +83,7 @@ def fluctuations(equations: Equations, r: Array, p: Array, times: Array, bias: b
     why = refusal(equations, r, p, bias)
     if why:
         raise HdicaError(why)
-    sample, found, rows = sample_of(equations), list[Array](), 2 if bias else 1
+    sample, found, rows = _squared(equations), list[Array](), 2 if bias else 1
     levels = range(REPLICATES) if sample.is_random else range(LEVELS)
     for level in levels:
         if level > 1 and not sample.is_random and sample.size(level) > MOST_POINTS:
@@ -89,7 +91,7 @@ def fluctuations(equations: Equations, r: Array, p: Array, times: Array, bias: b
         found.append(_solved(equations, r, p, times, bias, level))
         if len(found) == 1:
             if sample.is_known:
-                return Spread(*found[0])
+                return Fluctuations(*found[0])
             continue
         value, gap = found[-1], np.abs(found[-1] - found[-2])
         if sample.is_random:
@@ -98,7 +100,7 @@ def fluctuations(equations: Equations, r: Array, p: Array, times: Array, bias: b
         size = np.max(np.abs(value[:rows]), axis=(1, 2, 3), keepdims=True)
         share = float(np.max(gap[:rows] / np.maximum(size, _NOTHING)))
         if share <= GOAL and (len(found) > 2 or not sample.is_random):
-            return Spread(*value)
+            return Fluctuations(*value)
     raise HdicaError(
         f"bands and bias of this update are not resolved: its averages leave {share:.1%} of them "
         f"open (at most {GOAL:.1%})"
@@ -111,7 +113,7 @@ def _solved(
     """Deviation and bias, shape (2, T, K, M + K), at a level of refinement or of one replicate."""
     sample = equations.sample
     coarse = 0 if sample.is_known else level
-    means, squares = Averages(sample, coarse), Averages(sample_of(equations), level)
+    means, squares = Averages(sample, coarse), Averages(_squared(equations), level)
     start = equations.joined(r, p)
     shape, size = start.shape, start.size
 
@@ -148,7 +150,13 @@ def _solved(
 def _edge(equations: Equations, state: Array) -> float:
     """How far a state is from the edge of what there is, where rates may not be smooth."""
     r, p = equations.split(state)
-    return min(1.0, max(float(np.linalg.eigvalsh(p - gram(r)).min()), 1e-12))
+    edge = float(np.linalg.eigvalsh(p - gram(r)).min())
+    if not edge > _SINGULAR:
+        raise HdicaError(
+            "bands and bias are not known where estimates are all but each other, or features: the "
+            f"part of them across is down to {edge:.1g} of |x|^2/n (choose an earlier last time)"
+        )
+    return min(1.0, edge)
 
 
 def _slopes(flow: Callable[[Array], Array], s: Array, step: float) -> Array:

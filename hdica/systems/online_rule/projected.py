@@ -108,7 +108,7 @@ def _varied_refusal(system: OnlineRule) -> str:
     )
 
 
-def _states(system: OnlineRule, *_: object) -> PointResult:
+def _of_density(system: OnlineRule, *_: object) -> PointResult:
     """Steady states of the density, by the names of those of the overlap."""
     from hdica.limits.mean_field.steady.states import steady_states
 
@@ -159,9 +159,9 @@ _USES = ("hdica.limits.rules", "hdica.systems.rules", method.AVERAGES)
 _VARIED, _BRANCHES = (
     make(field, TAU, _PAPER, uses=_USES) for make in (steady.critical, steady.branch_points)
 )
-_STATES = (method.NUMERICS, method.MEAN_FIELD, f"{method.MEAN_FIELD}.steady")
+_SEARCH = (method.NUMERICS, method.MEAN_FIELD, f"{method.MEAN_FIELD}.steady")
 _ON_DENSITIES = {
-    "fixed_points": (_states, _states_refusal, _STATES),
+    "fixed_points": (_of_density, _states_refusal, _SEARCH),
     "critical": (_VARIED.run, _varied_refusal, steady.CONTINUED),
 }
 METHODS = (

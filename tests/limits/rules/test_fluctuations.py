@@ -136,6 +136,18 @@ def test_of_runs_at_a_finite_n(mode: str) -> None:
         assert np.abs(pulls(runs, rule(mode, constants={"tau": 0.36}), n)[0]).max() > 4.5
 
 
+def test_of_an_update_that_jumps() -> None:
+    """The perceptron, whose averages are cut where it switches; a wrong step size is seen."""
+    n, system = 400, hdica.OnlineRule(update="tau*sign(v)*(u*v < 0)", constants={"tau": 1.0})
+    runs = hdica.simulate(system, n=n, times=[0, 2], seeds=2000, method="chain").isel(time=-1)
+    for tau, agrees in ((1.0, True), (1.25, False)):
+        other = system.model_copy(update={"constants": {"tau": tau}})
+        limit = hdica.limit(other, times=[0, 2], method="ode", bands=True).isel(time=-1)
+        for name in ("Q", "P"):
+            ratio = float(runs[name].std() * np.sqrt(n) / limit[f"{name}_sd"])
+            assert (abs(ratio - 1) < 0.08) == agrees, (name, tau, ratio)
+
+
 @pytest.mark.deep
 def test_the_bias_is_seen_in_the_mean_of_runs() -> None:
     """A limit without it is rejected."""
@@ -157,3 +169,6 @@ def test_what_is_not_known_is_refused() -> None:
     jumping = hdica.OnlineRule(update="where(t < 1, v - u, 0)")
     with pytest.raises(HdicaError, match="for an update that jumps in t"):
         hdica.limit(jumping, times=[0, 2], method="ode", bias=True)
+    alike = hdica.OnlineRule(update="v - u", start={"overlap": 1.0, "norm": 1.0})
+    with pytest.raises(HdicaError, match="all but each other, or features"):
+        hdica.limit(alike, times=[0, 1], method="ode", bands=True)
