@@ -61,8 +61,15 @@ class Equations:
         return len(self.sample.update.u), len(self.sample.update.v)
 
     @cached_property
-    def _restored(self) -> Array:
-        return restored(self.normalise, self.shape[0])
+    def restored(self) -> Array:
+        """B/D: the share of what a step adds to each product that the rule takes away."""
+        estimates = self.shape[0]
+        if self.normalise == "none":
+            return np.zeros((estimates, estimates))
+        if self.normalise == "symmetric":
+            return np.full((estimates, estimates), 0.5)
+        half = np.eye(estimates) / 2
+        return half if self.normalise == "norm" else half + np.tri(estimates, k=-1)
 
     def joined(self, r: Array, p: Array) -> Array:
         """R and P as one state, shape (K, M + K)."""
@@ -100,7 +107,7 @@ class Equations:
         """dR/dt and dP/dt, given the averages."""
         shrinks = self.shrinkage[:, None]
         d = means.u + means.u.T + means.square - shrinks * p - p * shrinks.T
-        back = self._restored * d
+        back = self.restored * d
         return means.v - shrinks * r - back @ r, d - back @ p - p @ back.T
 
     @property
@@ -117,16 +124,6 @@ class Equations:
         in_time = (one for one in decided if one.free_symbols == {update.t})
         times = {t for one in in_time for t in switches.kinks_of(sp.Abs(one), update.t)}
         return tuple(sorted(t for t in times if t > 0))
-
-
-def restored(normalise: str, estimates: int) -> Array:
-    """B/D: the share of what a step adds to each product of estimates that the rule takes away."""
-    if normalise == "none":
-        return np.zeros((estimates, estimates))
-    if normalise == "symmetric":
-        return np.full((estimates, estimates), 0.5)
-    half = np.eye(estimates) / 2
-    return half if normalise == "norm" else half + np.tri(estimates, k=-1)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import gram
 from hdica.limits.numerics.solvers import integrate
 from hdica.limits.rules.averages import MOST_POINTS, REPLICATES, Averages, Sample
-from hdica.limits.rules.equations import QUANTILE, Equations, restored
+from hdica.limits.rules.equations import QUANTILE, Equations
 from hdica.limits.rules.points import LEVELS
 
 GOAL = 1e-3
@@ -65,7 +65,7 @@ def refusal(equations: Equations, r: Array, p: Array, bias: bool) -> str:
             "bands and bias are not available for an update with jumps or kinks whose averages are "
             "taken over random points (choose fewer estimates, features and noises)"
         )
-    if bias and (equations.breaks or equations.clock.breaks):
+    if bias and equations.clock.breaks:
         return "bias = True is not allowed for an update that jumps in t (a smooth one)"
     return sample.refusal(r, p)
 
@@ -125,7 +125,7 @@ def _solved(
         s, shifted, c = now[0], now[1], now[2:]
         edge = _edge(equations, s.reshape(shape))
         rates, slopes = flow(s, t), _slopes(lambda x: flow(x, t), s, _NEAR * edge)
-        noise, second = moments(equations, squares, s.reshape(shape), t)
+        noise, second = _moments(equations, squares, s.reshape(shape), t)
         moved = np.einsum("ij,kj->ik", c, slopes)
         added = np.zeros(size)
         if bias:
@@ -176,7 +176,7 @@ def _bent(flow: Callable[[Array], Array], s: Array, c: Array, step: float) -> Ar
     return total
 
 
-def moments(
+def _moments(
     equations: Equations, averages: Averages, state: Array, t: float
 ) -> tuple[Array, Array]:
     """Cov J, shape (s, s), and <J2>, shape (s,), of all s numbers of a state (K, M + K).
@@ -187,7 +187,7 @@ def moments(
     time, factor = (t, 1.0) if equations.step is None else (0.0, t)
     first, second, square = np.zeros(state.size), np.zeros(state.size), 0.0
     for weights, u, v, e, force in averages.blocks(averages.points(r, p, time), r, p, time):
-        j, j2 = _of_samples(equations, (r, p), u, v, e, factor * force)
+        j, j2 = of_samples(equations, (r, p), u, v, e, factor * force)
         first, second = first + _sum(j, weights), second + _sum(j2, weights)
         square = square + np.einsum("in,jn->ij", j * weights, j)
     return square - np.outer(first, first), second
@@ -197,13 +197,13 @@ def _sum(rows: Array, weights: Array) -> Array:
     return np.asarray(np.sum(rows * weights, axis=1))
 
 
-def _of_samples(
+def of_samples(
     equations: Equations, state: tuple[Array, Array], u: Array, v: Array, e: Array, f: Array
 ) -> tuple[Array, Array]:
     """J and J2 of samples, shape (K (M + K), samples)."""
     (k, m), mode = equations.shape, equations.normalise
     r, p = (part[..., None] for part in state)
-    shrinks, keep = equations.shrinkage[:, None, None], restored(mode, k)[..., None]
+    shrinks, keep = equations.shrinkage[:, None, None], equations.restored[..., None]
     fv, fu, ff = f[:, None] * v - shrinks * r, f[:, None] * u, f[:, None] * f
     d = fu + _turned(fu) + ff - (shrinks + _turned(shrinks)) * p
     b = keep * d

@@ -21,7 +21,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import gram, root_of
 from hdica.limits.rules.averages import FIRST, Averages
-from hdica.limits.rules.equations import Equations, restored
+from hdica.limits.rules.equations import Equations
 from hdica.process.progress import check_deadline
 
 STEP = 0.025
@@ -65,7 +65,7 @@ class Particles(NamedTuple):
         a = _product(means.u - _product(means.v, r.T), rest)
         along = crossed(x, pushed)
         d = means.u + means.u.T + means.square + along + along.T
-        back = restored(self.equations.normalise, len(d)) * d
+        back = self.equations.restored * d
         return Law(means.v - _product(a, r), a - back, means.square)
 
     def drift(self, law: Law, x: Array, pushed: Array) -> Array:

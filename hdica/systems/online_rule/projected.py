@@ -103,8 +103,8 @@ def _varied_refusal(system: OnlineRule) -> str:
     if why or not vanishes(field(one)):
         return why
     return (
-        f"update = {system.update!r} is not allowed for branches (an F that is not 0 wherever the "
-        "estimate is the feature, beside which steady states are no densities)"
+        f"update = {system.update!r} is not allowed for branches and transitions (an F that is not "
+        "0 wherever the estimate is the feature, beside which steady states are no densities)"
     )
 
 

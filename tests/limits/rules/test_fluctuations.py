@@ -9,7 +9,7 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.limits.rules.fluctuations import _of_samples
+from hdica.limits.rules.fluctuations import of_samples
 from hdica.systems.rules.system import limit_of
 
 MODES = ("none", "norm", "symmetric", "gram-schmidt")
@@ -60,7 +60,7 @@ def test_a_step_is_expanded_to_second_order(mode: str) -> None:
     u, v, e, f = (rng.normal(size=size) for size in (2, 1, 2, 2))
     first, second = (
         part.reshape(2, 3)
-        for part in _of_samples(equations, (r, p), *(x[:, None] for x in (u, v, e, f)))
+        for part in of_samples(equations, (r, p), *(x[:, None] for x in (u, v, e, f)))
     )
     before, shrinks = np.concatenate([r, p], axis=1), equations.shrinkage
 

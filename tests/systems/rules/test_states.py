@@ -81,7 +81,7 @@ def test_states_of_densities_change_where_those_of_online_ica_do() -> None:
     one, other = hdica.critical(known), hdica.critical(own)
     assert other.value.values == pytest.approx(one.value.values, rel=1e-9)
     assert np.array_equal(other.kind, one.kind)
-    # In b at tau = 0.05 the fold lies where it does in tau at that ratio of both.
+    # At that tau the fold in b lies at the same ratio of both.
     tau = float(one.value[0])
     fixed = hdica.OnlineRule(**SHRUNK, entrywise="-b*sign(x)", constants={"tau": tau, "b": 0.001})
     fold = hdica.critical(fixed, "b", low=0.001, high=0.02)
@@ -143,14 +143,11 @@ def test_flows_of_two_estimates_end_at_listed_states(normalise: str) -> None:
         own = np.diag(signs) * np.abs(r[0]).max(axis=1)[:, None]
         assert np.abs(r[stable] - own).max(axis=(1, 2)).min() < 1e-6 or normalise == "norm"
     rng = np.random.default_rng(1)
-    for _ in range(1):
-        rows = np.linalg.qr(rng.standard_normal((4, 4)))[0][:2]
-        start = {"overlap": rows[:, :2].tolist()}
-        path = hdica.limit(
-            hdica.OnlineRule(update="-tau*u**3", start=start, **fields), times=[0, 4000]
-        )
-        end = path.R.values[-1]
-        assert np.abs(r[stable] - end).max(axis=(1, 2)).min() < 1e-5
+    rows = np.linalg.qr(rng.standard_normal((4, 4)))[0][:2]
+    start = {"overlap": rows[:, :2].tolist()}
+    path = hdica.limit(hdica.OnlineRule(update="-tau*u**3", start=start, **fields), times=[0, 4000])
+    end = path.R.values[-1]
+    assert np.abs(r[stable] - end).max(axis=(1, 2)).min() < 1e-5
 
 
 CRITICAL = [
