@@ -19,12 +19,14 @@ from tests.warm import warm
 WAITING = ("tests/cluster/", "tests/faults/")
 """Folders whose tests mostly wait, for Slurm and for runs that are killed.
 
-In one process, beside which two others keep two processors busy. One Slurm at a time fits on a
-machine: its configuration lies in /etc.
+Each in one process, beside which two others keep two processors busy. One Slurm at a time fits on
+a machine: its configuration lies in /etc.
 """
 SHIPPED = "tests/browser/test_shipped.py::"
 BUILT = ("tests/workflow/test_build.py::", "tests/workflow/test_snakemake_report.py::")
 """Files that look at one build, which takes half a minute: in one process it is made once."""
+LONG = (*BUILT, "tests/test_examples.py::", "tests/systems/test_targets.py::")
+"""Files that take minutes."""
 # Nothing here outlives the power, but for what tests/power runs on purpose.
 os.environ.setdefault("HDICA_SYNC", "off")
 # A shell ignores Ctrl-C for what it runs in the background, and so would every program that a test
@@ -103,24 +105,27 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest first, so that no process is at one of them when the others end.
 
-    All that waits stays in one process for minutes; then come files with deep tests. Before
-    either come those of the room that is asked for, then those that use it, which notice a fault
-    in it soonest.
+    All that waits stays in one process for minutes; then come files that are long, and those with
+    deep tests. Before them come those of the room that is asked for, then those that use it, which
+    notice a fault in it soonest.
     """
     room = config.getoption("--room") or ""
     deep = {item.path for item in items if item.get_closest_marker("deep")}
 
-    def place(item: pytest.Item) -> tuple[int, bool, bool]:
-        far = rooms.steps(room, item.path)
-        return far, not item.nodeid.startswith(WAITING), item.path not in deep
+    def place(item: pytest.Item) -> tuple[int, bool, bool, bool]:
+        far, waits = rooms.steps(room, item.path), item.nodeid.startswith(WAITING)
+        return far, not waits, not item.nodeid.startswith(LONG), item.path not in deep
 
     items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process more than processors: many tests wait, for runs of their own or for a clock."""
-    return min(4, 1 + len(os.sched_getaffinity(0)))
+    """One process more than processors: many tests wait, for runs of their own or for a clock.
+
+    Of deep tests alone two folders do little else.
+    """
+    return min(4, len(os.sched_getaffinity(0)) + (2 if config.option.markexpr == "deep" else 1))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -134,7 +139,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return f"{SHIPPED}[{nodeid.partition('[')[2]}"  # a page, in all its views
             if nodeid.startswith(BUILT):
                 return BUILT[0]
-            return WAITING[0] if nodeid.startswith(WAITING) else super()._split_scope(nodeid)
+            waits = (folder for folder in WAITING if nodeid.startswith(folder))
+            return next(waits, None) or super()._split_scope(nodeid)
 
     config.option.loadscopereorder = False
     return Together(config, log)

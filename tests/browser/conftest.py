@@ -6,16 +6,25 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
+from hdica.report import drawn
 from tests.analysis import toy
 from tests.browser import shipped
 
 # What the pages of the tests of reports hold: hostile titles, and everything that a page can have.
-from tests.report.conftest import aggregated, aggregated_laws, written  # noqa: F401
+from tests.report.conftest import aggregated, aggregated_laws, once  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def written(shared: Path, request: pytest.FixtureRequest) -> list[Path]:
+    """Files of the toy study's report, without figures for print, at which no browser looks."""
+    with patch.object(drawn, "files", lambda panel: {}):
+        return once(shared / "toy-in-browser", lambda: request.getfixturevalue("aggregated"))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from hdica.finite.random.streams import normal_numbers, point_stream, side_by_si
 from tests.reference import LaneNormals, lane_generators
 
 LEVEL = 1e-4
-COUNT = 10**8
+COUNT = 4 * 10**7
 PART = 2**20
 EDGES = np.array([-np.inf, -6.0, -5.5, -5.0, -4.0, -3.0, 3.0, 4.0, 5.0, 5.5, 6.0, np.inf])
 

@@ -19,7 +19,7 @@ from hdica.process import compile_cache, private
 from hdica.process.compile_cache import PACKAGE, close_caches, set_cache_folder
 from tests.hostile_users.conftest import NOBODY, Stranger
 
-WHERE = "limits/mean_field/density/__pycache__"
+WHERE = "finite/random/__pycache__"
 """Where numba would keep what the scripts of this file compile."""
 pytestmark = pytest.mark.faults
 
@@ -36,7 +36,7 @@ class Bait:
 
 def compiled(package: Path, cache: Path, umask: int = 0o022, **variables: str) -> str:
     """Load one compiled function in a fresh process; what is said."""
-    code = "import hdica.limits.mean_field.density.kernels as d; print(d.__file__)"
+    code = "import hdica.finite.random.gaussian as d; print(d.__file__)"
     given = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(cache)}
     given |= {"NUMBA_CACHE_DIR": "", "PYTHONDONTWRITEBYTECODE": "", **variables}
     done = subprocess.run(
@@ -150,14 +150,14 @@ def test_modules_and_functions_beside_the_sources_that_others_left_are_not_run(
     stranger: Stranger, names: list[Path], copy: Path, tmp_path: Path
 ) -> None:
     ran = stranger.common / "ran"
-    for folder in (copy / "limits/mean_field/density", copy):
+    for folder in (copy / "finite/random", copy):
         (folder / "__pycache__").mkdir(mode=0o777)
         (folder / "__pycache__").chmod(0o777)
     planted = [copy / WHERE / name.name for name in names]
     for path in planted:
         stranger.writes(path, bait(ran))
     code = compile(f"open({str(ran)!r}, 'w').close()", "planted", "exec")
-    module = copy / WHERE / f"kernels.{sys.implementation.cache_tag}.pyc"
+    module = copy / WHERE / f"gaussian.{sys.implementation.cache_tag}.pyc"
     unchecked = (1).to_bytes(4, "little") + bytes(8)
     stranger.writes(module, importlib.util.MAGIC_NUMBER + unchecked + marshal.dumps(code))
     said = compiled(copy, tmp_path)

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,16 @@ def aggregated() -> xr.DataTree:
 @pytest.fixture(scope="session")
 def written(shared: Path, request: pytest.FixtureRequest) -> list[Path]:
     """Files of its report, written once for all processes and not to be changed."""
-    folder, made = shared / "toy" / "report", shared / "toy" / "files.json"
-    folder.parent.mkdir(exist_ok=True)
+    return once(shared / "toy", lambda: request.getfixturevalue("aggregated"), one_file=True)
+
+
+def once(shelf: Path, aggregate: Callable[[], xr.DataTree], one_file: bool = False) -> list[Path]:
+    """Files of a report on a shelf, written by the first of all processes that asks for them."""
+    made = shelf / "files.json"
+    shelf.mkdir(exist_ok=True)
     with FileLock(made.with_suffix(".making")):
         if not made.exists():
-            files = write_aggregate(request.getfixturevalue("aggregated"), folder)
+            files = write_aggregate(aggregate(), shelf / "report", one_file=one_file)
             made.write_text(json.dumps([str(file) for file in files]))
     return [Path(file) for file in json.loads(made.read_text())]
 

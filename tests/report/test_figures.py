@@ -125,7 +125,8 @@ def test_all_twins_are_written(written, drawn):
     names = {p.name for p in written}
     figures = {f"{k}.{end}" for k in drawn for end in ("svg", "pdf")}
     shared = {"index.html", file_name()}
-    assert names == {"report.html", "aggregate.nc", "card.json", "captions.rst"} | shared | figures
+    pages = {"report.html", "report-alone.html"}
+    assert names == {"aggregate.nc", "card.json", "captions.rst"} | pages | shared | figures
     assert all(p.stat().st_size > 0 for p in written)
 
 
