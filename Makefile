@@ -4,7 +4,7 @@
 # make test-deep  build .venv, then all tests (DEEP=rest leaves out those of make test)
 # make lint   build .venv, then formatters, linters, types and import contracts
 # make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md and README.md
-# make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake in it
+# make slurm  build .venv-slurm, the environment for Slurm: .venv and the executor of Snakemake
 # make lock   resolve pyproject.toml anew into requirements.lock, requirements-test.lock and requirements-slurm.lock (needs uv)
 
 # What is installed is compiled as it is first imported, which every process would do anew.
@@ -24,8 +24,10 @@ ALL := .venv/.all-$(shell cat requirements.lock requirements-test.lock pyproject
 # What `make run` ends with, below all that Snakemake says of itself, names the folder of config/config.yaml.
 RESULTS = $(or $(shell sed -n "s|^results: *[\"']*\([^\"'\# ]*[^\"'\# /]\).*|\1|p" config/config.yaml),results)
 BENCH := .venv-bench
-# Apart from .venv: the Slurm executor, once installed, asks for a controller at every start of Snakemake.
+# On top of .venv: the Slurm executor, once installed, asks for a controller at every start of Snakemake.
 SLURM := .venv-slurm
+BELOW := import pathlib, sys, sysconfig; below = pathlib.Path(sysconfig.get_path("purelib"), "below.pth"); \
+  below.write_text(f"import site; site.addsitedir({sys.argv[1]!r})\n")
 SLURM_STAMP := $(SLURM)/.installed-$(shell cat requirements*.lock pyproject.toml | cksum | tr ' ' '-')
 
 .PHONY: env run test test-deep lint bench slurm lock
@@ -88,13 +90,13 @@ $(BENCH)/$(INSTALLED):
 
 slurm: $(SLURM_STAMP)
 
-$(SLURM_STAMP):
-	$(check_python)
-	@echo "installing into $(SLURM): a minute or two, once"
-	@"$(PYTHON)" -m venv $(SLURM)
-	@$(SLURM)/bin/python $(INSTALL) --require-hashes -r requirements.lock -r requirements-slurm.lock
-	@$(SLURM)/bin/python $(INSTALL) --no-deps --no-build-isolation --editable .
-	@rm -f $(SLURM)/.installed-*
+$(SLURM_STAMP): | $(STAMP)
+	@echo "installing into $(SLURM)"
+	@$(BIN)/python -m venv --clear $(SLURM)
+	@$(SLURM)/bin/python -c '$(BELOW)' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@$(SLURM)/bin/python $(INSTALL) --require-hashes --no-deps -r requirements-slurm.lock
+	@for one in dask hdica snakemake; do \
+	  sed '1,2s|/$(BIN)/|/$(SLURM)/bin/|' $(BIN)/$$one >$(SLURM)/bin/$$one; chmod +x $(SLURM)/bin/$$one; done
 	@touch $@
 
 COMPILE := uv pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --no-annotate --no-header --upgrade

@@ -22,6 +22,8 @@ WAITING = ("tests/cluster/", "tests/faults/")
 Each in one process, beside which two others keep two processors busy. One Slurm at a time fits on
 a machine: its configuration lies in /etc.
 """
+COMPUTING = ("tests/limits/", "tests/systems/", "tests/finite/", "tests/errata/")
+"""Folders whose tests compute all the time, as many processes as do not wait."""
 SHIPPED = "tests/browser/test_shipped.py::"
 BUILT = ("tests/workflow/test_build.py::", "tests/workflow/test_snakemake_report.py::")
 """Files that look at one build, which takes half a minute: in one process it is made once."""
@@ -105,16 +107,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest first, so that no process is at one of them when the others end.
 
-    All that waits stays in one process for minutes; then come files that are long, and those with
-    deep tests. Before them come those of the room that is asked for, then those that use it, which
-    notice a fault in it soonest.
+    All that waits stays in its process for minutes, beside which others had better compute; then
+    come files that are long, and those with deep tests. Before them come those of the room that is
+    asked for, then those that use it, which notice a fault in it soonest.
     """
     room = config.getoption("--room") or ""
     deep = {item.path for item in items if item.get_closest_marker("deep")}
 
-    def place(item: pytest.Item) -> tuple[int, bool, bool, bool]:
-        far, waits = rooms.steps(room, item.path), item.nodeid.startswith(WAITING)
-        return far, not waits, not item.nodeid.startswith(LONG), item.path not in deep
+    def place(item: pytest.Item) -> tuple[int | bool, ...]:
+        firsts = (not item.nodeid.startswith(some) for some in (WAITING, COMPUTING, LONG))
+        return rooms.steps(room, item.path), *firsts, item.path not in deep
 
     items.sort(key=place)
 

@@ -23,7 +23,7 @@ def dot(a: Array, b: Array) -> float:
     A ``@`` of long vectors adds in an order that follows the threads of the machine, and a
     point must have the same bits wherever it is computed.
     """
-    return float(np.sum(a * b))
+    return float(np.add.reduce(a * b, axis=None))
 
 
 def touching(panels: Mask) -> Mask:
@@ -33,7 +33,7 @@ def touching(panels: Mask) -> Mask:
 
 def gram(rows: Array) -> Array:
     """Inner products of few rows with each other, shape (K, K), by sums as :func:`dot`."""
-    return np.sum(rows[:, None] * rows, axis=2)
+    return np.asarray(np.add.reduce(rows[:, None] * rows, axis=2))
 
 
 def root_of(g: Array) -> Array:
@@ -44,13 +44,12 @@ def root_of(g: Array) -> Array:
     root = np.zeros(g.shape)
     for k in range(len(g)):
         for j in range(k + 1):
-            rest = g[k, j] - dot(root[k, :j], root[j, :j])
+            rest = g[k, j] - dot(root[k, :j], root[j, :j]) if j else g[k, j]
             if j < k:
                 root[k, j] = rest / root[j, j] if root[j, j] > 0 else 0.0
             else:
                 root[k, k] = float(np.sqrt(max(rest, 0.0)))
-                length = dot(root[k, :k], root[k, :k])
-                if rest < 0 < length:
+                if rest < 0 < (length := dot(root[k, :k], root[k, :k])):
                     root[k, :k] *= np.sqrt(max(g[k, k], 0.0) / length)
     return root
 

@@ -148,17 +148,17 @@ def values_of(update: Update, arguments: Array) -> Array:
     """F_1 ... F_K, shape (K, N), at arguments of shape (arguments, N), by the compiled function."""
     rows = np.ascontiguousarray(arguments, dtype=float)
     out = np.empty((len(update.expressions), rows.shape[1]))
-    function_of(update)(rows, out)
+    writer(update, rows, out)()
     return out
 
 
-def function_of(update: Update) -> Callable[[Array, Array], None]:
-    """The compiled function of arguments, shape (arguments, N), that writes F, shape (K, N).
+def writer(update: Update, rows: Array, out: Array) -> Callable[[], None]:
+    """Writes F, shape (K, N), at the present arguments, shape (arguments, N), by compiled code.
 
-    Both are contiguous.
+    Both are contiguous, and stay where they are as long as it is used.
     """
-    compiled = _CALL(update.address)
-    return lambda rows, out: compiled(rows.ctypes.data, out.ctypes.data, rows.shape[1])
+    compiled, places = _CALL(update.address), (rows.ctypes.data, out.ctypes.data)
+    return lambda: compiled(*places, rows.shape[1])
 
 
 def degree_in(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> int | None:

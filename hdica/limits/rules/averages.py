@@ -15,7 +15,7 @@ from hdica.ingredients import switches
 from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import Nodes, dot, gauss, root_of
-from hdica.ingredients.update import Update, degree_in, function_of, values_of
+from hdica.ingredients.update import Update, degree_in, values_of, writer
 from hdica.limits.rules.closed import Closed, Series, closed_of, series_of
 from hdica.limits.rules.points import (
     QUASI,
@@ -320,7 +320,7 @@ class _Table:
         self.rows[k : k + m] = self.others[:m] = self.v
         self.rows[k + m : self.last] = points.values[m + k :]
         self.force = self.others[m + k :]
-        self.k, self.update = k, function_of(sample.update)
+        self.k, self.write = k, writer(sample.update, self.rows, self.force)
 
     def sums(self, along: Array, across: Array, constant: Array) -> Array:
         """<F_k v_m>, <F_k u_l> and <F_k F_l>, shape (K, M + 2 K)."""
@@ -328,7 +328,7 @@ class _Table:
         self.rows[: self.k] = u
         self.others[-2 * self.k : -self.k] = u
         self.rows[self.last :] = constant[:, None]
-        self.update(self.rows, self.force)
+        self.write()
         return np.einsum("kn,jn->kj", self.force * self.weights, self.others)
 
 
@@ -385,7 +385,8 @@ class Averages:
         return self.sample.cut(r, root_of(p - r @ r.T), self._constant(p, t), self.level)
 
     def _constant(self, p: Array, t: float) -> Array:
-        return self.sample.update.fixed(np.sqrt(np.maximum(np.diag(p), 0.0)).tolist(), t)
+        norms = [math.sqrt(max(square, 0.0)) for square in p.diagonal().tolist()]
+        return self.sample.update.fixed(norms, t)
 
     def blocks(
         self, points: Points, r: Array, p: Array, t: float
@@ -405,7 +406,7 @@ class Averages:
 
 def _combined(matrix: Array, rows: Array) -> Array:
     """The product of a small matrix and long rows, without threads of BLAS."""
-    return np.einsum("ki,in->kn", matrix, rows)
+    return matrix * rows if len(rows) == 1 else np.einsum("ki,in->kn", matrix, rows)
 
 
 def _means(sums: Array, features: int) -> Means:

@@ -79,7 +79,7 @@ class Equations:
         """R and P of a state of shape (K, M + K)."""
         features = self.shape[1]
         r, p = state[:, :features], state[:, features:]
-        return r, (p + p.T) / 2
+        return r, p if len(p) == 1 else (p + p.T) / 2
 
     def within(self, state: Array) -> Array:
         """A state, or one nearby where no estimates have its P.
@@ -93,7 +93,9 @@ class Equations:
 
     def means(self, averages: Averages, state: Array, t: float) -> Means:
         """The averages at a state and a time, or for a rule with a step size at its value."""
-        r, p = self.split(state)
+        return self._means(averages, *self.split(state), t)
+
+    def _means(self, averages: Averages, r: Array, p: Array, t: float) -> Means:
         if self.step is None:
             return averages.at(r, p, t)
         of_one = averages.at(r, p, 0.0)
@@ -101,7 +103,8 @@ class Equations:
 
     def rate(self, averages: Averages, state: Array, t: float) -> Array:
         """d(R, P)/dt at a state of shape (K, M + K); ``t`` as in :meth:`means`."""
-        return self.joined(*self.rates(self.means(averages, state, t), *self.split(state)))
+        r, p = self.split(state)
+        return self.joined(*self.rates(self._means(averages, r, p, t), r, p))
 
     def rates(self, means: Means, r: Array, p: Array) -> tuple[Array, Array]:
         """dR/dt and dP/dt, given the averages."""

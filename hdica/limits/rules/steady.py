@@ -81,6 +81,12 @@ class Search:
             lower = np.tril(np.ones_like(lower), of_p)
         return np.concatenate([np.ones((estimates, features), dtype=bool), lower], axis=1)
 
+    @cached_property
+    def _diagonal(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the squared norms stand in a state."""
+        rows = np.arange(self.equations.shape[0])
+        return rows, self.equations.shape[1] + rows
+
     def state(self, z: Array) -> Array:
         """R and P, shape (K, M + K), of their free numbers."""
         estimates, features = self.equations.shape
@@ -92,7 +98,7 @@ class Search:
         if self.equations.normalise == "none":
             p += gram(r)
         else:
-            p[np.diag_indices(estimates)] = 1.0
+            state[self._diagonal] = 1.0
         return state
 
     def numbers(self, state: Array) -> Array:

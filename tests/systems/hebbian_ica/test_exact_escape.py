@@ -24,12 +24,9 @@ def ica(nu, source="rademacher", start=ZERO):
 CELLS = [
     # system, n, runs, the diffusion's mean over the exact one, whether runs tell the two apart
     (trap(2.0), 50, 1000, 0.821, True),
-    (trap(3.0), 50, 200, 0.492, True),
-    (trap(1.0, "uniform"), 50, 400, 0.938, False),
     (trap(2.0, "uniform"), 60, 200, 0.714, True),
     (trap(1.0, "laplace"), 60, 1000, 1.015, False),
     (trap(2.0, start="random"), 100, 200, 0.969, False),
-    (trap(2.0, start="random"), 200, 40, 0.993, False),
     (ica(3.0), 50, 300, 1.922, True),
     (ica(2.0, start={"overlap": 0}), 100, 200, 1.013, False),
     (ica(2.0, "uniform"), 60, 100, 1.138, False),
@@ -44,7 +41,7 @@ def named(cell):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("cell", CELLS, ids=named)
-def test_ten_cells_of_chains_have_the_exact_law(cell):
+def test_seven_cells_of_chains_have_the_exact_law(cell):
     """Mean and law of runs, by standard errors and by Kolmogorov and Smirnov; controls fail."""
     system, n, runs, factor, apart = cell
     law = hdica.escape_time(system, n=n, method="exact")
