@@ -18,6 +18,14 @@ def _theory(record: System) -> list[Method]:
     return [one for one in record.with_role(Role.ESCAPE) if not one.stochastic]
 
 
+def _trapped(system: Parameters) -> Parameters:
+    """The system, or the same problem as one of a system that has theory of the escape."""
+    record = record_of(system)
+    if _theory(record) or record.special is None:
+        return system
+    return record.special(system) or system
+
+
 def _kind(method: Method) -> str:
     """What a user calls it: the end of its name, or the limit where n is none of its own."""
     return method.name.rpartition("_")[2] if method.takes_n else "limit"
@@ -66,7 +74,7 @@ def escape_time(
     ----------
     system
         Online ICA with phi = 0, or Hebbian ICA, with a constant step size: nu (or nu2), or any
-        unit if n is given.
+        unit if n is given; a rule of one's own that is online ICA, -tau f(u) with constant norm.
     n
         Dimension; None for n -> infinity, where sqrt(n) times the overlap escapes to infinity.
     method
@@ -123,6 +131,7 @@ def escape_time(
     >>> float(hdica.escape_time(hebbian, n=50)["mean"].round(2))
     1.1
     """
+    system = _trapped(system)
     candidates(system, "auto", "escape_time", _theory, _theory)
     given = {"start": start, "threshold": threshold}
     changed = system.model_copy(update={k: v for k, v in given.items() if v is not None})

@@ -15,6 +15,8 @@ BUILT_IN = {
     "SeveralRule": "hdica.systems.several_rule.record",
 }
 """Module of the record ``SYSTEM`` of each."""
+DESCENT = BUILT_IN["OnlineICA"]
+"""That of the system that every rule x <- x - tau f(u) y/sqrt(n) of constant norm is."""
 
 if TYPE_CHECKING:  # what ``hdica`` offers of them, for whoever checks types
     from hdica.systems.filter_series.record import FilterSeries as FilterSeries

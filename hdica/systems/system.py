@@ -216,6 +216,8 @@ class System(Generic[S]):
     """Time by which its examples have mostly learned, in units of the clock."""
     variant: Callable[[Mapping[str, Any]], str] | None = None
     """``variant(parameters)``: name of the system with these parameters, where one has several."""
+    special: Callable[[S], Parameters | None] | None = None
+    """``special(system)``: the same problem as one of a system with more methods, if it is one."""
     works: tuple[Paper, ...] = ()
     """Further works on which its methods rest, each cited where ``equations`` name it."""
 
@@ -242,8 +244,10 @@ class System(Generic[S]):
 
 GROUP = "hdica.systems"  # entry points of packages that bring systems of their own
 _SYSTEMS: dict[str, System[Any]] = {}
-BUILT_IN: dict[str, str] = import_module("hdica.systems.built_in").BUILT_IN
+_LIST = import_module("hdica.systems.built_in")
+BUILT_IN: dict[str, str] = _LIST.BUILT_IN
 """Modules of the records that come with hdica, by name; what it imports is for type checkers."""
+DESCENT: str = _LIST.DESCENT
 _INSTALLED = set(BUILT_IN)
 """Names of those that every process has, because they come with a package."""
 

@@ -1,3 +1,3 @@
 """Any online rule with one estimate and one feature."""
 
-VERSION = 4
+VERSION = 5

@@ -17,6 +17,7 @@ from hdica.limits.rules.overlap import overlap_averages, planes
 from hdica.limits.rules.transitions import Changes
 from hdica.systems import fields, method
 from hdica.systems.method import PointResult
+from hdica.systems.online_rule import descent
 from hdica.systems.online_rule.system import OnlineRule
 from hdica.systems.projected import steady
 from hdica.systems.projected.density import pde
@@ -164,11 +165,19 @@ _ON_DENSITIES = {
     "fixed_points": (_of_density, _states_refusal, _SEARCH),
     "critical": (_VARIED.run, _varied_refusal, steady.CONTINUED),
 }
+_SPECIAL = {"chain": descent.chain, "vector": descent.vector}
+
+
+def _own(one: method.Method[OnlineRule]) -> method.Method[OnlineRule]:
+    """A method of rules, as one of a single estimate and feature has it."""
+    if isinstance(one, method.States):
+        return _either(one, *_ON_DENSITIES[one.name])
+    special = isinstance(one, method.Simulation) and _SPECIAL.get(one.name)
+    return special(one) if special else one
+
+
 METHODS = (
-    *(
-        _either(one, *_ON_DENSITIES[one.name]) if isinstance(one, method.States) else one
-        for one in methods(ONE)
-    ),
+    *map(_own, methods(ONE)),
     pde(field, _PAPER, refusal, _USES, squares=True, prepares=_prepares),
     entries(field, f"{_PAPER}, its SDE with Q and R of the limit", kept_refusal, _USES),
     replace(_BRANCHES, scope=replace(_BRANCHES.scope, refuses=_varied_refusal)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hdica.systems.online_rule.descent import special
 from hdica.systems.online_rule.projected import METHODS, changes
 from hdica.systems.online_rule.system import OnlineRule, variant
 from hdica.systems.projected import family
@@ -34,6 +35,7 @@ SYSTEM = System(
     notes=stays("Q"),
     changes=changes,
     variant=variant,
+    special=special,
     horizon=20.0,
     examples=(
         {
