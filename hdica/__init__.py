@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hdica.api.mean_field import critical_curve as critical_curve
     from hdica.api.mean_field import effective_potential as effective_potential
     from hdica.api.mean_field import sensitivity as sensitivity
+    from hdica.api.samples import optimal_schedule as optimal_schedule
+    from hdica.api.samples import samples_to_overlap as samples_to_overlap
     from hdica.api.simulate import simulate as simulate
     from hdica.api.steady import critical as critical
     from hdica.api.steady import fixed_points as fixed_points
@@ -58,7 +60,9 @@ _HOME = {
     "fixed_points": "api.steady",
     "limit": "api.limit",
     "open_results": "store.results",
+    "optimal_schedule": "api.samples",
     "register": "plug_in",
+    "samples_to_overlap": "api.samples",
     "sensitivity": "api.mean_field",
     "simulate": "api.simulate",
     "whiten": "api.whiten",

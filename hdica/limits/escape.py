@@ -234,13 +234,18 @@ class EscapeLaw:
     @property
     def median(self) -> float:
         """Time by which it has escaped with probability one half."""
+        return self.quantile(0.5)
+
+    def quantile(self, probability: float) -> float:
+        """Time by which it has escaped with a probability."""
         from scipy.optimize import brentq
 
         if not math.isfinite(self.mean) or self.mean == 0.0:
             return self.mean
+        hazard = -math.log1p(-probability)
 
         def excess(log: float) -> float:
-            return float(self.hazard(np.array([math.exp(log)]))[0]) - math.log(2)
+            return float(self.hazard(np.array([math.exp(log)]))[0]) - hazard
 
         low, high = self.log_mean - 12, self.log_mean + 5
         return math.exp(brentq(excess, low, high, xtol=1e-12)) if excess(low) < 0 else 0.0

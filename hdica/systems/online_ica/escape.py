@@ -20,6 +20,7 @@ from hdica.limits import escape as theory
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.limits.passage.chain import NormalisedChain, diffusion_range, exact_passage
+from hdica.limits.passage.samples import Trapped
 from hdica.limits.passage.wkb import Action, action, check_tails
 from hdica.systems import method, trials
 from hdica.systems.fields import at_dimension, averages, prior, schedule, source, start
@@ -114,6 +115,15 @@ def chain_at(system: OnlineICA, n: int) -> NormalisedChain:
         raise HdicaError(f"n: {n} is not allowed (at least {LEAST})")
     f, tau = learned(system).value, rate(system, n)
     return NormalisedChain(f, source(system), tau, n, system.threshold, _even(system))
+
+
+def trapped(system: OnlineICA) -> Trapped:
+    """The trap at Q = 0 and the chains in it, of any step size and level."""
+    one = system.model_copy(update={"tau": None, "nu": 1.0, "start": {"overlap": 0.0}})
+    check(one, None, trapped=True)
+    check_even(one, "samples from a random start")
+    f, law = learned(one).value, source(one)
+    return Trapped(_trap(one), lambda n, tau, q: NormalisedChain(f, law, tau, n, q, even=True))
 
 
 def _law_values(trap: theory.Trap, law: theory.EscapeLaw, nu: float) -> dict[str, Array]:

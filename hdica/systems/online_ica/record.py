@@ -9,8 +9,16 @@ from numpy.typing import NDArray
 
 from hdica.systems.fields import formula, motion, prior, schedule, source, start
 from hdica.systems.method import ZERO, Array
+from hdica.systems.online_ica.escape import trapped
 from hdica.systems.online_ica.methods import METHODS
-from hdica.systems.online_ica.system import OnlineICA, chosen, learned, learned_text, mean_field
+from hdica.systems.online_ica.system import (
+    OnlineICA,
+    chosen,
+    learned,
+    learned_text,
+    mean_field,
+    overlap,
+)
 from hdica.systems.projected import family, learning
 from hdica.systems.projected.stream import SAMPLES_TO_TRY, data_notes
 from hdica.systems.system import Dimension, Notes, Symbol, System, in_words, joined, work
@@ -115,6 +123,8 @@ SYSTEM = System(
     },
     methods=METHODS,
     mean_field=mean_field,
+    overlap=overlap,
+    trapped=trapped,
     functions={
         "best_step": "hdica.systems.projected.best_step",
         "escape_exponent": "hdica.systems.online_ica.escape",

@@ -23,6 +23,7 @@ from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.moving import Moving, moving_of
 from hdica.limits.overlap.drift import Drift
+from hdica.limits.overlap.fastest import Moments
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems import fields
 from hdica.systems.parameters import Parameters
@@ -232,6 +233,15 @@ def drift(system: OnlineICA) -> Drift:
     if refusal:
         raise HdicaError(refusal)
     return drift_of(learned(system), fields.source(system)).of_batch(system.batch)
+
+
+def overlap(system: OnlineICA) -> Moments:
+    """The drift for any step size, of a feature that stays, and what n leaves of it."""
+    why = fields.resting_refusal(system, "the best step sizes")
+    if why:
+        raise HdicaError(why)
+    one = system.model_copy(update={"tau": 1.0, "nu": None})
+    return Moments(drift(one), second(one))
 
 
 def moving(system: OnlineICA) -> Moving | None:

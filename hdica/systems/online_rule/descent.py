@@ -22,6 +22,7 @@ from hdica.finite.record import OVERLAP, Values
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import make_schedule
+from hdica.ingredients.sources import make_source
 from hdica.ingredients.update import Update
 from hdica.systems import fields, method, trials
 from hdica.systems.method import Array, PointResult
@@ -83,7 +84,7 @@ def descent(system: OnlineRule) -> Descent | None:
     except HdicaError:  # as a formula that can be given only in an update
         return None
     rule = ProjectedRule(
-        source=fields.source(system),
+        source=make_source(system.source),
         prior=fields.prior(system),
         start=system.law_of_start,
         schedule=make_schedule(tau),
@@ -112,7 +113,7 @@ def _of(system: OnlineRule) -> Descent:
     return one
 
 
-_CHAINS = trials.in_lanes(
+_CHAINS: method.RunAll[OnlineRule] = trials.in_lanes(
     "chain",
     lambda system, n: _of(system).rule.chain,
     lambda system: trials.content_of(_of(system).twin),

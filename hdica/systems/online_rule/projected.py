@@ -172,8 +172,9 @@ def _own(one: method.Method[OnlineRule]) -> method.Method[OnlineRule]:
     """A method of rules, as one of a single estimate and feature has it."""
     if isinstance(one, method.States):
         return _either(one, *_ON_DENSITIES[one.name])
-    special = isinstance(one, method.Simulation) and _SPECIAL.get(one.name)
-    return special(one) if special else one
+    if isinstance(one, method.Simulation) and one.name in _SPECIAL:
+        return _SPECIAL[one.name](one)
+    return one
 
 
 METHODS = (

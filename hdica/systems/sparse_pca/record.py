@@ -289,6 +289,7 @@ SYSTEM = System(
     },
     methods=METHODS,
     mean_field=pca.mean_field,
+    overlap=pca.overlap,
     functions={"best_step": "hdica.systems.projected.best_step"},
     notes=NOTES,
     examples=(

@@ -24,6 +24,7 @@ from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.mean_field.moving import Moving
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
+from hdica.limits.overlap.fastest import Moments
 from hdica.systems import fields
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.density_values import noise_of, second_of
@@ -275,6 +276,14 @@ def drift(system: SparsePCA) -> Drift:
     first, second, *others = (trimmed(p.convert(kind=Chebyshev)) for p in (learning, loss, *noise))
     one = Drift(first, second, lambda: (others[0], others[1], others[2]))
     return one.of_batch(system.batch)
+
+
+def overlap(system: SparsePCA) -> Moments:
+    """The drift of a feature that stays, and what n leaves of it."""
+    why = fields.resting_refusal(system, "the best step sizes")
+    if why:
+        raise HdicaError(why)
+    return Moments(drift(system), second(system))
 
 
 def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:

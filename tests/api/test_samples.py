@@ -1,0 +1,186 @@
+"""How many samples: closed forms, golden numbers, and what runs do with what is promised."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import hdica
+from hdica import OnlineICA, SparsePCA
+from hdica.errors import HdicaError
+from hdica.limits.passage import samples
+from hdica.systems.online_ica.escape import trapped
+
+UNIFORM = OnlineICA(tau=0.02, source="uniform", start={"overlap": 0.5, "exact": True})
+OJA = SparsePCA(tau=0.1, omega=1.0, start={"overlap": 0.3})
+TRAPPED = OnlineICA(nu=1.0, source="rademacher", start={"overlap": 0})
+
+
+@pytest.mark.parametrize(
+    ("source", "q0", "q1", "t", "first", "last", "constant", "constant_t"),
+    [
+        ("uniform", 0.25, 0.9, 222.099704318, 0.016091954023, 0.0199304017716, 0.0215237713686,
+         230.643716787),
+        ("rademacher", 0.25, 0.99, 96.5293345165, 0.0280373831776, 0.0176504567724, 0.0311585324022,
+         116.324767365),
+    ],
+)  # fmt: skip
+def test_golden_schedules(source, q0, q1, t, first, last, constant, constant_t) -> None:
+    ica = OnlineICA(tau=0.02, source=source)
+    best = hdica.optimal_schedule(ica, q0**0.5, q1**0.5)
+    assert float(best.t) == pytest.approx(t, rel=1e-9)
+    assert best.tau.values[[0, -1]] == pytest.approx([first, last], rel=1e-9)
+    assert float(best.best_constant_tau) == pytest.approx(constant, rel=1e-7)
+    assert float(best.best_constant_t) == pytest.approx(constant_t, rel=1e-9)
+    mirrored = hdica.optimal_schedule(ica, -(q0**0.5), q1**0.5)
+    assert np.allclose(mirrored.Q, -best.Q, rtol=0, atol=1e-14)
+    assert float(mirrored.t) == pytest.approx(t, rel=1e-9)
+
+
+def test_the_schedule_of_oja_is_in_closed_form() -> None:
+    best = hdica.optimal_schedule(OJA, 0.1, 0.9**0.5)
+    assert float(best.t) == pytest.approx(24.7721424073, rel=1e-9)
+    q = best.Q**2
+    assert np.allclose(best.tau, (1 - q) / (1 + q), rtol=1e-12)
+    of_batch = OJA.model_copy(update={"batch": 4})
+    assert float(hdica.optimal_schedule(of_batch, 0.1, 0.9**0.5).t) == pytest.approx(
+        float(best.t) / 4, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("system", [UNIFORM, OJA], ids=lambda one: type(one).__name__)
+def test_the_limit_arrives_when_it_says_and_no_other_constant_is_sooner(system) -> None:
+    best = hdica.optimal_schedule(system, goal=0.9)
+    assert float(best.t) < float(best.best_constant_t)
+
+    def there(tau: float) -> float:
+        one = system.model_copy(update={"tau": tau, "start": {"overlap": float(best.Q[0])}})
+        return float(hdica.limit(one, times=[0, float(best.best_constant_t)], method="ode").Q[-1])
+
+    tau = float(best.best_constant_tau)
+    assert there(tau) == pytest.approx(0.9, abs=1e-8)
+    assert max(there(0.97 * tau), there(1.03 * tau)) < 0.9
+
+
+def share(system, found: xr.Dataset, n: int, seeds: int) -> float:
+    """Of runs on a schedule of steps, how many reach the overlap with the samples."""
+    end, ends = float(found.time[-1]), np.linspace(0, float(found.time[-1]), 201)
+    values = np.interp((ends[1:] + ends[:-1]) / 2, found.time, found.schedule)
+    steps = {"steps": {"times": ends[1:-1].tolist(), "values": values.tolist()}}
+    times = np.linspace(0, float(found.samples) / n, 400)
+    assert times[-1] > 0.8 * end
+    one = system.model_copy(update={"tau": steps})
+    runs = hdica.simulate(one, n=n, times=times, seeds=seeds, method="chain", timeout=None).Q
+    return float((np.abs(runs).max("time") >= float(found.overlap)).mean())
+
+
+@pytest.mark.parametrize(
+    ("system", "n", "seeds"),
+    [pytest.param(UNIFORM, 4000, 400, marks=pytest.mark.deep), (OJA, 4000, 1000)],
+    ids=["ICA", "Oja"],
+)
+def test_runs_from_an_informative_start_keep_the_promise(system, n: int, seeds: int) -> None:
+    for p in (0.5, 0.95):
+        found = hdica.samples_to_overlap(system, n, 0.9, p)
+        reached = round(share(system, found, n, seeds) * seeds)
+        assert stats.binomtest(reached, seeds, p).pvalue > 1e-3
+        # Samples of the limit alone have half of the runs there.
+        assert stats.binomtest(reached, seeds, 1.45 - p).pvalue < 1e-6
+        assert float(found.probability_half) < 1e-3
+        assert float(found.probability_double) > 0.999
+
+
+@pytest.mark.parametrize(
+    ("n", "p"),
+    [(20, 0.9), *(pytest.param(*one, marks=pytest.mark.deep) for one in [(50, 0.5), (100, 0.9)])],
+)
+def test_runs_from_a_random_start_keep_the_promise(n: int, p: float) -> None:
+    runs = 2000 if n < 100 else 500
+    found = hdica.samples_to_overlap(TRAPPED, n, 0.8, p, "random")
+    assert float(found.growth) == 0
+    assert "schedule" not in found
+    one = TRAPPED.model_copy(update={"nu": n * float(found.tau)})
+    for part, chance in ((1.0, p), (0.5, found.probability_half), (2, found.probability_double)):
+        times = [part * float(found.samples) / n]
+        seen = hdica.simulate(one, n=n, times=times, seeds=runs, method="escape_times")[
+            "first_seen"
+        ]
+        assert stats.binomtest(int(seen.sum()), runs, float(chance)).pvalue > 1e-3
+        assert stats.binomtest(int(seen.sum()), runs, 0.9 * float(chance)).pvalue < 1e-3
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("n", "p", "number", "nu"),
+    [(50, 0.5, 69090, 1.25), (100, 0.5, 473570.24313, 1.52434916278),
+     (100, 0.9, 1462929.13446, 1.4729491714)],
+)  # fmt: skip
+def test_golden_samples(n: int, p: float, number: float, nu: float) -> None:
+    found = hdica.samples_to_overlap(TRAPPED, n, 0.8, p, "random")
+    assert float(found.samples) == pytest.approx(number, rel=2e-5)
+    assert n * float(found.tau) == pytest.approx(nu, rel=4e-3 if n == 50 else 1e-3)
+    assert float(found.samples_error) < 1e-4 * number
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("p", "c", "m"), [(0.5, 0.101603320139, 15.1795269947),
+                                           (0.9, 0.321234344563, 14.6557255272)])  # fmt: skip
+def test_constants_of_no_parameter(p: float, c: float, m: float) -> None:
+    assert samples.universal(p) == pytest.approx((c, m), rel=1e-3)
+
+
+@pytest.mark.deep
+def test_larger_dimensions_are_within_their_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = hdica.samples_to_overlap(TRAPPED, 160, 0.9, 0.9, "random")
+    monkeypatch.setattr(samples, "EXACT", 120)
+    found = hdica.samples_to_overlap(TRAPPED, 160, 0.9, 0.9, "random")
+    gap = abs(float(found.samples - exact.samples))
+    assert gap < float(found.samples_error) < 0.1 * float(exact.samples)
+    far = samples.asymptotic(trapped(TRAPPED).trap, 160, 0.9)[0]
+    assert abs(far - float(exact.escape)) > 2 * float(found.samples_error)
+    # Growth from 0.8 is that of the best schedule.
+    way = hdica.optimal_schedule(TRAPPED, 0.8, 0.9)
+    assert float(exact.growth) == pytest.approx(160 * float(way.t), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: hdica.samples_to_overlap(OJA, 100, start="random"), "not allowed for SparsePCA"),
+        (lambda: hdica.samples_to_overlap(OJA, 2), "n = 2 is not allowed"),
+        (lambda: hdica.samples_to_overlap(OJA, 100, probability=1), "0 < probability < 1"),
+        (lambda: hdica.samples_to_overlap(OJA, 100, 0.2), "an overlap of 0.3 is not allowed"),
+        (lambda: hdica.samples_to_overlap(OJA, 3, start=0.05), "fluctuations are as large"),
+        (lambda: hdica.optimal_schedule(OJA, "random"), "start = 'random' is not allowed"),
+        (lambda: hdica.optimal_schedule(TRAPPED), "an overlap of 0 is not allowed"),
+        (
+            lambda: hdica.optimal_schedule(OnlineICA(tau=0.1, source="laplace")),
+            "no step size leads",
+        ),
+        (
+            lambda: hdica.optimal_schedule(hdica.TensorialICA(dimension=9, eta=0.1)),
+            "closes the limit",
+        ),
+        (
+            lambda: hdica.optimal_schedule(OnlineICA(tau=0.1, regularizer="sign(x)")),
+            "does not close",
+        ),
+        (
+            lambda: hdica.samples_to_overlap(OnlineICA(nu=1, source="laplace"), 20, start="random"),
+            "nothing leads away from Q = 0",
+        ),
+    ],
+)
+def test_what_is_not_known_is_one_sentence(call, sentence: str) -> None:
+    with pytest.raises(HdicaError, match=sentence):
+        call()
+
+
+def test_a_smaller_chance_takes_fewer_samples() -> None:
+    needs = [float(hdica.samples_to_overlap(OJA, 400, 0.9, p).samples) for p in (0.1, 0.5, 0.9)]
+    assert needs == sorted(needs)
+    assert math.isnan(float(hdica.samples_to_overlap(OJA, 400).tau))
