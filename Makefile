@@ -92,7 +92,8 @@ slurm: $(SLURM_STAMP)
 
 $(SLURM_STAMP): | $(STAMP)
 	@echo "installing into $(SLURM)"
-	@$(BIN)/python -m venv --clear $(SLURM)
+	@rm -rf $(SLURM)
+	@$(BIN)/python -m venv $(SLURM)
 	@$(SLURM)/bin/python -c '$(BELOW)' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@$(SLURM)/bin/python $(INSTALL) --require-hashes --no-deps -r requirements-slurm.lock
 	@for one in dask hdica snakemake; do \

@@ -59,9 +59,9 @@ def optimal_schedule(
     Returns
     -------
     xarray.Dataset
-        ``tau(time)`` and ``Q(time)`` from the start to the goal; ``t``, the time that takes, in
-        samples per dimension, and ``t_error``; ``best_constant_tau``, the constant step size that
-        takes least, and ``best_constant_t``, its time.
+        ``tau(time)`` and the overlap, ``Q(time)``, from the start to the goal; ``t``, the time that
+        takes, in samples per dimension, and ``t_error``; ``best_constant_tau``, the constant step
+        size that takes least, and ``best_constant_t``, its time.
 
     Raises
     ------
@@ -79,10 +79,11 @@ def optimal_schedule(
     """
     system, target = _beginning(system, start), _share(goal, "goal")
     path = _path(_moments(system).drift, system, target)
+    overlap = record_of(system).order_parameters[0].name
     data = xr.Dataset(
         {
             "tau": ("time", path.tau, {"long_name": "step size"}),
-            "Q": ("time", path.q, {"long_name": "overlap"}),
+            overlap: ("time", path.q, {"long_name": "overlap"}),
             "t": ((), path.time[-1], {"long_name": "time to the goal"}),
             "t_error": ((), path.error, {"long_name": "error of the time to the goal"}),
             "best_constant_tau": (
@@ -151,7 +152,7 @@ def samples_to_overlap(
     >>> oja = hdica.SparsePCA(tau=0.1, omega=1.0, start={"overlap": 0.1, "exact": True})
     >>> found = hdica.samples_to_overlap(oja, n=10_000, overlap=0.9**0.5)
     >>> round(float(found["samples"]), -3)
-    267000.0
+    256000.0
     """
     n, target = whole(n, "n", "a whole number from 3", 3), _share(overlap, "overlap")
     share = _share(probability, "probability")

@@ -68,6 +68,12 @@ CALLS: dict[str, Callable[[], xr.Dataset]] = {
     "critical_curve": lambda: hdica.critical_curve(
         PCA, "tau", kind="transcritical", along="omega", values=[1, 1.5, 2]),
     "effective_potential": lambda: hdica.effective_potential(ICA, times=[0, 1]),
+    "optimal_schedule": lambda: hdica.optimal_schedule(
+        hdica.SparsePCA(tau=0.1, start={"overlap": 0.3})
+    ),
+    "samples_to_overlap": lambda: hdica.samples_to_overlap(
+        hdica.SparsePCA(tau=0.1, start={"overlap": 0.3}), 1000
+    ),
     "escape_time": lambda: hdica.escape_time(
         hdica.OnlineICA(nu=2.0, source="rademacher", start={"overlap": 0}), n=50),
     "best": lambda: hdica.best(PCA, {"tau": (0.05, 2)}, {"time to": 0.9}),

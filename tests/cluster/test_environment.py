@@ -20,7 +20,10 @@ PROFILE = "workflow/profiles/slurm"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("Makefile", "requirements.lock", "requirements-slurm.lock", "pyproject.toml"):
+    for name in (
+        *("Makefile", "pyproject.toml", "requirements.lock"),
+        *("requirements-test.lock", "requirements-slurm.lock"),
+    ):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     return tmp_path
 
@@ -49,19 +52,24 @@ def test_the_lock_adds_the_extra_and_repeats_nothing() -> None:
     assert not added() & locked()
 
 
-def test_make_slurm_installs_both_locks_beside_the_other_environment(folder: Path) -> None:
+def test_make_slurm_installs_the_executor_alone_on_top_of_the_other_environment(
+    folder: Path,
+) -> None:
     python = f"PYTHON={folder / 'python3'}"
+    (folder / ".venv/bin").mkdir(parents=True)
+    for name in ("dask", "hdica", "snakemake"):
+        (folder / ".venv/bin" / name).write_text(f"#!{folder}/.venv/bin/python\nrun()\n")
     done, calls = make(folder, "slurm", python)
     assert done.returncode == 0, done.stderr
-    assert not (folder / ".venv").exists()
-    locks, package = installs(calls)
-    assert "--require-hashes -r requirements.lock -r requirements-slurm.lock" in locks
-    assert "--no-deps" in package
-    assert "--editable ." in package
+    *below, executor = installs(calls)
+    assert [call.split()[-1] for call in below] == ["requirements.lock", "."]
+    assert executor.endswith("--require-hashes --no-deps -r requirements-slurm.lock")
+    script = folder / ".venv-slurm/bin/snakemake"
+    assert script.read_text() == f"#!{folder}/.venv-slurm/bin/python\nrun()\n"
     assert make(folder, "slurm", python)[1] == []
     with (folder / "requirements-slurm.lock").open("a") as lock:
         lock.write("# changed\n")
-    assert len(installs(make(folder, "slurm", python)[1])) == 2
+    assert installs(make(folder, "slurm", python)[1]) == [executor]
 
 
 @pytest.mark.deep
