@@ -211,7 +211,7 @@ def _from_random(system: Parameters, n: int, goal: float, share: float) -> _Need
 
 
 def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
-    """From a start with an overlap: the first three cumulants of the time of the passage."""
+    """From a start with an overlap, by cumulants of the time at which runs arrive."""
     from scipy.stats import norm
 
     moments = _moments(system)
@@ -222,16 +222,18 @@ def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
         )
     path, begin = _path(moments.drift, system, goal), fields.start(system)  # type: ignore[arg-type]
     prior = fields.prior(system)  # type: ignore[arg-type]
-    when = arrival(moments, path, begin.spread(prior), begin.bias(prior))
+    # What n leaves of the mean of a start is not known of every law.
+    shifted = begin.bias(prior)
+    when = arrival(moments, path, begin.spread(prior), shifted if math.isfinite(shifted) else 0.0)
     variance = when.variance + when.lacking / n
-    mean, deviation = path.time[-1] + when.mean / n, math.sqrt(max(variance, 0.0) / n)
     skewness = when.third / when.variance**1.5 / math.sqrt(n)
     excess = when.fourth / when.variance**2 / n
-    if not skewness < _SKEWED:
+    if not (abs(skewness) < _SKEWED and variance > 0):
         raise HdicaError(
             f"n = {n} is not allowed from this start (its fluctuations are as large as what is "
             "learned: a larger n, or a larger overlap to begin with)"
         )
+    mean, deviation = path.time[-1] + when.mean / n, math.sqrt(variance / n)
     z = float(norm.ppf(share))
     # Cornish and Fisher; the last order is the error, beside what is not known of the variance.
     second = excess * (z**3 - 3 * z) / 24 - skewness**2 * (2 * z**3 - 5 * z) / 36
@@ -242,8 +244,8 @@ def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
         chance = norm.cdf(x) - skewness * (x * x - 1) * norm.pdf(x) / 6
         return float(np.clip(chance, 0.0, 1.0))
 
-    open_ = abs(second) + abs(z * when.lacking) / when.variance / n + skewness**2
-    error = n * (path.error + deviation * open_)
+    left = abs(second) + abs(z * when.lacking) / when.variance / n + skewness**2
+    error = n * (path.error + deviation * left)
     half, double = within(time / 2), within(2 * time)
     return _Need(n * time, error, 0.0, n * time, math.nan, half, double, path)
 

@@ -180,6 +180,14 @@ def test_what_is_not_known_is_one_sentence(call, sentence: str) -> None:
         call()
 
 
+def test_a_start_whose_mean_is_not_known_at_n_has_its_samples_too() -> None:
+    sparse = OJA.model_copy(
+        update={"prior": {"sparse": 0.3}, "start": {"normal": {"mean": 0.6, "var": 0.64}}}
+    )
+    found = hdica.samples_to_overlap(sparse, 4000)
+    assert 0 < float(found.samples_error) < 0.01 * float(found.samples)
+
+
 def test_a_smaller_chance_takes_fewer_samples() -> None:
     needs = [float(hdica.samples_to_overlap(OJA, 400, 0.9, p).samples) for p in (0.1, 0.5, 0.9)]
     assert needs == sorted(needs)

@@ -196,7 +196,8 @@ def _particle_seconds(system: fields.Projected, n: int | None, last: float) -> f
     """Steps of all particles, and what a step takes however few there are."""
     curved = fields.formula(system, "regularizer").slope_if_linear is None
     busy = curved or fields.signal_varies(system)
-    step, each = (0.012, 1.5e-6) if busy else (0.0012, 2e-7)
+    moving = 3e-4 if fields.schedule(system).constant is not None else 2.5e-3
+    step, each = (0.012, 1.5e-6) if busy else (moving, 4e-8)
     return 1e-3 + last * (step + each * (n or 1))
 
 
