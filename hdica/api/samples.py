@@ -257,6 +257,9 @@ def _moments(system: Parameters) -> Moments:
         raise HdicaError(
             f"system = {record.name} is not allowed (the overlap alone closes the limit of {able})"
         )
+    why = fields.resting_refusal(system, "the best step sizes")  # type: ignore[arg-type]
+    if why:
+        raise HdicaError(why)
     return record.overlap(system)
 
 

@@ -21,6 +21,7 @@ from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
@@ -365,13 +366,18 @@ def least_over_depth(
     ``log_mean`` is the logarithm of F, interpolated in the logarithm of the depth.
     """
     low, high = map(math.log, ends)
+    series, place = in_logarithm(lambda x: log_mean(math.exp(x)) + 2 * x, low, high, degree)
+    stationary = real_roots(series.deriv()).tolist()
+    return [(math.exp(place(x)), math.exp(series(x))) for x in stationary]
 
-    def log_depth(x: float) -> float:
+
+def in_logarithm(value: Scalar, low: float, high: float, degree: int) -> tuple[Chebyshev, Scalar]:
+    """A function of a logarithm between two, interpolated on [-1, 1], and the logarithm there."""
+
+    def place(x: float) -> float:
         return (low + high + (high - low) * x) / 2
 
-    series = interpolate(lambda x: log_mean(math.exp(log_depth(x))) + 2 * log_depth(x), degree)
-    stationary = real_roots(series.deriv()).tolist()
-    return [(math.exp(log_depth(x)), math.exp(series(x))) for x in stationary]
+    return interpolate(lambda x: value(place(x)), degree), place
 
 
 @lru_cache(maxsize=4)

@@ -28,7 +28,6 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import ORDER, panel_nodes
-from hdica.ingredients.schedules import Schedule
 from hdica.limits.overlap.drift import Drift
 
 PANELS, MOST = 64, 1024
@@ -73,14 +72,6 @@ class Fastest(NamedTuple):
     error: float
     constant: float
     constant_time: float
-
-    @property
-    def schedule(self) -> Schedule:
-        """The step size as a function of t, that of the goal from there on."""
-        from scipy.interpolate import PchipInterpolator
-
-        spline, last = PchipInterpolator(self.time, self.tau), self.time[-1]
-        return Schedule(lambda t: np.asarray(spline(np.minimum(t, last))), None)
 
 
 def fastest(drift: Drift, begin: float, goal: float) -> Fastest:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hdica.ingredients.plain import Scalar
-from hdica.limits.escape import Range, Trap, begin, escape_law, scaled
-from hdica.limits.numerics.series import interpolate, real_roots
+from hdica.limits.escape import Range, Trap, begin, escape_law, in_logarithm, scaled
+from hdica.limits.numerics.series import real_roots
 from hdica.limits.passage.chain import NormalisedChain, PassageLaw, exact_passage
 
 EXACT = 200
@@ -64,15 +64,12 @@ def universal(probability: float) -> tuple[float, float]:
     return math.exp(least), math.exp(-log)
 
 
-def _least(
-    value: Callable[[float], float], low: float, high: float, degree: int
-) -> tuple[float, float]:
+def _least(value: Scalar, low: float, high: float, degree: int) -> tuple[float, float]:
     """Where a function of the exponential of a logarithm is least between two, and its value."""
-    middle, half = (low + high) / 2, (high - low) / 2
-    series = interpolate(lambda x: value(math.exp(middle + half * x)), degree)
+    series, place = in_logarithm(lambda log: value(math.exp(log)), low, high, degree)
     places = [*real_roots(series.deriv()).tolist(), -1.0, 1.0]
     best = min(places, key=lambda x: float(series(x)))
-    return middle + half * best, float(series(best))
+    return place(best), float(series(best))
 
 
 def asymptotic(trap: Trap, n: int, probability: float) -> tuple[float, float]:

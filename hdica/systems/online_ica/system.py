@@ -237,9 +237,6 @@ def drift(system: OnlineICA) -> Drift:
 
 def overlap(system: OnlineICA) -> Moments:
     """The drift for any step size, of a feature that stays, and what n leaves of it."""
-    why = fields.resting_refusal(system, "the best step sizes")
-    if why:
-        raise HdicaError(why)
     one = system.model_copy(update={"tau": 1.0, "nu": None})
     return Moments(drift(one), second(one))
 

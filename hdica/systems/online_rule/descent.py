@@ -107,19 +107,13 @@ def _labelled(run: Values) -> Values:
     return ONE.values(q, np.where(np.isnan(q), np.nan, 1.0)), diverged
 
 
-def _of(system: OnlineRule) -> Descent:
-    one = descent(system)
-    assert one is not None
-    return one
-
-
-_CHAINS: method.RunAll[OnlineRule] = trials.in_lanes(
+_CHAINS: method.RunAll[Descent] = trials.in_lanes(
     "chain",
-    lambda system, n: _of(system).rule.chain,
-    lambda system: trials.content_of(_of(system).twin),
-    lambda system, rule: rule.called,
+    lambda one, n: one.rule.chain,
+    lambda one: trials.content_of(one.twin),
+    lambda one, rule: rule.called,
     LANES,
-    lambda systems, rules, times, n, streams: [
+    lambda some, rules, times, n, streams: [
         _labelled(one) for one in run_together(rules, times, n, streams)
     ],
 )
@@ -133,13 +127,12 @@ def chain(own: method.Simulation[OnlineRule]) -> method.Simulation[OnlineRule]:
     def compute(
         points: Sequence[method.Trial[OnlineRule]], times: Array, n: int | None, save: Save
     ) -> list[PointResult]:
-        special = [one is not None for one in trials.each(descent, points)]
-        results: dict[int, PointResult] = {}
-        for run, chosen in ((_CHAINS, True), (elsewhere, False)):
-            places = [k for k, one in enumerate(special) if one == chosen]
-            values = run([points[k] for k in places], times, n, save) if places else []
-            results |= dict(zip(places, values, strict=True))
-        return [results[k] for k in range(len(points))]
+        pairs = list(zip(trials.each(descent, points), points, strict=True))
+        special = [(one, seed) for one, (_, seed) in pairs if one is not None]
+        others = [point for one, point in pairs if one is None]
+        ours = iter(_CHAINS(special, times, n, save) if special else ())
+        rest = iter(elsewhere(others, times, n, save) if others else ())
+        return [next(rest if one is None else ours) for one, _ in pairs]
 
     together = replace(own.together, compute=compute)
     return replace(own, about=_about(own), run=trials.alone(compute), together=together)
