@@ -1,12 +1,13 @@
-"""Reports of the shipped studies, each made once for all processes of the tests.
+"""Reports of shipped studies that together have all that pages have, each made once for all tests.
 
-With ``HDICA_GALLERY`` the pages are those of that folder, as ``make run`` writes it into
+With ``HDICA_GALLERY`` the pages are all those of that folder, as ``make reproduce`` writes it into
 ``results``, at their full size.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -25,29 +26,48 @@ STUDIES = Path(__file__).parents[2] / "config/studies"
 GALLERY = os.environ.get("HDICA_GALLERY")
 
 
-def names() -> list[str]:
-    """Every study whose page is looked at."""
+@cache
+def every() -> list[str]:
+    """Every study that has a page."""
     if GALLERY:
         return sorted(path.parent.name for path in Path(GALLERY).glob("*/report.html"))
     return sorted(path.stem for path in STUDIES.glob("*.yaml"))
 
 
 @cache
+def names() -> list[str]:
+    """Studies whose pages are read: of a gallery all, else few with every analysis and method."""
+    few = every() if GALLERY else [*judged(), *_few(lambda name: _analyses(name) | _methods(name))]
+    return sorted(set(few))
+
+
+@cache
 def judged() -> list[str]:
-    """Few studies whose pages together have every analysis: each time the one with most more."""
-    asked = {name: _asked(name) for name in names()}
-    left = set().union(*asked.values())
-    found = []
+    """Few studies whose pages together have every analysis."""
+    return _few(_analyses)
+
+
+def _few(has: Callable[[str], set[str]]) -> list[str]:
+    """Few studies that together have what all have: each time the one with most more."""
+    by_name = {name: has(name) for name in every()}
+    left = set().union(*by_name.values())
+    chosen = []
     while left:
-        found.append(max(asked, key=lambda name: len(asked[name] & left)))
-        left -= asked[found[-1]]
-    return found
+        chosen.append(max(by_name, key=lambda name: len(by_name[name] & left)))
+        left -= by_name[chosen[-1]]
+    return chosen
 
 
-def _asked(name: str) -> set[str]:
-    """Analyses that a study asks for; a study that is not shipped counts as one of its own."""
+def _analyses(name: str) -> set[str]:
+    """Analyses of a study; a study that is not shipped counts as one of its own."""
     path = STUDIES / f"{name}.yaml"
     return set(read_yaml(path).get("analysis", {})) if path.exists() else {name}
+
+
+def _methods(name: str) -> set[str]:
+    """Methods of a shipped study, each of its system."""
+    content = read_yaml(STUDIES / f"{name}.yaml")
+    return {f"{content['system']}.{method}" for method in content["methods"]}
 
 
 def unwritten(panel: Panel) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Every shipped study made small: the same page with fewer runs behind it.
+"""A shipped study made small: the same page with fewer runs behind it.
 
 Fewer seeds and smaller sizes come first, then fewer values of the grid and shorter times, until
 what ``hdica plan`` says is short enough. Nothing is named here: a new study is made small, too.

@@ -1,7 +1,8 @@
-"""Every shipped page: on a wide screen, on a telephone and on paper.
+"""Shipped pages: on a wide screen, on a telephone and on paper.
 
-Pages that together have every analysis are seen in the dark, printed and judged by axe; what other
-pages have is made of the same parts, and they are seen on a wide screen.
+Pages that together have every analysis are seen in a browser, also in the dark and printed, and
+judged by axe; pages that together have every method as well are read. Those of a gallery are all
+read, and seen on a wide screen at least.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Place = Callable[[str], Path | None]
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", shipped.names())
+@pytest.mark.parametrize("name", shipped.every() if shipped.GALLERY else shipped.judged())
 def test_on_a_screen_on_paper_and_on_a_telephone(
     name: str, report: Report, chromium: Any, axe: Any, kept: Place
 ) -> None:
@@ -47,7 +48,7 @@ def test_on_a_screen_on_paper_and_on_a_telephone(
 
 @pytest.mark.parametrize("name", shipped.names())
 def test_names_are_typeset_and_captions_are_of_what_is_drawn(name: str, report: Report) -> None:
-    look.fine(wording.faults(report(name), set(shipped.names())))
+    look.fine(wording.faults(report(name), set(shipped.every())))
 
 
 @pytest.mark.browser
