@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hdica.analysis.record import Analysis as Analysis
     from hdica.api.best import best as best
     from hdica.api.escape_time import escape_time as escape_time
+    from hdica.api.infer import infer as infer
     from hdica.api.limit import limit as limit
     from hdica.api.mean_field import critical_curve as critical_curve
     from hdica.api.mean_field import effective_potential as effective_potential
@@ -58,6 +59,7 @@ _HOME = {
     "effective_potential": "api.mean_field",
     "escape_time": "api.escape_time",
     "fixed_points": "api.steady",
+    "infer": "api.infer",
     "limit": "api.limit",
     "open_results": "store.results",
     "optimal_schedule": "api.samples",

@@ -16,6 +16,7 @@ import typer
 
 from hdica import __version__
 from hdica.cli_files import data_app, new
+from hdica.cli_samples import samples
 from hdica.errors import HdicaError, Incomplete, extras, printable
 from hdica.process.machine import LEAST, allowed
 
@@ -43,6 +44,8 @@ app = typer.Typer(
 )
 app.add_typer(data_app)
 app.command(epilog="Example: hdica new first.yaml --system OnlineICA")(new)
+app.command(epilog="Example: hdica samples --system OnlineICA --start random")(samples)
+
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.yaml.")]
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]

@@ -94,7 +94,7 @@ def best(
     """
     record = record_of(system)
     wanted = goal_of(goal, record)
-    spaces = _spaces(system, over)
+    spaces = spaces_of(system, over)
     return within(timeout, named("best", system), lambda: _best(spaces, wanted))
 
 
@@ -182,7 +182,7 @@ def _ends(space: Space, point: tuple[float, ...]) -> str:
     return joined(*notes, "a wider range may have a better one") if notes else ""
 
 
-def _spaces(system: Parameters, over: object) -> list[Space]:
+def spaces_of(system: Parameters, over: object) -> list[Space]:
     """The ranges left at every combination of choices."""
     if not isinstance(over, Mapping) or not over:
         raise refused("over", over, "at least one parameter with a range or choices")
@@ -299,7 +299,7 @@ class Range:
         return "" if inside else ("lower" if value <= self.at(_END) else "upper")
 
 
-def smallest(loss: Loss, ranges: tuple[Range, ...]) -> bool:
+def smallest(loss: Loss, ranges: tuple[Range, ...], per_range: int | None = None) -> bool:
     """Compute the loss on a grid and polish its lowest two minima; whether that converged."""
 
     def at(u: Array) -> float:
@@ -307,7 +307,7 @@ def smallest(loss: Loss, ranges: tuple[Range, ...]) -> bool:
 
     if not ranges:
         return bool(np.isfinite(at(np.empty(0))))
-    count = PER_RANGE[len(ranges)]
+    count = per_range or PER_RANGE[len(ranges)]
     line = np.linspace(0.0, 1.0, count)
     shape = (count,) * len(ranges)
     grid = np.array([at(np.array(u)) for u in itertools.product(line, repeat=len(ranges))])

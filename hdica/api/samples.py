@@ -77,8 +77,8 @@ def optimal_schedule(
     >>> float(best["t"].round(4)), float(best["best_constant_t"].round(4))
     (222.0997, 230.6437)
     """
-    system, target = _beginning(system, start), _share(goal, "goal")
-    path = _path(_moments(system).drift, system, target)
+    system, target = _beginning(system, start), share(goal, "goal")
+    path = _path(moments_of(system).drift, system, target)
     overlap = record_of(system).order_parameters[0].name
     data = xr.Dataset(
         {
@@ -154,13 +154,13 @@ def samples_to_overlap(
     >>> round(float(found["samples"]), -3)
     256000.0
     """
-    n, target = whole(n, "n", "a whole number from 3", 3), _share(overlap, "overlap")
-    share = _share(probability, "probability")
+    n, target = whole(n, "n", "a whole number from 3", 3), share(overlap, "overlap")
+    chance = share(probability, "probability")
     if isinstance(start, str) and start == RANDOM:
-        need = _from_random(system, n, target, share)
+        need = _from_random(system, n, target, chance)
     else:
         system = _beginning(system, start)
-        need = _informed(system, n, target, share)
+        need = _informed(system, n, target, chance)
     words = {
         "samples": "samples to the overlap",
         "samples_error": "error of the samples",
@@ -176,7 +176,7 @@ def samples_to_overlap(
         path, about = need.path, _time(record_of(system))
         data["schedule"] = ("time", path.tau, {"long_name": "step size of the growth"})
         data = data.assign_coords(time=("time", path.time, about))
-    return described(data.assign_coords(n=n, overlap=target, probability=share), system)
+    return described(data.assign_coords(n=n, overlap=target, probability=chance), system)
 
 
 class _Need(NamedTuple):
@@ -202,7 +202,7 @@ def _from_random(system: Parameters, n: int, goal: float, share: float) -> _Need
         )
     trapped = record.trapped(system)
     one = fewest(trapped, n, share, min(goal, LEVEL))
-    path = fastest(_moments(system).drift, LEVEL, goal) if goal > LEVEL else None
+    path = fastest(moments_of(system).drift, LEVEL, goal) if goal > LEVEL else None
     growth = 0.0 if path is None else n * float(path.time[-1])
     error = one.samples * one.error + (0.0 if path is None else n * path.error)
     samples = one.samples + growth
@@ -214,7 +214,7 @@ def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
     """From a start with an overlap, by cumulants of the time at which runs arrive."""
     from scipy.stats import norm
 
-    moments = _moments(system)
+    moments = moments_of(system)
     if moments.drift.noise is None:
         raise HdicaError(
             "the fluctuations of the overlap are infinite, and no probability is known (the time "
@@ -250,14 +250,15 @@ def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
     return _Need(n * time, error, 0.0, n * time, math.nan, half, double, path)
 
 
-def _moments(system: Parameters) -> Moments:
+def moments_of(system: Parameters) -> Moments:
+    """Drift and fluctuation of the overlap, where it closes the limit by itself."""
     record = record_of(system)
     if record.overlap is None:
         able = ", ".join(one.name for one in systems().values() if one.overlap)
         raise HdicaError(
             f"system = {record.name} is not allowed (the overlap alone closes the limit of {able})"
         )
-    why = fields.resting_refusal(system, "the best step sizes")  # type: ignore[arg-type]
+    why = fields.resting_refusal(system, "the closed limit of the overlap")  # type: ignore[arg-type]
     if why:
         raise HdicaError(why)
     return record.overlap(system)
@@ -281,7 +282,8 @@ def _beginning(system: Parameters, start: object) -> Parameters:
     return system.model_copy(update={"start": dict(spec)})
 
 
-def _share(value: object, name: str) -> float:
+def share(value: object, name: str) -> float:
+    """A number between 0 and 1."""
     number = finite(value, name)
     if not 0 < number < 1:
         raise HdicaError(f"{name} = {number:g} is not allowed (0 < {name} < 1)")

@@ -240,6 +240,27 @@ def student_law(nu: float, scale: float) -> Law:
     return symmetric_law(_with_mass(half, 0.5))
 
 
+def beta_law(a: float, end: float) -> Law:
+    """Density in proportion to (1 - c^2/end^2)^(a - 1): c = end tanh(t) tames the ends."""
+
+    def mass(t: Array) -> Array:
+        # 1/cosh(t)^(2 a), which overflows nowhere.
+        return np.exp(-2 * a * (t + np.log1p(np.exp(-2 * t)) - math.log(2)))
+
+    def place(c: Array) -> Array:
+        with np.errstate(divide="ignore"):  # the ends themselves
+            return np.arctanh(np.clip(c / end, -1.0, 1.0))
+
+    half = Part(
+        lambda t: end * np.tanh(t),
+        lambda t: end / np.cosh(np.minimum(t, 350.0)) ** 2,
+        mass,
+        place,
+        _doubling(FARTHEST / (2 * a) + 1, min(1.0, 1 / math.sqrt(a))),
+    )
+    return symmetric_law(_with_mass(half, 0.5))
+
+
 def chi2_law(k: float) -> Law:
     """The standardised chi-squared law: t = log(y/k) tames the edge at y = 0."""
     scale = math.sqrt(k / 2)

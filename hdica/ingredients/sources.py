@@ -20,6 +20,7 @@ from hdica.ingredients.quadrature import (
     Nodes,
     density_nodes,
     dot,
+    from_recurrence,
     gaussian_nodes,
     numbers,
     quantile_nodes,
@@ -165,6 +166,29 @@ def _chi2(k: float) -> Source:
     )
 
 
+def _beta(a: float) -> Source:
+    if not a > 0:
+        raise HdicaError(f"source: beta = {a} is not allowed (a > 0)")
+    r = math.sqrt(2 * a + 1)
+    # Polynomials of Gegenbauer, scaled to variance 1.
+    k = np.arange(2, 96, dtype=float)
+    squares = (2 * a + 1) * k * (k + 2 * a - 2) / ((2 * k + 2 * a - 1) * (2 * k + 2 * a - 3))
+    nodes = from_recurrence(np.zeros(96), np.sqrt(np.append(1.0, squares)))
+
+    def moment(k: int) -> float:
+        factors = (r * r * (j - 0.5) / (a + j - 0.5) for j in range(1, k // 2 + 1))
+        return 0.0 if k % 2 else math.prod(factors)
+
+    return Source(
+        f"beta({a:g})",
+        lambda rng, size: r * (2 * rng.beta(a, a, size) - 1),
+        nodes,
+        moment,
+        True,
+        lambda: laws.beta_law(a, r),
+    )
+
+
 def _discrete(values: list[float], weights: list[float] | None = None) -> Source:
     x = numbers(values)
     w = numbers([1.0] * (0 if x is None else x.size) if weights is None else weights)
@@ -214,11 +238,12 @@ _WITH_NUMBER: dict[str, Callable[[float], Source]] = {
     "bernoulli_gaussian": lru_cache(maxsize=64)(_bernoulli_gaussian),
     "student": lru_cache(maxsize=64)(_student),
     "chi2": lru_cache(maxsize=64)(_chi2),
+    "beta": lru_cache(maxsize=64)(_beta),
 }
 NAMES = (*_NAMED, *_WITH_NUMBER, "scipy", "discrete", "mixture", "sum")
 ALLOWED = (
     ", ".join(_NAMED)
-    + ", {bernoulli_gaussian: p}, {student: nu}, {chi2: k}, "
+    + ", {bernoulli_gaussian: p}, {student: nu}, {chi2: k}, {beta: a}, "
     + "{scipy: name, ...}, {discrete: {values, weights}}, {mixture: {weights, means, sds}} or "
     + "{sum: [{law, weight}, ...]}"
 )
@@ -228,7 +253,9 @@ def make_source(spec: object) -> Source:
     """The source that a study names.
 
     ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``, ``{"bernoulli_gaussian": p}``,
-    ``{"student": nu}``, ``{"chi2": k}``, ``{"discrete": {"values": ..., "weights": ...}}``,
+    ``{"student": nu}``, ``{"chi2": k}``, ``{"beta": a}``, of density (1 - c^2/r^2)^(a - 1) where
+    r^2 = 2 a + 1 (two values at a = 0, uniform at 1, normal at infinity),
+    ``{"discrete": {"values": ..., "weights": ...}}``,
     ``{"mixture": {"weights": ..., "means": ..., "sds": ...}}`` of normal laws, with atoms where an
     sd is 0, or ``{"scipy": name, shape...}``: any law of ``scipy.stats`` with a finite variance,
     ``{"scipy": "poisson", "mu": 3}`` as well as ``{"scipy": "gamma", "a": 2}``.

@@ -157,7 +157,7 @@ SCHEDULE = (
 )
 LAWS = (
     "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
-    "`{chi2: k}`, `{scipy: name, ...}` (`{scipy: poisson, mu: 3}`), "
+    "`{chi2: k}`, `{beta: a}`, `{scipy: name, ...}` (`{scipy: poisson, mu: 3}`), "
     "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (normal), "
     "`{sum: [{law, weight}]}`"
 )

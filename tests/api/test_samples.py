@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import stats
 
 import hdica
 from hdica import OnlineICA, SparsePCA
+from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.limits.passage import samples
 from hdica.systems.online_ica.escape import trapped
@@ -186,6 +188,45 @@ def test_a_start_whose_mean_is_not_known_at_n_has_its_samples_too() -> None:
     )
     found = hdica.samples_to_overlap(sparse, 4000)
     assert 0 < float(found.samples_error) < 0.01 * float(found.samples)
+
+
+def test_the_command_line_gives_a_sentence_and_a_row_for_each_system(tmp_path, capsys) -> None:
+    oja = ["--system", "SparsePCA", "--set", "start.overlap=0.3", "--set", "tau=0.1"]
+    assert call(["samples", *oja, "--n", "400", "--overlap", "0.8", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    found = hdica.samples_to_overlap(OJA, 400, 0.8)
+    assert row["samples"] == float(found.samples)
+    assert (row["n"], row["tau"], row["last_tau"]) == (400, None, float(found.schedule[-1]))
+    assert call(["samples", *oja, "--n", "400", "--overlap", "0.8"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"{row['samples']:.4g} samples (error ")
+    assert "lead to an overlap of 0.8 with probability 0.95 at n = 400" in text
+    file = tmp_path / "some.yaml"
+    study = {"study": "some", "system": "SparsePCA", "times": [0, 1], "methods": {"ode": {}}}
+    study["parameters"] = {"tau": 0.1}
+    study["grid"] = {"tau": [0.1, 0.2], "omega": [1.0, 2.0], "Q0": [0.3, 0.95]}
+    file.write_text(json.dumps(study))
+    assert call(["samples", str(file), "--json"]) == 2  # tau twice
+    capsys.readouterr()
+    del study["parameters"]
+    file.write_text(json.dumps(study))
+    assert call(["samples", str(file), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["omega"], row["Q0"], "samples" in row) for row in rows] == [
+        (1.0, 0.3, True), (1.0, 0.95, False), (2.0, 0.3, True), (2.0, 0.95, False),
+    ]  # fmt: skip
+    assert "0 < its size < 0.9" in rows[1]["refused"]
+    for wrong, sentence in (
+        ([], "either STUDY or --system"),
+        ([str(file), *oja], "either STUDY or --system"),
+        ([str(file), "--set", "tau=1"], "not allowed with a study"),
+        (["--system", "SparsePCA", "--set", "tau"], "KEY=VALUE"),
+        ([*oja, "--start", "0.9"], "0 < its size < 0.9"),
+        ([*oja, "--start", "near"], "--start"),
+        ([*oja, *("--n", "400") * 201], "at most 200"),
+    ):
+        assert call(["samples", *wrong]) == 2
+        assert sentence in capsys.readouterr().err
 
 
 def test_a_smaller_chance_takes_fewer_samples() -> None:

@@ -73,6 +73,7 @@ _OF_SOURCE = {
     "discrete": 1.5e-8,
     "bernoulli_gaussian": 1.7e-8,
     "chi2": 2e-8,
+    "beta": 6e-8,
     "mixture": 2.6e-8,
     "scipy": 3e-8,
     "student": 3.2e-8,
