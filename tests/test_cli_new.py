@@ -30,7 +30,6 @@ from hdica.run.plan import plan
 from hdica.study.study import load_study, study_from
 from hdica.systems import system as registry
 from hdica.systems.system import System, systems
-from tests.browser.shipped import unwritten
 
 ROOT = Path(__file__).parents[1]
 SECONDS, WAIT, WIDTH = 20.0, 60.0, 100
@@ -86,10 +85,9 @@ def test_every_alternative_of_a_first_study_may_be_used(record: System, tmp_path
 @pytest.mark.deep
 @of_every_system
 def test_its_commands_lead_to_a_page_with_an_answer(
-    record: System, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    record: System, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unprinted: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hdica.report.drawn.files", unwritten)
     assert call(["new", "mine.yaml", "--system", record.name]) == 0
     text = (tmp_path / "mine.yaml").read_text()
     assert not re.search(r"\bfirst\.|results/first", text)

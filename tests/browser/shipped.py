@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.report import drawn
-from hdica.report.printed import draw, files
+from hdica.report.printed import draw
 from hdica.report.write import write
 from hdica.run.runner import run
 from hdica.show.panel import Panel
@@ -76,11 +76,8 @@ def unwritten(panel: Panel) -> dict[str, bytes]:
     return {}
 
 
-def page(name: str, shelf: Path, printed: bool = False) -> Path:
-    """The page of a study on a shelf; it is computed and written unless it is there.
-
-    Figures for print lie beside it only if they are asked for.
-    """
+def page(name: str, shelf: Path) -> Path:
+    """The page of a study on a shelf, without figures for print; it is computed unless there."""
     if GALLERY:
         return Path(GALLERY) / name / "report.html"
     shelf.mkdir(parents=True, exist_ok=True)
@@ -91,6 +88,6 @@ def page(name: str, shelf: Path, printed: bool = False) -> Path:
             run(study, shelf / f"{name}.zarr", progress=False)
             # Every kind of panel is on a page that is judged, and drawn for print there.
             sparing = unwritten if name in judged() else lambda panel: {}
-            with patch.object(drawn, "files", files if printed else sparing):
+            with patch.object(drawn, "files", sparing):
                 write(shelf / f"{name}.zarr", found.parent, study)
     return found

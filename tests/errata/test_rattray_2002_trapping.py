@@ -250,7 +250,7 @@ def test_figure_3c_the_barrier_lies_beyond_the_dashed_lines():
 @pytest.mark.deep
 def test_figure_3c_is_far_from_the_limit():
     """n = 100, nu = 4: 1227 n^3 steps to an escape, 585 by a diffusion, and not 10.3; chains are
-    counted for 1.3e9.
+    counted for 6e8.
     """
     n, nu, most = 100, 4.0, 2 * 10**7
     limit, finite = (
@@ -260,12 +260,12 @@ def test_figure_3c_is_far_from_the_limit():
     assert finite / limit == pytest.approx(56.7, abs=0.5)
     exact = hdica.escape_time(hebbian(mu=None, nu=nu, start="random"), n=n)
     assert float(exact["mean"]) * n**3 / limit == pytest.approx(118.85, abs=0.05)
-    steps = escape_steps("uniform", n, nu, 64, most)
+    steps = escape_steps("uniform", n, nu, 32, most)
     spent = np.where(steps < 0, most, steps).sum()
     escapes, expected = np.sum(steps > 0), spent / limit
-    assert expected - escapes > REJECTED * math.sqrt(expected)
+    assert expected - escapes > 6 * math.sqrt(expected)
     # Poisson: the chance of more, at the mean of the diffusion at n = 100 already, is below 1e-4.
-    assert escapes <= 10
+    assert escapes <= 7
 
 
 def test_section_43_symmetric_fixed_points_need_equal_signs():

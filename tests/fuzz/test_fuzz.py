@@ -16,7 +16,7 @@ from tests.fuzz.check import outcome
 from tests.fuzz.valid import studies
 
 CHECKS = [*HealthCheck]
-VALID, BROKEN = 40, 100
+VALID, BROKEN = 40, 50
 
 
 @pytest.fixture

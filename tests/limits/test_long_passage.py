@@ -109,7 +109,7 @@ def test_what_is_alike_on_both_sides_need_not_be_told():
 @pytest.mark.deep
 def test_a_survival_is_that_of_all_modes():
     """Arnoldi's method against all eigenvalues, and against the moments."""
-    found = exact_passage(chain(0.5, 14), "zero")
+    found = exact_passage(chain(0.5, 11), "zero")
     steps = np.arange(0, 40 * int(found.mean), dtype=float)
     alive = found.survival(steps)
     one = found.kernel
@@ -122,7 +122,7 @@ def test_a_survival_is_that_of_all_modes():
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", [0, 1, 4, 5])
+@pytest.mark.parametrize("seed", [0, 1, 4])
 def test_the_error_covers(seed):
     """Random passages against polynomials and nodes of a far finer grid."""
     rng = np.random.default_rng([17, seed])

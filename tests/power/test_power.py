@@ -12,7 +12,7 @@ from tests.faults.nursery import ROOT
 from tests.power.trace import why_not
 
 WHY = why_not()
-RUNS = 24
+RUNS = 16
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.deep,

@@ -58,8 +58,9 @@ def test_all_coordinates_have_the_law_of_plain_runs(name: str) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("n", [6, 30])
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize(
+    ("name", "n"), [*((name, 6) for name in PUBLISHED), ("perceptron", 30), ("committee", 30)]
+)
 def test_both_have_the_law_of_plain_runs(name: str, n: int) -> None:
     runs = 3000
     chain, vector = by("chain", name, n, runs), by("vector", name, n, runs)

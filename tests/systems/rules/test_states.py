@@ -127,7 +127,7 @@ def test_a_committee_has_its_plateau_and_its_teacher() -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("normalise", ["symmetric", "gram-schmidt", "norm"])
+@pytest.mark.parametrize("normalise", ["symmetric", "gram-schmidt"])
 def test_flows_of_two_estimates_end_at_listed_states(normalise: str) -> None:
     fields = {"normalise": normalise, "source": ["uniform", "rademacher"]}
     fields |= {"constants": {"tau": 0.02}}
@@ -141,7 +141,7 @@ def test_flows_of_two_estimates_end_at_listed_states(normalise: str) -> None:
     # Where either finds a feature of its own all signs are states.
     for signs in itertools.product((1, -1), repeat=2):
         own = np.diag(signs) * np.abs(r[0]).max(axis=1)[:, None]
-        assert np.abs(r[stable] - own).max(axis=(1, 2)).min() < 1e-6 or normalise == "norm"
+        assert np.abs(r[stable] - own).max(axis=(1, 2)).min() < 1e-6
     rng = np.random.default_rng(1)
     rows = np.linalg.qr(rng.standard_normal((4, 4)))[0][:2]
     start = {"overlap": rows[:, :2].tolist()}
