@@ -72,7 +72,7 @@ CALLS: dict[str, Callable[[], xr.Dataset]] = {
         hdica.SparsePCA(tau=0.1, start={"overlap": 0.3})
     ),
     "infer": lambda: hdica.infer(
-        hdica.simulate(PCA, n=400, times=[0, 5], seeds=2, method="chain").Q, PCA, {"omega": (0.5, 2)}
+        hdica.simulate(PCA, n=400, times=[0, 5], method="chain").Q, PCA, {"omega": (0.5, 2)}
     ),
     "samples_to_overlap": lambda: hdica.samples_to_overlap(
         hdica.SparsePCA(tau=0.1, start={"overlap": 0.3}), 1000

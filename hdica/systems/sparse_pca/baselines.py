@@ -33,7 +33,7 @@ from hdica.systems.sparse_pca.rule import PCARule
 BLOCK = 256
 
 
-def _blocks(omega: float, xi: Array, stream: Stream) -> Iterator[Array]:
+def sample_blocks(omega: float, xi: Array, stream: Stream) -> Iterator[Array]:
     """Samples y = sqrt(omega/n) c xi + a, eq. (1) of Wang and Lu 2016, shape (BLOCK, n)."""
     source, noise = stream("source"), stream("noise")
     n = xi.size
@@ -56,7 +56,7 @@ def covariances(rule: PCARule, xi: Array, times: Array, stream: Stream) -> Itera
     """Covariance of the first m t n samples (batches of m) at each time; None before the first."""
     n, first, omega = xi.size, 0, rule.omega.constant
     assert omega is not None
-    blocks = _blocks(omega, xi, stream)
+    blocks = sample_blocks(omega, xi, stream)
     full, block = np.zeros((n, n)), np.empty((0, n))
     for count in rule.batch * steps_of(times, n):
         while first + len(block) < count:

@@ -27,6 +27,7 @@ from hdica.systems.sparse_pca.baselines import (
     run_sample_pca,
     sample_pca_overlap,
 )
+from hdica.systems.sparse_pca.bayes import Components, known, run_message_passing
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.system import SparsePCA
 from hdica.systems.system import Control, Notes, Symbol, System, in_words, work
@@ -93,6 +94,69 @@ SAMPLE_PCA_LIMIT = method.Limit[SparsePCA](
     scope=method.Scope(refuses=_baseline_refusal, ignores=_BATCH | {"prior"}),
     run=lambda system, times, n, seed, save: PointResult(
         {"Q": np.asarray(sample_pca_overlap(pca.constant_omega(system), system.batch * times))}
+    ),
+)
+_unknown: method.Refuses[SparsePCA] = method.refusal(lambda system: Components.of(prior(system)))
+"""Empty if the posterior of the feature is known, else why not."""
+
+
+def _bayes_refusal(system: SparsePCA) -> str:
+    return _baseline_refusal(system) or _unknown(system)
+
+
+def _bayes(system: SparsePCA, times: Array) -> PointResult:
+    components, omega = Components.of(prior(system)), pca.constant_omega(system)
+    seen = (system.batch * times).tolist()
+    best, reached, error = np.array([known(components, omega, t) for t in seen]).T
+    wrong = np.array([known(components, 1.02 * omega, t).best for t in seen])
+    values = {"Q": best, "Q_reached": reached, "Q_error": error, "Q_control": wrong}
+    return PointResult(values)
+
+
+BAYES = method.Limit[SparsePCA](
+    name="bayes",
+    role=method.Role.BASELINE,
+    about=method.About(
+        text="the most that is known: the overlap of the posterior mean, as n → ∞",
+        accuracy="converged",
+        equations="state evolution of the posterior and its free entropy (Deshpande and Montanari "
+        "2014; Lesieur, Krzakala and Zdeborová 2017); `Q_reached` is what message passing reaches",
+        engines=(*method.COMMON, __package__),
+    ),
+    outputs=method.Outputs(
+        (
+            TRAJECTORY[0],
+            Output("Q_reached", ("time",), "overlap that message passing reaches"),
+            Output("Q_error", ("time",), "error of both overlaps"),
+            Output("Q_control", ("time",), "overlap of a signal 2 % too strong (control)"),
+        )
+    ),
+    cost=method.Cost(seconds=lambda system, n, last: 4.0),
+    scope=method.Scope(refuses=_bayes_refusal, ignores=_BATCH),
+    run=lambda system, times, n, seed, save: _bayes(system, times),
+)
+MESSAGE_PASSING = method.Simulation[SparsePCA](
+    name="message_passing",
+    role=method.Role.BASELINE,
+    about=method.About(
+        text="the posterior mean of the samples so far, by approximate message passing",
+        accuracy="approximate",
+        equations="approximate message passing with its terms of reaction, from the mean of the "
+        "prior (Deshpande and Montanari 2014), of the first t n samples, with a batch m t n",
+        engines=(*method.PROJECTED, OWN, __package__),
+    ),
+    outputs=method.Outputs(TRAJECTORY[:1]),
+    cost=method.Cost(
+        seconds=lambda system, n, last: 1e-2 + 1e-7 * (n or 1) ** 2 * (1 + last * system.batch),
+        memory=lambda system, n: 20 * (n or 0) ** 2,
+    ),
+    scope=method.Scope(refuses=_bayes_refusal, ignores=_BATCH),
+    run=seeded(
+        "message_passing",
+        lambda system, times, n, stream, save: run_message_passing(
+            pca.rule(system), times, n, stream
+        ),
+        without=_BATCH,
     ),
 )
 _OFFLINE = frozenset({"start", "variant"})
@@ -186,6 +250,8 @@ METHODS = (
             SAMPLE_PCA,
             SAMPLE_PCA_LIMIT,
             PENALISED_PCA,
+            BAYES,
+            MESSAGE_PASSING,
         )
     ),
     *streams(pca.rule, f"{_PAPER}, eq. (5), (6)", frozenset({"omega"})),
@@ -281,6 +347,9 @@ SYSTEM = System(
             sample_pca="sample PCA",
             sample_pca_limit="limit of sample PCA",
             penalised_pca="penalised PCA",
+            bayes="posterior",
+            message_passing="message passing",
+            Q_reached="overlap of message passing",
             objective="objective",
             residual="residual",
             nonzero="share not 0",
