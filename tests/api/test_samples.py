@@ -101,7 +101,7 @@ def test_runs_from_an_informative_start_keep_the_promise(system, n: int, seeds: 
     [(20, 0.9), *(pytest.param(*one, marks=pytest.mark.deep) for one in [(50, 0.5), (100, 0.9)])],
 )
 def test_runs_from_a_random_start_keep_the_promise(n: int, p: float) -> None:
-    runs = 2000 if n < 100 else 500
+    runs = 800 if n < 100 else 400
     found = hdica.samples_to_overlap(TRAPPED, n, 0.8, p, "random")
     assert float(found.growth) == 0
     assert "schedule" not in found
@@ -112,7 +112,7 @@ def test_runs_from_a_random_start_keep_the_promise(n: int, p: float) -> None:
             "first_seen"
         ]
         assert stats.binomtest(int(seen.sum()), runs, float(chance)).pvalue > 1e-3
-        assert stats.binomtest(int(seen.sum()), runs, 0.85 * float(chance)).pvalue < 1e-3
+        assert stats.binomtest(int(seen.sum()), runs, 0.75 * float(chance)).pvalue < 1e-3
 
 
 @pytest.mark.deep

@@ -105,7 +105,7 @@ STRONG = hdica.OnlineICA(
     tau=0.12, source="rademacher", regularizer="0.5*sign(x)", prior=SPARSE, start={"overlap": 0.85}
 )
 BATCHED = STRONG.model_copy(update={"tau": "0.3/(1 + t/5)", "batch": 3})
-RUNS = [(OIST, 400, 3.0, 4000), (STRONG, 200, 10.0, 3000), (BATCHED, 200, 5.0, 2000)]
+RUNS = [(OIST, 400, 3.0, 2000), (STRONG, 200, 10.0, 1500), (BATCHED, 200, 5.0, 2000)]
 
 
 @pytest.mark.deep

@@ -33,16 +33,16 @@ def test_a_direction_moves_as_online_ica_does(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    ("settings", "n", "told"),
+    ("settings", "n", "seeds", "told"),
     [
-        ({**ONE, "alpha": 0.1}, 300, 2),
-        ({**ONE, "alpha": 0.8}, 300, 0),
-        ({**TWO, "alpha": 0.15}, 400, 3),
+        ({**ONE, "alpha": 0.1}, 300, 4000, 2),
+        ({**ONE, "alpha": 0.8}, 300, 4000, 0),
+        ({**TWO, "alpha": 0.15}, 400, 8000, 3),
     ],
     ids=["slow", "fast", "matrix"],
 )
-def test_means_of_chains_are_where_it_says(settings: dict, n: int, told: int) -> None:
-    system, times, seeds = hdica.HebbianICA(**settings), [5.0, 20.0], 8000
+def test_means_of_chains_are_where_it_says(settings: dict, n: int, seeds: int, told: int) -> None:
+    system, times = hdica.HebbianICA(**settings), [5.0, 20.0]
     limit = hdica.limit(system, times=times, bias=True)
     runs = hdica.simulate(system, n=n, times=times, seeds=seeds, method="chain")
     values = runs.R.transpose("seed", "time", ...).values

@@ -68,7 +68,7 @@ def test_seven_cells_of_chains_have_the_exact_law(cell):
 
 @pytest.mark.deep
 def test_ten_per_cent_off_is_seen():
-    system, n, runs = trap(0.6, "uniform"), 20, 6000
+    system, n, runs = trap(0.6, "uniform"), 20, 3000
     law = hdica.escape_time(system, n=n)
     found = hdica.simulate(system, times=[300.0 * n**2], n=n, seeds=runs, method="escape_times")
     assert np.all(found["first_seen"] == 1)
