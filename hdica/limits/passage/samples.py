@@ -28,7 +28,10 @@ NEAR = 100
 _DEPTHS = (0.045, 0.09)
 _WIDE, _NARROW = 0.8, 0.2
 """How far the logarithm of nu is looked at, to either side: first, and about what that finds."""
-_POINTS, _DEGREE = 9, 6
+_DEGREE, _AGAIN, _CLOSE = 8, 6, 1e-5
+"""Of the polynomial through logarithms of samples, and how closely it has their least value: where
+it is farther off, one about what it finds has another degree.
+"""
 
 
 class Fewest(NamedTuple):
@@ -99,12 +102,17 @@ def exactly(trapped: Trapped, n: int, probability: float, level: float) -> Fewes
     def log_samples(nu: float) -> float:
         return math.log(_quantile(law_at(nu), probability))
 
-    log, _ = _least(log_samples, math.log(guess) - _WIDE, math.log(guess) + _NARROW, _POINTS)
-    log, least = _least(log_samples, log - _NARROW / 2, log + _NARROW / 2, _DEGREE)
-    nu = math.exp(log)
-    law = law_at(nu)
-    samples = _quantile(law, probability)
-    error = law.error + abs(math.log(samples) - least)
+    low, high = math.log(guess) - _WIDE, math.log(guess) + _NARROW
+    for degree in (_DEGREE, _AGAIN):
+        log, least = _least(log_samples, low, high, degree)
+        nu = math.exp(log)
+        law = law_at(nu)
+        samples = _quantile(law, probability)
+        missed = abs(math.log(samples) - least)
+        if missed < _CLOSE:
+            break
+        low, high = log - _NARROW / 2, log + _NARROW / 2
+    error = law.error + missed
 
     def within(steps: float) -> float:
         return float(1 - law.survival(np.array([max(steps, 0.0)]))[0])
