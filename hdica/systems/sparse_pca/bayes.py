@@ -40,13 +40,17 @@ _CLOSE, _PLACES = 1e-12, 240
 _WIDE, _STEP = 12.0, 0.25
 """Standard deviations beyond the outermost atom, and the step of the sums over y, as a share of
 the width over which the posterior turns from one atom to another."""
-_FAR = 1e6
-"""Squared distance of atoms over the noise from which on they are told apart for certain."""
+_FAR = 400.0
+"""Squared distance of atoms over the variance of the noise from which on they are told apart for
+certain: but for a share of exp(-50)."""
 _SETTLED, _ROUNDS = 1e-7, 300
 
 
 class Components(NamedTuple):
-    """A prior as atoms and centred normal parts: weights, places and variances, each (K,)."""
+    """A prior as atoms and a centred normal part: weights, places and variances, each (K,).
+
+    Places increase.
+    """
 
     weight: Array
     mean: Array
@@ -65,7 +69,13 @@ class Components(NamedTuple):
                 f"the posterior of the feature is not known for the prior {prior.label} (known of "
                 "atoms, gaussian and bernoulli_gaussian)"
             )
-        return cls(prior.nodes.weights, prior.nodes.points, np.zeros(prior.nodes.points.size))
+        values, places = np.unique(prior.nodes.points, return_inverse=True)
+        if values.size == 1:
+            raise HdicaError(
+                f"the prior {prior.label} leaves nothing to learn: the feature is known (a prior "
+                "with several values)"
+            )
+        return cls(np.bincount(places, prior.nodes.weights), values, np.zeros(values.size))
 
     def denoised(self, field: Array, precision: float) -> tuple[Array, Array]:
         """Mean and variance of x under the prior times exp(field x - precision x^2/2)."""
@@ -86,16 +96,16 @@ class Components(NamedTuple):
 
     def scalar(self, g: float, step: float = _STEP) -> tuple[float, float]:
         """E xi E(xi | y) and psi at y = sqrt(g) xi + z, by sums over y."""
-        apart = float(np.ptp(self.mean))
-        if g * apart**2 > _FAR and not self.variance.any():
+        gaps = np.diff(self.mean)
+        if not self.variance.any() and g * float(gaps.min()) ** 2 > _FAR:
             square = float(dot(self.weight, self.mean**2))
             entropy = -float(dot(self.weight, np.log(self.weight)))
             return square, g * square / 2 - entropy
         root, widths = math.sqrt(g), np.sqrt(1 + g * self.variance)
         low = float(np.min(root * self.mean - _WIDE * widths))
         high = float(np.max(root * self.mean + _WIDE * widths))
-        steepness = root * max(apart, math.sqrt(float(self.variance.max())), 1.0)
-        y = np.arange(low, high, step / (1 + steepness))
+        # Normal parts turn into one another, and into atoms, over widths of order 1.
+        y = np.arange(low, high, step / (1 + root * float(np.ptp(self.mean))))
         density = np.sum(
             self.weight / widths * np.exp(-(((y[:, None] - root * self.mean) / widths) ** 2) / 2),
             axis=1,
@@ -140,8 +150,6 @@ def _overlaps(prior: Components, omega: float, t: float, step: float) -> tuple[f
         return value + t * (omega * q - math.log1p(omega * q)) / 2
 
     begin = max(float(dot(prior.weight, prior.mean)) ** 2, _NEAR)
-    if begin > 1 - _NEAR:
-        return 1.0, 1.0
     logits = np.linspace(math.log(begin / (1 - begin)), -math.log(_CLOSE), _PLACES)
     places = [begin, *(1 / (1 + np.exp(-logits[1:]))).tolist(), 1.0]
     rates = [moved(q) for q in places]

@@ -120,7 +120,7 @@ BAYES = method.Limit[SparsePCA](
         text="the most that is known: the overlap of the posterior mean, as n → ∞",
         accuracy="converged",
         equations="state evolution of the posterior and its free entropy (Deshpande and Montanari "
-        "2014; Lesieur, Krzakala and Zdeborová 2017); `Q_reached` is what message passing reaches",
+        "2014; Lesieur, Krzakala and Zdeborova 2017), and what message passing reaches",
         engines=(*method.COMMON, __package__),
     ),
     outputs=method.Outputs(

@@ -73,6 +73,17 @@ def test_the_channel_is_that_of_plain_quadrature(prior: object) -> None:
     assert slope == pytest.approx(square / 2, abs=1e-7)
 
 
+@pytest.mark.parametrize("g", [1e-6, 30.0, 399.0, 401.0, 1e5])
+@pytest.mark.parametrize(
+    "prior",
+    [SPARSE, {"atoms": [-1, 0, 0.3], "weights": [1, 2, 1]}, {"bernoulli_gaussian": 0.01}],
+    ids=str,
+)
+def test_half_the_step_changes_nothing(prior: object, g: float) -> None:
+    parts = components(prior)
+    assert parts.scalar(g) == pytest.approx(parts.scalar(g, bayes._STEP / 2), rel=1e-11, abs=1e-12)
+
+
 def test_the_posterior_may_know_what_message_passing_does_not_reach() -> None:
     """Bernoulli-Gaussian, rho = 0.1: below t = 1 nothing is reached from the mean of the prior."""
     parts = components({"bernoulli_gaussian": 0.1})
@@ -116,7 +127,8 @@ def test_message_passing_knows_what_is_known() -> None:
     ("fields", "sentence"),
     [
         ({"prior": {"slab": "uniform", "rho": 0.3}}, "the posterior of the feature is not known"),
-        ({"omega": "1 + t"}, "omega"),
+        ({"prior": "dense"}, "leaves nothing to learn"),
+        ({"prior": SPARSE, "omega": "1 + t"}, "omega"),
         ({"prior": "gaussian", "motion": {"exchange": 0.1}}, "motion"),
     ],
 )
