@@ -209,7 +209,7 @@ class Likelihood(NamedTuple):
 
     def chain(self, point: tuple[float, ...]) -> Chain:
         """The chain of the differences at a point."""
-        system = fields.at_dimension(self.space.system(point), self.n)  # type: ignore[type-var]
+        system = fields.at_dimension(self.space.system(point), self.n)
         drift = moments_of(system).drift
         if drift.noise is None:
             raise HdicaError(

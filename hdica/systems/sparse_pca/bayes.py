@@ -75,7 +75,8 @@ class Components(NamedTuple):
                 f"the prior {prior.label} leaves nothing to learn: the feature is known (a prior "
                 "with several values)"
             )
-        return cls(np.bincount(places, prior.nodes.weights), values, np.zeros(values.size))
+        weights = np.asarray(np.bincount(places, prior.nodes.weights), dtype=float)
+        return cls(weights, values, np.zeros(values.size))
 
     def denoised(self, field: Array, precision: float) -> tuple[Array, Array]:
         """Mean and variance of x under the prior times exp(field x - precision x^2/2)."""
