@@ -128,6 +128,8 @@ def _measured(curve: object, n: object) -> tuple[Array, Array, int]:
     if own is not None and n is not None and own != n:
         raise HdicaError(f"n = {n} is not allowed (the curve has n = {own})")
     size = whole(own if n is None else n, "n", "a whole number from 2", 2)
+    if "time" not in curve.coords or curve["time"].dtype.kind not in "iuf":
+        raise HdicaError("curve: its times are missing (a coordinate time of numbers)")
     times = np.asarray(curve["time"].values, dtype=float)
     if times.size < 2 or not (np.all(np.diff(times) > 0) and times[0] >= 0):
         raise HdicaError("curve: its times are not allowed (at least two, increasing, from 0)")
@@ -148,6 +150,8 @@ def _space(system: Parameters, free: object) -> Space:
         if key == SOURCE:
             system = system.model_copy(update={"source": {"beta": 1.0}})
         given = free[name] if isinstance(free, Mapping) else USUAL_RANGES.get(key)
+        if key in ranges:
+            raise HdicaError(f"free: {list(names)} is not allowed ({key} is there twice)")
         if given is None:
             usual = ", ".join(USUAL_RANGES)
             raise HdicaError(f"free: {name} needs a range (low, high) (of {usual} one is usual)")

@@ -159,6 +159,12 @@ REFUSED = [
     (lambda: hdica.infer(CURVE, ICA, ["tau"], n=7), "the curve has n = 50"),
     (lambda: hdica.infer(CURVE * 3, ICA, ["tau"], n=50), "overlaps from -1 to 1"),
     (lambda: hdica.infer(CURVE[:, :1], ICA, ["tau"]), "at least two, increasing"),
+    (lambda: hdica.infer(CURVE.drop_vars("time"), ICA, ["tau"]), "its times are missing"),
+    (
+        lambda: hdica.infer(CURVE.assign_coords(time=["a", "b", "c"]), ICA, ["tau"]),
+        "its times are missing",
+    ),
+    (lambda: hdica.infer(CURVE, ICA, ["source", "source.beta"]), "is there twice"),
     (lambda: hdica.infer(CURVE, ICA, []), "one or two parameters"),
     (lambda: hdica.infer(CURVE, ICA, "tau"), "one or two parameters"),
     (lambda: hdica.infer(CURVE, ICA, {"tau": (0, 1)}), "0 < low"),
