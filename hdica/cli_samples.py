@@ -21,8 +21,6 @@ MOST = 200
 """Rows of a table: each takes up to some seconds."""
 STEPS = ("tau", "nu")
 """Axes that do not matter: the best step size is part of the answer."""
-COLUMNS = ("samples", "samples_error", "escape", "growth", "tau", "probability_half",
-           "probability_double")  # fmt: skip
 
 
 def samples(
@@ -118,7 +116,7 @@ def _systems(space: Space) -> Iterator[tuple[dict[str, Any], Any]]:
 
 def _row(need: xr.Dataset) -> dict[str, float | None]:
     """Numbers of a row: without an escape, or a schedule, there is none."""
-    row = {name: float(need[name]) for name in COLUMNS}
+    row = {str(name): float(value) for name, value in need.data_vars.items() if not value.dims}
     if "schedule" in need:
         row |= {"first_tau": float(need.schedule[0]), "last_tau": float(need.schedule[-1])}
     return {name: value if value == value else None for name, value in row.items()}

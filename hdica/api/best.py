@@ -169,12 +169,12 @@ def _labelled(trials: list[_Trial], where: int, goal: Goal, converged: bool) -> 
     data["success"] = ((), success, {"long_name": meaning})
     table["tried_value"] = ("trial", np.array([one.measured.value for one in trials]), about)
     result = xr.Dataset(data | table, {"trial": np.arange(len(trials))}, {"goal": goal.words})
-    note = joined(measured.note, _ends(best.space, best.point))
+    note = joined(measured.note, at_an_end(best.space, best.point))
     return described(noted(result, note), best.space.system(best.point))
 
 
-def _ends(space: Space, point: tuple[float, ...]) -> str:
-    """Which parameters are best at an end of their range."""
+def at_an_end(space: Space, point: tuple[float, ...]) -> str:
+    """Which parameters are best at an end of their range; empty if none is."""
     notes = []
     for axis, one, value in zip(space.axes, space.ranges, point, strict=True):
         if end := one.end(value):

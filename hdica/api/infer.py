@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from hdica.api.best import Space, smallest, spaces_of
+from hdica.api.best import Space, at_an_end, smallest, spaces_of
 from hdica.api.samples import moments_of, share
 from hdica.errors import HdicaError, refused
 from hdica.ingredients.plain import Array
@@ -193,7 +194,7 @@ def _inferred(likelihood: Likelihood, confidence: float) -> xr.Dataset:
     for name, words in WORDS.items():
         if name in data:
             data[name].attrs["long_name"] = words
-    return described(noted(data, likelihood.note(top.point)), space.system(top.point))
+    return described(noted(data, at_an_end(space, top.point)), space.system(top.point))
 
 
 class Top(NamedTuple):
@@ -265,10 +266,11 @@ class Likelihood(NamedTuple):
             return min(self.deviance(top, point), 1e12)
 
         grid = np.linspace(low, high, 33)
-        at = int(np.argmin([beside(x) for x in grid]))
+        values = [beside(x) for x in grid]
+        at = int(np.argmin(values))
         ends = (grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)])
         search = minimize_scalar(beside, bounds=ends, method="bounded", options={"xatol": 1e-5})
-        return float(min(search.fun, beside(grid[at])))
+        return float(min(search.fun, values[at]))
 
     def ends(self, top: Top, k: int, threshold: float) -> tuple[float, float]:
         """The interval of one parameter in which the profile of the deviance is below a value."""
@@ -278,6 +280,7 @@ class Likelihood(NamedTuple):
         found = []
         for end in self._logs(k):
 
+            @cache  # a profile is a search
             def over(log: float) -> float:
                 return min(self.profile(top, k, math.exp(log)), 1e6) - threshold
 
@@ -308,12 +311,3 @@ class Likelihood(NamedTuple):
     def _logs(self, k: int) -> tuple[float, float]:
         one = self.space.ranges[k]
         return math.log(one.low), math.log(one.high)
-
-    def note(self, point: tuple[float, ...]) -> str:
-        """Which parameters are at an end of their range."""
-        at_end = [
-            f"{axis.key} = {value:.4g} is at the {one.end(value)} end of its range"
-            for axis, one, value in zip(self.space.axes, self.space.ranges, point, strict=True)
-            if one.end(value)
-        ]
-        return "; ".join([*at_end, "a wider range may fit better"]) if at_end else ""

@@ -131,12 +131,12 @@ class Known(NamedTuple):
 
 def known(prior: Components, omega: float, t: float) -> Known:
     """The overlaps from t n samples of a signal omega."""
-    best, reached = _overlaps(prior, omega, t, _STEP)
-    finer = _overlaps(prior, omega, t, _STEP / 2)
+    best, reached = overlaps(prior, omega, t)
+    finer = overlaps(prior, omega, t, _STEP / 2)
     return Known(best, reached, max(abs(best - finer[0]), abs(reached - finer[1])))
 
 
-def _overlaps(prior: Components, omega: float, t: float, step: float) -> tuple[float, float]:
+def overlaps(prior: Components, omega: float, t: float, step: float = _STEP) -> tuple[float, float]:
     """The overlap of the posterior, and that of message passing."""
     from scipy.optimize import brentq
 

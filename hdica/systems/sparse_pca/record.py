@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.finite.random.streams import Stream
 from hdica.systems import method
 from hdica.systems.fields import closed_refusal, motion, prior, resting_refusal, schedule, start
 from hdica.systems.method import ZERO, Array, Output, PointResult
@@ -27,8 +28,8 @@ from hdica.systems.sparse_pca.baselines import (
     run_sample_pca,
     sample_pca_overlap,
 )
-from hdica.systems.sparse_pca.bayes import Components, known, run_message_passing
-from hdica.systems.sparse_pca.rule import oja_chain_refusal
+from hdica.systems.sparse_pca.bayes import Components, known, overlaps, run_message_passing
+from hdica.systems.sparse_pca.rule import PCARule, oja_chain_refusal
 from hdica.systems.sparse_pca.system import SparsePCA
 from hdica.systems.system import Control, Notes, Symbol, System, in_words, work
 from hdica.systems.trials import seeded
@@ -58,26 +59,50 @@ def _baseline_refusal(system: SparsePCA) -> str:
 
 OMEGA = Control("omega", 1e-3, 100.0)
 _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
-SAMPLE_PCA = method.Simulation[SparsePCA](
-    name="sample_pca",
-    role=method.Role.BASELINE,
-    about=method.About(
-        text="the batch baseline: the leading sample eigenvector",
-        accuracy="exact",
-        equations="leading eigenvector of the sample covariance of the first t n samples, with a "
-        "batch m t n",
-        engines=(*method.PROJECTED, OWN, __package__),
+
+
+def _offline(
+    name: str,
+    about: tuple[str, str, str],
+    compute: Callable[[PCARule, Array, int, Stream], tuple[dict[str, Array], str]],
+    cost: method.Cost[SparsePCA],
+    refuses: method.Refuses[SparsePCA] = _baseline_refusal,
+    ignores: frozenset[str] = _BATCH,
+    outputs: tuple[Output, ...] = TRAJECTORY[:1],
+) -> method.Simulation[SparsePCA]:
+    """A baseline that has all samples so far at once; ``about`` is text, accuracy and equations."""
+    text, accuracy, equations = about
+    return method.Simulation[SparsePCA](
+        name=name,
+        role=method.Role.BASELINE,
+        about=method.About(
+            text=text,
+            accuracy=accuracy,
+            equations=equations,
+            engines=(*method.PROJECTED, OWN, __package__),
+        ),
+        outputs=method.Outputs(outputs),
+        cost=cost,
+        scope=method.Scope(refuses=refuses, ignores=ignores),
+        run=seeded(
+            name,
+            lambda system, times, n, stream, save: compute(pca.rule(system), times, n, stream),
+            without=ignores,
+        ),
+    )
+
+
+SAMPLE_PCA = _offline(
+    "sample_pca",
+    (
+        "the batch baseline: the leading sample eigenvector",
+        "exact",
+        "leading eigenvector of the sample covariance of the first t n samples, with a batch m t n",
     ),
-    outputs=method.Outputs(TRAJECTORY[:1]),
-    cost=method.Cost(
+    run_sample_pca,
+    method.Cost(
         seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
         memory=lambda system, n: 2 * (n or 0) ** 2,
-    ),
-    scope=method.Scope(refuses=_baseline_refusal, ignores=_BATCH),
-    run=seeded(
-        "sample_pca",
-        lambda system, times, n, stream, save: run_sample_pca(pca.rule(system), times, n, stream),
-        without=_BATCH,
     ),
 )
 SAMPLE_PCA_LIMIT = method.Limit[SparsePCA](
@@ -108,7 +133,7 @@ def _bayes(system: SparsePCA, times: Array) -> PointResult:
     components, omega = Components.of(prior(system)), pca.constant_omega(system)
     seen = (system.batch * times).tolist()
     best, reached, error = np.array([known(components, omega, t) for t in seen]).T
-    wrong = np.array([known(components, 1.02 * omega, t).best for t in seen])
+    wrong = np.array([overlaps(components, 1.02 * omega, t)[0] for t in seen])
     values = {"Q": best, "Q_reached": reached, "Q_error": error, "Q_control": wrong}
     return PointResult(values)
 
@@ -135,67 +160,47 @@ BAYES = method.Limit[SparsePCA](
     scope=method.Scope(refuses=_bayes_refusal, ignores=_BATCH),
     run=lambda system, times, n, seed, save: _bayes(system, times),
 )
-MESSAGE_PASSING = method.Simulation[SparsePCA](
-    name="message_passing",
-    role=method.Role.BASELINE,
-    about=method.About(
-        text="the posterior mean of the samples so far, by approximate message passing",
-        accuracy="approximate",
-        equations="approximate message passing with its terms of reaction, from the mean of the "
-        "prior (Deshpande and Montanari 2014), of the first t n samples, with a batch m t n",
-        engines=(*method.PROJECTED, OWN, __package__),
+MESSAGE_PASSING = _offline(
+    "message_passing",
+    (
+        "the posterior mean of the samples so far, by approximate message passing",
+        "approximate",
+        "approximate message passing with its terms of reaction, from the mean of the prior "
+        "(Deshpande and Montanari 2014), of the first t n samples, with a batch m t n",
     ),
-    outputs=method.Outputs(TRAJECTORY[:1]),
-    cost=method.Cost(
+    run_message_passing,
+    method.Cost(
         seconds=lambda system, n, last: 1e-2 + 1e-7 * (n or 1) ** 2 * (1 + last * system.batch),
         memory=lambda system, n: 20 * (n or 0) ** 2,
     ),
-    scope=method.Scope(refuses=_bayes_refusal, ignores=_BATCH),
-    run=seeded(
-        "message_passing",
-        lambda system, times, n, stream, save: run_message_passing(
-            pca.rule(system), times, n, stream
-        ),
-        without=_BATCH,
-    ),
+    _bayes_refusal,
 )
-_OFFLINE = frozenset({"start", "variant"})
 _unpenalised: method.Refuses[SparsePCA] = method.refusal(
     lambda system: penalty_of(pca.rule(system))
 )
 """Empty if the regularizer is a penalty, else why not."""
-PENALISED_PCA = method.Simulation[SparsePCA](
-    name="penalised_pca",
-    role=method.Role.BASELINE,
-    about=method.About(
-        text="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
-        accuracy="approximate",
-        equations=f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n "
-        "samples; soft thresholded power iterations (Luss and Teboulle 2013), the best of five "
-        "starts",
-        engines=(*method.PROJECTED, OWN, __package__),
+PENALISED_PCA = _offline(
+    "penalised_pca",
+    (
+        "the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
+        "approximate",
+        f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n samples; soft "
+        "thresholded power iterations (Luss and Teboulle 2013), the best of five starts",
     ),
-    outputs=method.Outputs(
-        (
-            TRAJECTORY[0],
-            Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
-            Output("residual", ("time",), "departure from the conditions of a stationary point"),
-            Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
-        )
-    ),
-    cost=method.Cost(
+    run_penalised,
+    method.Cost(
         seconds=lambda system, n, last: (
             5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
         ),
         memory=lambda system, n: 2 * (n or 0) ** 2,
     ),
-    scope=method.Scope(
-        refuses=lambda system: _baseline_refusal(system) or _unpenalised(system), ignores=_OFFLINE
-    ),
-    run=seeded(
-        "penalised_pca",
-        lambda system, times, n, stream, save: run_penalised(pca.rule(system), times, n, stream),
-        without=_OFFLINE,
+    lambda system: _baseline_refusal(system) or _unpenalised(system),
+    frozenset({"start", "variant"}),
+    (
+        TRAJECTORY[0],
+        Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
+        Output("residual", ("time",), "departure from the conditions of a stationary point"),
+        Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
     ),
 )
 METHODS = (
