@@ -178,18 +178,18 @@ def _survive_a_full_disk(functions: Cache) -> Iterator[None]:
     """Compiled functions that cannot be written are compiled again by the next process."""
     try:
         yield
-    except OSError:
-        _warn_once(str(Path(functions.cache_path).parent))
+    except OSError as exc:
+        _warn_once(str(Path(functions.cache_path).parent), exc.strerror or str(exc))
 
 
 @cache
-def _warn_once(folder: str) -> None:
+def _warn_once(folder: str, why: str) -> None:
     import multiprocessing
 
     if multiprocessing.parent_process() is None:  # each worker would say it
         warnings.warn(
-            f"no compiled function can be written to {folder} (no room, or no permission): each "
-            "process compiles them again",
+            f"no compiled function can be written to {folder} ({why}): each process compiles them "
+            "again",
             stacklevel=2,
         )
 
