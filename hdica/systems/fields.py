@@ -119,6 +119,16 @@ SourceSpec = Annotated[Spec, _made_by(make_source)]
 BatchSize = Annotated[int, BeforeValidator(_batch)]
 
 
+def law_of_noise(spec: Spec) -> Source | None:
+    """Law of the entries of the noise, None for the normal one."""
+    if spec == "gaussian":
+        return None
+    try:
+        return make_source(spec)
+    except HdicaError as exc:
+        raise HdicaError(str(exc).replace("source:", "noise_law:", 1)) from None
+
+
 def prior_of(spec: Spec) -> Prior:
     """Law of the entries of a feature, of a field that says it."""
     return _of_vector(vector_prior, canonical(spec)) if is_vector(spec) else make_prior(spec)
@@ -142,6 +152,7 @@ def _named_vector(name: str) -> BeforeValidator:
     return BeforeValidator(lambda value: vector_input(value, name))
 
 
+NoiseSpec = Annotated[Spec, _made_by(law_of_noise)]
 PriorSpec = Annotated[Spec, _named_vector("prior"), _made_by(prior_of), Reads()]
 StartSpec = Annotated[dict[str, Any], _named_vector("start"), _made_by(_start_of), Reads()]
 DataSpec = Annotated[
@@ -160,6 +171,10 @@ LAWS = (
     "`{chi2: k}`, `{beta: a}`, `{scipy: name, ...}` (`{scipy: poisson, mu: 3}`), "
     "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (normal), "
     "`{sum: [{law, weight}]}`"
+)
+NOISES = (
+    "for method `vector`: law of the independent entries of the noise, as that of a source. Limits "
+    "do not depend on it where the feature has many entries; whatever leaves Q = 0 does"
 )
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
@@ -300,6 +315,26 @@ def averages(*parts: str) -> Callable[[HasFormulas], dict[Hashable, float]]:
 def batch(system: object) -> int:
     """Samples that an update takes, 1 where a system has no such field."""
     return int(getattr(system, "batch", 1))
+
+
+def noise_law(system: object) -> Source | None:
+    """Law of the entries of the noise; None where it is normal, as in all but a few systems."""
+    return law_of_noise(getattr(system, "noise_law", "gaussian"))
+
+
+def noise_refusal(system: object, what: str) -> str:
+    """Empty if the noise is normal, else that something is that of normal noise alone."""
+    if noise_law(system) is None:
+        return ""
+    return f"noise_law = {optional(system, 'noise_law')!r} is not allowed for {what} ('gaussian')"
+
+
+def check_noise(system: object) -> None:
+    """Refuse a batch, whose sum of samples is drawn as a whole, where the noise is not normal."""
+    if batch(system) > 1:
+        refusal = noise_refusal(system, f"batch = {batch(system)}")
+        if refusal:
+            raise HdicaError(refusal, ["noise_law", "batch"])
 
 
 def prior(system: HasEntries) -> Prior:

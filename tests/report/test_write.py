@@ -45,6 +45,7 @@ def store(tmp_path_factory):
     return store
 
 
+@pytest.mark.usefixtures("unprinted")
 def test_a_published_store_becomes_a_report(store, tmp_path):
     files = write(store, tmp_path / "report")
     assert files[0] == tmp_path / "report" / "report.html"

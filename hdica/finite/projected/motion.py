@@ -20,7 +20,7 @@ from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Motion
 
 Array = NDArray[np.float64]
-XI_Z, X_XI = 1, 3
+XI_Z, X_Z, X_XI = 1, 2, 3
 """Columns of what is carried from step to step: see :mod:`hdica.finite.projected.vector_kernels`"""
 
 

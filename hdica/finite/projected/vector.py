@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.finite.projected.chain import powers, samples, width_of
-from hdica.finite.projected.motion import Moved, moving
+from hdica.finite.projected.motion import X_Z, XI_Z, Moved, moving
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import (
     OVERLAP,
@@ -34,6 +34,7 @@ from hdica.finite.record import (
 )
 from hdica.ingredients.contrasts import Push
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.laws import Source
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save
@@ -70,6 +71,8 @@ class VectorRule:
     """What multiplies the source of a step, if that changes with time."""
     motion: Motion = STILL
     """How the feature moves."""
+    noise: Source | None = None
+    """Law of the entries of z; None for the normal one, which the kernels draw."""
 
     @property
     def phi_is_called(self) -> bool:
@@ -144,11 +147,34 @@ def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
     law = (model, kinds, numbers, terms, address, phi)
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        rows = source.reshape(len(source), -1)
+        rows = source.reshape(len(source), math.prod(source.shape[1:]))
         steps(arrays, n, state.carried, rows, tau, law, scratch, state.made)
         return state.made
 
     return advance
+
+
+def _with_noise(
+    advance: Advance, law: Source, state: _State, n: int, rng: np.random.Generator
+) -> Advance:
+    """Steps of the kernel one by one, each with noise of another law in the place of its own."""
+    feature, noise, carried = state.xi, state.z, state.carried
+
+    def steps(source: Array, tau: Array) -> NDArray[np.int64]:
+        if not carried[:, 0].any():
+            advance(source[:0], tau[:0])  # which draws the noise of the first step
+        made, alive = np.zeros(tau.shape[1], dtype=np.int64), ~np.isnan(carried[:, 0])
+        for k in range(len(tau)):
+            noise[:n] = law.sample(rng, n)
+            carried[alive, XI_Z] = dot(feature, noise)
+            carried[alive, X_Z] = [dot(row, noise) for row in state.x[alive]]
+            alive &= advance(source[k : k + 1], tau[k : k + 1]) == 1
+            made += alive
+            if not alive.any():
+                break
+        return made
+
+    return steps
 
 
 def run_shared(
@@ -163,9 +189,9 @@ def run_shared(
     Parameters
     ----------
     rules
-        Problems with the same prior, motion, model, nonlinearity and batch, and the same phi where
-        it is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do
-        not depend on which others run beside it.
+        Problems with the same prior, motion, noise, model, nonlinearity and batch, and the same
+        phi where it is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's
+        numbers do not depend on which others run beside it.
     times
         Shape (T,), in samples per dimension.
     n
@@ -195,6 +221,8 @@ def run_shared(
         for p, rule in enumerate(rules)
     ]
     advance = _advance(rules, state, n)
+    if rules[0].noise is not None:
+        advance = _with_noise(advance, rules[0].noise, state, n, stream("noise law"))
     if rules[0].motion.moves:
         moved = Moved(xi, state.xi, state.x, state.z, state.carried)
         advance = moving(advance, rules[0].motion, moved, stream)

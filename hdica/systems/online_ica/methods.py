@@ -47,7 +47,7 @@ from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.pushed import chained_refusal
 from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
-from hdica.systems.projected.stream import refusing_data, streams
+from hdica.systems.projected.stream import of_model, streams
 from hdica.systems.trials import FIRST, FIRST_SEEN, alone, content_of, races
 
 TIME_UNIT = "samples per dimension"
@@ -208,7 +208,7 @@ DRIFT = method.Limit[OnlineICA](
 _CLOSED = (method.AVERAGES, method.OVERLAP)
 _OF_OVERLAP = f"{_PAPER}, D below (11) and its central limit theorem"
 _METHODS = (
-    *refusing_data(
+    *of_model(
         (
             vector(lambda system: rule(system).vector, _RULE, _MEANS, IGNORED),
             chain(lambda system: rule(system).chain, chained_refusal, _RULE, _MEANS, IGNORED),
@@ -258,7 +258,7 @@ _METHODS = (
             best_step_method(drift, _STEADY, _CLOSED),
         )
     ),
-    *streams(rule, _RULE, frozenset({"source"}), _MEANS),
+    *streams(rule, _RULE, frozenset({"source", "noise_law"}), _MEANS),
 )
 
 
@@ -275,7 +275,7 @@ def _whatever_the_start(own: method.Method) -> method.Method:
 
 METHODS = (
     *map(_whatever_the_start, _METHODS),
-    *refusing_data(
+    *of_model(
         (
             *(ESCAPE_TIMES, *escape.METHODS, FALL_TIMES),
             fall_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal),

@@ -40,6 +40,8 @@ IGNORED = frozenset({"threshold"})
 class OnlineICA(Parameters):
     """Online ICA with one feature: y = xi c/sqrt(n) + a, a normal with covariance I - xi xi'/n.
 
+    With another ``noise_law`` a = (I - xi xi'/n) z, where the entries of z follow it.
+
     The estimate follows x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then
     |x|^2 = n (Wang and Lu 2017, eq. (1)-(2)); time is t = k/n. With ``batch`` = m every update
     takes the mean of f(y.x/sqrt n) y over m fresh samples at the same x: t counts updates, and
@@ -79,6 +81,7 @@ class OnlineICA(Parameters):
         ),
     )
     data: fields.DataSpec = Field(None, description=fields.DATA)
+    noise_law: fields.NoiseSpec = Field("gaussian", description=fields.NOISES)
     nu: fields.Rate = Field(
         None,
         description="ν = nτ, likewise: the scale on which noise leads away from Q = 0, in n³ steps",
@@ -112,6 +115,7 @@ class OnlineICA(Parameters):
     def _formulas(self) -> OnlineICA:
         fields.schedule(self, step_unit(self))
         fields.check_vectors(self)
+        fields.check_noise(self)
         check_data(self)
         fields.motion(self)
         for name in ("nonlinearity", "regularizer"):
@@ -278,4 +282,5 @@ def passage_refusal(system: OnlineICA) -> str:
             "first passages are those of the overlap alone, which is a chain only for the "
             f"regularizers 0 and beta*x, not for {system.regularizer!r} (use method 'vector')"
         )
-    return fields.resting_refusal(system, "first passages")
+    what = "first passages"
+    return fields.resting_refusal(system, what) or fields.noise_refusal(system, what)

@@ -98,6 +98,7 @@ class ProjectedRule:
     regularizer: Formula  # phi
     batch: int = 1  # samples over which G y is averaged in one update, all at the same x
     motion: Motion = STILL  # of the feature
+    noise: Source | None = None  # law of the entries of z; None for the normal one
 
     def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
         """A function that continues the stream of c."""
@@ -126,6 +127,7 @@ class ProjectedRule:
             nonlinearity=self.push,
             batch=self.batch,
             motion=self.motion,
+            noise=self.noise,
         )
 
     @property

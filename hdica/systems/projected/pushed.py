@@ -30,8 +30,8 @@ def pushed_rule(system: fields.Pushed, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
     phi = fields.formula(system, "regularizer")
     laws = fields.source(system), fields.prior(system), fields.start(system)
-    batch, moved = fields.batch(system), fields.motion(system)
-    return ProjectedRule(*laws, fields.schedule(system), push, phi, batch, moved)
+    batch, moved, noise = fields.batch(system), fields.motion(system), fields.noise_law(system)
+    return ProjectedRule(*laws, fields.schedule(system), push, phi, batch, moved, noise)
 
 
 def pushed_products(system: fields.Pushed, push: Push | Formula) -> ProductsAt:

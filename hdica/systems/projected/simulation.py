@@ -13,7 +13,7 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems import method, trials
-from hdica.systems.fields import F, Projected, at_dimension, batch, formula
+from hdica.systems.fields import F, Projected, at_dimension, batch, formula, optional
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.projected.family import named
 
@@ -39,7 +39,8 @@ def _alike(system: Projected, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
-    return digest(system.prior), f, phi, rule.batch, rule.motion
+    noise = rule.noise and digest(optional(system, "noise_law"))
+    return digest(system.prior), f, phi, rule.batch, rule.motion, noise
 
 
 def _shared_vector(rule_of: Callable[[F], VectorRule]) -> method.RunAll[F]:
@@ -79,10 +80,12 @@ _OF_SOURCE = {
     "student": 3.2e-8,
 }
 """Seconds that a number of a source takes more than a sign."""
+_OF_STEP, _OF_ENTRY = 3e-5, 4e-9
+"""Seconds that noise of another law takes more than the normal one, of a step and of an entry."""
 
 
 def _of_samples(system: Projected, n: int | None, last: float) -> float:
-    """Seconds for the components of all samples of a batch: a step with one has its own figure.
+    """Seconds for components, and for noise that no kernel draws: a normal step has its own figure.
 
     Those of a sample's f(u) and c are beyond those of a cubic f and a sign.
     """
@@ -93,7 +96,12 @@ def _of_samples(system: Projected, n: int | None, last: float) -> float:
     f = getattr(system, "nonlinearity", None)
     functions = 0 if f is None else formula(system, "nonlinearity").transcendental
     each = _OF_SOURCE.get(name, 0.0) + _OF_FUNCTION * functions
-    return (more + m * each) * last * (n or 1)
+    law = optional(system, "noise_law") or "gaussian"
+    noise = 0.0
+    if law != "gaussian":
+        name = law if isinstance(law, str) else next(iter(law), "")
+        noise = _OF_STEP + (_OF_ENTRY + _OF_SOURCE.get(name, 0.0)) * (n or 1)
+    return (more + m * each + noise) * last * (n or 1)
 
 
 def vector(

@@ -25,7 +25,16 @@ from hdica.ingredients.save import Save
 from hdica.inputs.samples import SHUFFLED, Samples, samples_of, shape_of
 from hdica.process.machine import one_thread, slowness
 from hdica.systems import method
-from hdica.systems.fields import F, Projected, batch, optional, prior, resting_refusal, start
+from hdica.systems.fields import (
+    F,
+    Projected,
+    batch,
+    noise_refusal,
+    optional,
+    prior,
+    resting_refusal,
+    start,
+)
 from hdica.systems.method import Array, Output
 from hdica.systems.projected.family import named
 from hdica.systems.projected.simulation import LARGEST, OWN, TRAJECTORY
@@ -249,17 +258,21 @@ def _aimed(system: Projected) -> str:
     return ""
 
 
-def refusing_data(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
-    """Methods that see no given samples: those that draw samples refuse a system with data.
+def of_model(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
+    """Methods of the model: those that draw samples refuse data, and noise that they do not draw.
 
-    Limits and steady states are those of the model, and ignore them.
+    Limits and steady states ignore data, and but for escapes the law of the noise.
     """
 
     def without(own: method.Method) -> method.Method:
         if not isinstance(own, method.Simulation):
-            return replace(own, scope=replace(own.scope, ignores=own.scope.ignores | {"data"}))
+            ignored = {"data"} if own.role == method.Role.ESCAPE else {"data", "noise_law"}
+            return replace(own, scope=replace(own.scope, ignores=own.scope.ignores | ignored))
 
         def refuses(system: Projected) -> str:
+            what = "" if own.name == "vector" else noise_refusal(system, f"method {own.name!r}")
+            if what:
+                return what
             if optional(system, "data") is not None:
                 return _aimed(system) or (
                     f"method {own.name!r} draws samples of the model and sees no data (use "

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream
 from hdica.systems import method
-from hdica.systems.fields import closed_refusal, motion, prior, resting_refusal, schedule, start
+from hdica.systems.fields import (
+    closed_refusal,
+    motion,
+    noise_refusal,
+    prior,
+    resting_refusal,
+    schedule,
+    start,
+)
 from hdica.systems.method import ZERO, Array, Output, PointResult
 from hdica.systems.projected import family
 from hdica.systems.projected.best_step import best_step_method
@@ -20,7 +28,7 @@ from hdica.systems.projected.learning import BEGIN, searched, untracked
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, staying
-from hdica.systems.projected.stream import SAMPLES_TO_TRY, data_notes, refusing_data, streams
+from hdica.systems.projected.stream import SAMPLES_TO_TRY, data_notes, of_model, streams
 from hdica.systems.sparse_pca import system as pca
 from hdica.systems.sparse_pca.baselines import (
     penalty_of,
@@ -126,7 +134,8 @@ _unknown: method.Refuses[SparsePCA] = method.refusal(lambda system: Components.o
 
 
 def _bayes_refusal(system: SparsePCA) -> str:
-    return _baseline_refusal(system) or _unknown(system)
+    why = noise_refusal(system, "the posterior of the feature")
+    return why or _baseline_refusal(system) or _unknown(system)
 
 
 def _bayes(system: SparsePCA, times: Array) -> PointResult:
@@ -204,7 +213,7 @@ PENALISED_PCA = _offline(
     ),
 )
 METHODS = (
-    *refusing_data(
+    *of_model(
         (
             vector(lambda system: pca.rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
             chain(
@@ -259,7 +268,7 @@ METHODS = (
             MESSAGE_PASSING,
         )
     ),
-    *streams(pca.rule, f"{_PAPER}, eq. (5), (6)", frozenset({"omega"})),
+    *streams(pca.rule, f"{_PAPER}, eq. (5), (6)", frozenset({"omega", "noise_law"})),
 )
 Mask = NDArray[np.bool_]
 

@@ -14,6 +14,7 @@ from hdica.finite.projected.vector import VANISHED, GivenRule, VectorRule
 from hdica.finite.random.streams import normal_numbers
 from hdica.finite.record import not_finite
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import STILL, Motion, Schedule
@@ -37,6 +38,7 @@ class PCARule:
     variant: str = "linearised"
     batch: int = 1  # samples over which y y'x is averaged in one update
     motion: Motion = STILL
+    noise: Source | None = None  # law of the entries of a; None for the normal one
 
     @property
     def vector(self) -> VectorRule:
@@ -75,6 +77,7 @@ class PCARule:
             batch=self.batch,
             amplitude=None if fixed is not None else _root(self.omega, more),
             motion=self.motion,
+            noise=self.noise,
         )
 
     @property

@@ -84,6 +84,7 @@ class SparsePCA(Parameters):
     constants: dict[str, float] = Field({}, description=fields.CONSTANTS)
     batch: fields.BatchSize = Field(1, description=fields.BATCHES)
     data: fields.DataSpec = Field(None, description=fields.DATA)
+    noise_law: fields.NoiseSpec = Field("gaussian", description=fields.NOISES)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**fields.ALIASES, **fields.MOVING}
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "omega": "t", "regularizer": "x"}
@@ -98,6 +99,7 @@ class SparsePCA(Parameters):
     def _formulas(self) -> SparsePCA:
         fields.schedule(self)
         fields.check_vectors(self)
+        fields.check_noise(self)
         check_data(self)
         fields.motion(self)
         signal(self)
@@ -131,6 +133,7 @@ def rule(system: SparsePCA) -> PCARule:
         variant=system.variant,
         batch=system.batch,
         motion=fields.motion(system),
+        noise=fields.noise_law(system),
     )
 
 
