@@ -9,8 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
+from hdica.run import worker
 from hdica.run.runner import run
-from hdica.run.worker import LOADING
 from hdica.store.results import open_results, status
 from hdica.study.study import study_from
 from tests.faults import trouble
@@ -22,8 +22,16 @@ pytestmark = [pytest.mark.faults, pytest.mark.deep]
 ONE = {"grid": {"tau": [0.1, 0.3, 0.2], "Q0": [0.5]}, "methods": {"walk": {"n": [10], "seeds": 1}}}
 """Three points in one block; the one in the middle has its trouble."""
 BUDGET = {"budget": 0.4}
+LOADING = 2.0
+"""Seconds more for a new process: here it is a fork, which has nothing to load."""
 OVER = "over its budget: 0.4 s of processor time were not enough, and the plan says 1e-05 s"
 NO_RESPITE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_to_load(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.variables |= {trouble.LOADING: str(LOADING)}
+    monkeypatch.setattr(worker, "LOADING", LOADING)
 
 
 def troubled(bench: Bench, kind: str, cluster: dict[str, Any], why: str, **changes: Any) -> None:
@@ -60,7 +68,7 @@ def test_a_block_with_many_points_over_their_budget_ends(bench: Bench) -> None:
     seeds = {"walk": {"n": [10], "seeds": 6}}
     bench.study = content(0.0, **{**ONE, "methods": seeds})
     bench.trouble.write_text("loop")
-    run = bench.start({**LOCAL, "workers": 1, **BUDGET, "patience": 4 * LOADING})
+    run = bench.start({**LOCAL, "workers": 1, **BUDGET, "patience": 10 * LOADING})
     assert run.ended() == 1, run.text
     assert "6 points failed; the reasons are in the variable" in run.sentence
     found = status(bench.out)

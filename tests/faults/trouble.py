@@ -19,11 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from hdica.run import worker
 from hdica.systems.method import Together
 from tests.sweep import toy
 
 VARIABLE = "TOY_TROUBLE"
 """Names the file: its text is a kind of trouble, and without it there is none."""
+LOADING = "TOY_LOADING"
+"""Names the seconds more that a new process has for a point."""
 TAU = 0.3
 MET = ".met"
 """Suffix of the file that appears once a point has met its trouble."""
@@ -197,6 +200,7 @@ def flock(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def register() -> None:
+    worker.LOADING = float(os.environ.get(LOADING, worker.LOADING))
     toy.register()
     walk = toy.registry.methods_of("Toy")["walk"]
     run = troubled(walk.run)
