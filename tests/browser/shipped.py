@@ -47,6 +47,16 @@ def judged() -> list[str]:
     return _few(_analyses)
 
 
+PLAIN = {"collapse", "convergence", "decay", "ensemble", "exponents", "success", "transition"}
+"""Analyses of which every panel has curves and points alone, as panels of others have, too."""
+
+
+@cache
+def turned() -> list[str]:
+    """Those of them with an analysis that is not plain, or of a study that is not shipped."""
+    return [name for name in judged() if not _analyses(name) <= PLAIN]
+
+
 def _few(has: Callable[[str], set[str]]) -> list[str]:
     """Few studies that together have what all have: each time the one with most more."""
     by_name = {name: has(name) for name in every()}

@@ -40,7 +40,7 @@ def wait_for_point(shown: look.Opened, axis: str, at: int) -> None:
     )
 
 
-@pytest.mark.parametrize("view", [DARK, NARROW], ids=lambda view: view.name)
+@pytest.mark.parametrize("view", [NARROW], ids=lambda view: view.name)
 def test_every_slider_chooses_by_the_keyboard(
     view: look.View, report: Report, chromium: Any, axe: Any
 ) -> None:

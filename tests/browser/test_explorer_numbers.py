@@ -224,7 +224,7 @@ def test_densities_are_those_of_the_results(
         )
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", [400])
 def test_a_page_as_one_file_explores_alike(
     chromium: Any, aggregated: xr.DataTree, tmp_path: Path, width: int
 ) -> None:

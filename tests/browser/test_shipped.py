@@ -1,8 +1,8 @@
 """Shipped pages: on a wide screen, on a telephone and on paper.
 
-Pages that together have every analysis are seen in a browser, also in the dark and printed, and
-judged by axe; pages that together have every method as well are read. Those of a gallery are all
-read, and seen on a wide screen at least.
+Pages that together have every analysis are seen in a browser and judged by axe, and those with more
+than curves also in the dark, printed and on a telephone; pages that together have every method as
+well are read. Those of a gallery are all read, and seen on a wide screen at least.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def test_on_a_screen_on_paper_and_on_a_telephone(
         faults = shown.faults()
         if name in shipped.judged():
             faults += judge.severe(axe, shown.page)
+        if name in shipped.turned():
             shown.turn(DARK)
             shown.picture(kept(f"{name}-dark.png"))
             faults += [*shown.faults(), *judge.severe(axe, shown.page, judge.CONTRAST)]

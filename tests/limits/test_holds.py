@@ -8,7 +8,7 @@ import hdica
 from hdica.limits.overlap.fixed_points import find_folds, repelling
 from hdica.systems.online_ica.system import drift
 
-RUNS = 1000
+RUNS = 600
 
 
 def _normal(system: object, n: int, time: float) -> float:

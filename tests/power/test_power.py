@@ -12,7 +12,7 @@ from tests.faults.nursery import ROOT
 from tests.power.trace import why_not
 
 WHY = why_not()
-RUNS = 16
+RUNS = 8
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.deep,
