@@ -265,7 +265,7 @@ class Likelihood(NamedTuple):
             point = (value, math.exp(log)) if k == 0 else (math.exp(log), value)
             return min(self.deviance(top, point), 1e12)
 
-        grid = np.linspace(low, high, 33)
+        grid = np.linspace(low, high, 17)
         values = [beside(x) for x in grid]
         at = int(np.argmin(values))
         ends = (grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)])

@@ -125,13 +125,17 @@ def average(
 
 
 def polynomial_averages(
-    integrands: Callable[[Array, Array], Sequence[Array]], f: Formula, source: Source, q: float
+    integrands: Callable[[Array, Array], Sequence[Array]],
+    f: Formula,
+    source: Source,
+    q: float,
+    order: int = _ORDER,
 ) -> Array:
     """< h(c, u) > at overlap ``q`` for polynomials of both, by Gauss rules, to rounding.
 
-    All of them in one call, which needs f(u) once.
+    All of them in one call, which needs f(u) once. Their degree is below twice the ``order``.
     """
-    nodes, normal = source.nodes, gaussian_nodes(_ORDER)
+    nodes, normal = source.nodes, gaussian_nodes(order)
     c = np.broadcast_to(nodes.points[:, None], (nodes.points.size, normal.points.size))
     u = c * q + np.broadcast_to(normal.points, c.shape) * math.sqrt(max(0.0, 1.0 - q * q))
     weights = nodes.weights[:, None] * normal.weights

@@ -1,3 +1,3 @@
 """Limits closed in the overlap alone."""
 
-VERSION = 7
+VERSION = 8

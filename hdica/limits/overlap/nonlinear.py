@@ -122,7 +122,11 @@ def _step_products(f: Formula, q: float) -> Callable[[Array, Array], list[Array]
 def _noise_of_polynomial(f: Formula, law: Source) -> Noise:
     assert f.coefficients is not None
     degree = 4 * f.coefficients.size  # that of the averages is no higher
-    means = lru_cache(lambda q: expectations.polynomial_averages(_step_products(f, q), f, law, q))
+
+    @lru_cache
+    def means(q: float) -> Array:
+        products = _step_products(f, q)
+        return expectations.polynomial_averages(products, f, law, q, degree // 2 + 1)
 
     def mean(k: int) -> Chebyshev:
         return interpolate(lambda q: float(means(q)[k]), degree)
