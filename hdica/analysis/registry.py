@@ -22,6 +22,7 @@ OWN = {
     "dependence": "dependence", "exponents": "powers", "collapse": "powers", "flow": "landscapes",
     "densities": "laws", "distances": "laws", "support": "laws", "potential": "landscapes",
     "steady": "steady", "compare": "trajectories", "transition": "steady", "escape": "escape",
+    "samples": "escape",
     "paths": "trajectories", "decay": "trajectories", "trapping": "landscapes",
     "ensemble": "ensemble", "sphere": "pictures", "curves": "trajectories",
     "pictures": "pictures", "printed": "printed",

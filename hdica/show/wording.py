@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from hdica.show.finding import METHODS, Finding, Form, Group, verdict_of
+from hdica.show.typeset import power_of_ten
 from hdica.show.words import (
     EMPTY,
     Text,
@@ -129,7 +130,11 @@ def measured(one: Finding) -> str:
     """The value of a finding with its error or interval and its unit, in HTML."""
     text = _number(one.value, one.error, one.digits)
     if np.isfinite(one.low) and np.isfinite(one.high):
-        text = f"{number(one.value)} [{number(one.low)}, {number(one.high)}]"
+        large = one.high if one.high >= LARGE else 1.0
+        power = int(np.floor(np.log10(large)))
+        value, low, high = (number(x / 10.0**power) for x in (one.value, one.low, one.high))
+        text = f"{value} [{low}, {high}]"
+        text = power_of_ten(power, f"({text})") if power else text
     return f"{text} {one.unit.html}" if one.unit else text
 
 

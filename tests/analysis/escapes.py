@@ -13,6 +13,7 @@ NUS, LADDER, RUNS, END = [0.5, 1.0, 2.0, 10.0], [100, 200], 60, 6.0
 AGES = np.geomspace(1 / 256, 8, 45)
 PAIRS = {"projection": [0.0, 1.0], "source": [0.0, 1.0]}
 SIMULATED = {"simulation": ["escape_times"], "limits": ["escape_diffusion", "escape"], "x": "nu"}
+ENOUGH = {"simulation": "escape_times", "theory": "escape_diffusion", "limit": "escape"}
 
 
 def mean(nu: float, n: float = np.inf) -> float:

@@ -92,6 +92,7 @@ STORES = {
     "steady": bifurcation.store,
     "collapse": collapses.store,
     "escape": escapes.store,
+    "samples": lambda: escapes.store({"samples": escapes.ENOUGH}, runs=400, end=1e9),
     "ensemble": ensembles.store,
     "dependence": powers.store,
     "exponents": powers.store,

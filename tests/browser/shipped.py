@@ -47,7 +47,10 @@ def judged() -> list[str]:
     return _few(_analyses)
 
 
-PLAIN = {"collapse", "convergence", "decay", "ensemble", "exponents", "success", "transition"}
+PLAIN = {
+    *("collapse", "convergence", "decay", "ensemble", "exponents", "samples", "success"),
+    "transition",
+}
 """Analyses of which every panel has curves and points alone, as panels of others have, too."""
 
 

@@ -131,7 +131,7 @@ def test_a_normal_source_is_the_null_control(text):
 def test_averages_that_refinement_does_not_find_are_refused(monkeypatch):
     monkeypatch.setattr("hdica.limits.averages.double_average.MOST_POINTS", 1)
     with pytest.raises(HdicaError, match="known no better than"):
-        averages(parse_formula("sin(9*x)"), make_source({"student": 3}))
+        averages(parse_formula("sin(9*x)"), make_source({"student": 2.2}))
 
 
 @pytest.mark.deep

@@ -46,6 +46,10 @@ CASES = {
         [Finding(words("the escape time"), {}, 3.21, low=3.0, high=3.4, unit=STEPS)],
         "The escape time is 3.21 [3, 3.4] n³ steps.",
     ),
+    "a large number with its interval": (
+        [Finding(words("the number of samples"), {}, 1081895.0, low=987310.0, high=1175928.0)],
+        "The number of samples is (1.08 [0.987, 1.18]) × 10⁶.",
+    ),
     "a large ratio, and a large count": (
         [Finding(words("the ratio"), {"n": k}, v) for k, v in ((1, 6187583.2), (2, 1227000.0))],
         "The ratio is 6.188 × 10⁶ at n = 1 and 1 227 000 at n = 2.",

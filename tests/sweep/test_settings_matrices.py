@@ -12,7 +12,7 @@ from hdica.analysis.registry import analyses_model
 from hdica.analysis.settings import Gives
 from hdica.errors import HdicaError
 from hdica.study.study import Study, study_from
-from hdica.systems.method import Output, Outputs
+from hdica.systems.method import Output, Outputs, Scope, Size
 from hdica.systems.system import system_named
 from tests.sweep import toy
 
@@ -24,6 +24,7 @@ METHODS = {
     "races": {"n": [10], "seeds": 2},
     "ode": {},
     "law": {},
+    "rates": {"n": [10]},
     "trapping": {},
     "line": {},
     "states": {},
@@ -41,6 +42,12 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> None:
         "races": replace(made["walk"], name="races", outputs=Outputs(tuple(alone))),
         "ode": replace(made["line"], name="ode", outputs=Outputs((MATRIX,))),
         "law": replace(made["line"], name="law", outputs=Outputs(tuple(means))),
+        "rates": replace(
+            made["line"],
+            name="rates",
+            outputs=Outputs(tuple(means)),
+            scope=Scope(n=Size.DIMENSION),
+        ),
         "trapping": replace(
             made["line"], name="trapping", outputs=Outputs((Output("U", (*PAIR, "r"), "U"),))
         ),
@@ -66,6 +73,7 @@ def asked(**analysis: Any) -> Study:
 ALLOWED: list[dict[str, Any]] = [
     {"escape": {"x": "tau", "simulation": "races", "limits": ["law"]}},
     {"escape": {"x": "tau", "limits": "law", "event": "last", "level": 0.05}},
+    {"samples": {"simulation": "races", "theory": "rates", "limit": "law"}},
     {"paths": {"simulation": "chain", "runs": 12, "threshold": 0.8}},
     {"decay": {"curves": ["chain", "ode"], "target": 0.5}},
     {"decay": {"curves": "line", "variable": "Q"}},
@@ -89,6 +97,7 @@ def test_an_analysis_that_the_study_can_give(analysis: dict[str, Any]) -> None:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"escape": {"simulation": "races"}}, "analysis.escape.x is missing"),
     ({"escape": {"x": "tau"}}, "analysis.escape: it needs simulation or limits (something to dr"),
+    ({"samples": {"simulation": "races", "theory": "law"}}, "(one with n is needed)"),
     (
         {"escape": {"x": "nu", "limits": "law"}},
         "analysis.escape.x = 'nu' is not swept (allowed: tau, Q0)",

@@ -84,7 +84,7 @@ def test_points_that_share_noise_of_a_law_are_those_alone():
 @pytest.mark.deep
 @pytest.mark.parametrize("law", LAWS[:2], ids=str)
 def test_from_an_informative_start_limit_and_scatter_are_those_of_normal_noise(law):
-    n, seeds, start = 100, 300, {"overlap": 0.6, "exact": True}
+    n, seeds, start = 60, 300, {"overlap": 0.6, "exact": True}
     system = hdica.OnlineICA(tau=0.05, source="rademacher", noise_law=law, start=start)
     runs = hdica.simulate(system, n=n, times=[20], seeds=seeds, method="vector")["Q"][:, 0]
     mean, sd = float(runs.mean()), float(runs.std(ddof=1))

@@ -16,6 +16,7 @@ from hdica.analysis.dependence.dependence import findings as of_means
 from hdica.analysis.dependence.dependence import with_verdicts
 from hdica.analysis.ensemble.compute import findings as of_passages
 from hdica.analysis.escape.figure import findings as of_escapes
+from hdica.analysis.escape.samples import findings as of_samples
 from hdica.analysis.phase.figure import findings as of_boundary
 from hdica.analysis.powers.exponents import findings as of_powers
 from hdica.show.finding import Finding, verdict_of
@@ -26,7 +27,7 @@ from tests.verdict.test_contract import most
 
 RIGHT, WRONG_SIDES = 0.0, (1.0, -1.0)
 
-passages, escape, fits = (toy.computed(name) for name in ("ensemble", "escape", "exponents"))
+passages, escape, samples, fits = map(toy.computed, ("ensemble", "escape", "samples", "exponents"))
 
 
 def means(off: float, seeds: int, stream: int) -> list[Finding]:
@@ -85,6 +86,13 @@ def escapes_of(off: float, seeds: int, stream: int) -> list[Finding]:
     return of_escapes(escape(tree, escapes.SIMULATED))
 
 
+def quantiles(off: float, seeds: int, stream: int) -> list[Finding]:
+    """Exponential escapes of fifty runs a seed, of times that are off by so many controls."""
+    asked = {"simulation": "escape_times", "theory": "escape_diffusion"}
+    tree = escapes.store(error=0.8**off, runs=50 * seeds, stream=stream, end=1e9)
+    return of_samples(samples(tree, asked))
+
+
 def laws(off: float, seeds: int, stream: int) -> list[Finding]:
     """A law in two powers, whose prefactor in theory is off by so many controls."""
     rng = np.random.default_rng(stream)
@@ -98,11 +106,26 @@ CASES: dict[str, Callable[[float, int, int], list[Finding]]] = {
     "phase": boundaries,
     "ensemble": times,
     "escape": escapes_of,
+    "samples": quantiles,
     "exponents": laws,
 }
-ENOUGH = {"dependence": 40, "phase": 500, "ensemble": 40, "escape": 40, "exponents": 40}
+ENOUGH = {
+    "dependence": 40,
+    "phase": 500,
+    "ensemble": 40,
+    "escape": 40,
+    "samples": 40,
+    "exponents": 40,
+}
 """Seeds with which the verdict is mostly plain."""
-SETS = {"dependence": 40, "phase": 100, "ensemble": 20, "escape": 12, "exponents": 30}
+SETS = {
+    "dependence": 40,
+    "phase": 100,
+    "ensemble": 20,
+    "escape": 12,
+    "samples": 12,
+    "exponents": 30,
+}
 """Data sets in a test: as many as a few seconds allow."""
 
 

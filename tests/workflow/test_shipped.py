@@ -25,15 +25,16 @@ def test_every_shipped_study_is_valid_and_described(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("wide_registers")
-def test_default_studies_are_one_a_system_and_short(tmp_path: Path) -> None:
+def test_default_studies_are_of_every_paper_and_short(tmp_path: Path) -> None:
     papers = {"OnlineICA", "SparsePCA", "HebbianICA", "TensorialICA"}
     systems = [study(name).system for name in DEFAULT]
-    assert len(set(systems)) == len(DEFAULT) == 5
+    assert len(DEFAULT) == 6
+    assert len(set(systems)) == 5
     assert papers < set(systems)
     # Two processes on one core of two threads are as fast as one alone.
     seconds = [plan(study(name), tmp_path / f"{name}.zarr").seconds for name in DEFAULT]
     assert max(seconds) < 30
-    assert sum(seconds) < 75
+    assert sum(seconds) < 80
 
 
 def test_fig1a_has_the_papers_setting_and_the_ladders() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hdica.analysis.record import lazy, question
 from hdica.analysis.settings import Level, Methods, Needs, Settings, SweptName
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import is_number
 
 MEANS = {"first": "mean", "last": "mean_last"}
 """Output with the mean in theory, by event."""
@@ -40,6 +41,43 @@ class Escape(Settings):
         return self
 
 
+class Samples(Settings):
+    """How many samples are enough to escape, with a probability, by theory and by runs."""
+
+    simulation: Annotated[str, Needs(True, "first", "", n=True)] = Field(
+        description="stochastic method that gives first passages"
+    )
+    theory: Annotated[str, Needs(False, "mean", "", n=True)] = Field(
+        description="method that gives their law at the same n"
+    )
+    limit: Annotated[str | None, Needs(False, "mean", "", n=False)] = Field(
+        default=None, description="method that gives their law as n → ∞"
+    )
+    probabilities: tuple[float, ...] = Field(
+        default=(0.95, 0.5),
+        min_length=1,
+        description="with which the samples are to be enough, the one that is asked for first "
+        "(default: 0.95 and 0.5)",
+    )
+    control: float = Field(
+        default=0.2,
+        gt=0,
+        lt=1,
+        description="share by which the samples of the control are wrong: runs agree with a "
+        "probability only where they reject these (default: 0.2)",
+    )
+    level: Level = 0.01
+
+    @field_validator("probabilities", mode="before")
+    @classmethod
+    def _between(cls, given: object) -> object:
+        every = given if isinstance(given, list | tuple) else (given,)
+        if not all(is_number(p) and 0 < p < 1 for p in every) or len(set(every)) < len(every):
+            raise HdicaError(f"probabilities = {given!r} is not allowed (0 < p < 1, each once)")
+        return tuple(every)
+
+
+SAMPLES = question(__name__, "samples", Samples, "How many samples", 5.9, 3.9)
 ESCAPE = question(
     __name__, "escape", Escape, "Escape times", 6, 4,
     module="compute", panels="figure:escape", findings="figure:findings",

@@ -108,7 +108,7 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
         parts.append(reading.over(simulated, "simulation"))
     if runs and limits:
         tested = {
-            name: {limit: _tested(data, theory, event) for limit, theory in limits.items()}
+            name: {limit: paired(data, theory, event) for limit, theory in limits.items()}
             for name, data in runs.items()
         }
         cells_of_all = (cells for row in tested.values() for cells in row.values())
@@ -117,7 +117,7 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
         judgements = {}
         for name, row in tested.items():
             judged = {
-                limit: _gridded(runs[name], [vars(judge_escapes(*one, each)) for one in cells])
+                limit: gridded(runs[name], [vars(judge_escapes(*one, each)) for one in cells])
                 for limit, cells in row.items()
             }
             judgements[name] = reading.over(judged, "limit")
@@ -135,10 +135,10 @@ def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
     constant = event == "first"
     cells = [{**_estimates(runs, constant), **_curve(runs, at)} for runs in _cells(data, event)]
     diverged = (data["status"] == DIVERGED).sum("seed")
-    return _gridded(data, cells, elapsed=at).assign(diverged=diverged)
+    return gridded(data, cells, elapsed=at).assign(diverged=diverged)
 
 
-def _gridded(data: xr.Dataset, cells: Sequence[reading.Cell], **coords: Array) -> xr.Dataset:
+def gridded(data: xr.Dataset, cells: Sequence[reading.Cell], **coords: Array) -> xr.Dataset:
     """Results of all cells of a method over its grid and n."""
     grid = [*reading.grid_of(data), "n"]
     return reading.assembled(cells, grid, {d: data[d].values for d in grid} | coords)
@@ -212,7 +212,7 @@ def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Datas
         mean = reading.finished(data, MEANS[event])
         parts[limit] = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
         if _law(data, event):
-            parts[limit]["theory_survival"] = _survival(_hazards(data, event), at)
+            parts[limit]["theory_survival"] = _survival(hazards(data, event), at)
     out = reading.over(parts, "limit")
     for name in ("kramers", "printed") if event == "first" else ():
         having = [data for data in limits.values() if name in data]
@@ -231,7 +231,7 @@ def _law(data: xr.Dataset, event: str) -> str:
     return LAWS["first"] if alone and LAWS["first"] in data else ""
 
 
-def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
+def hazards(data: xr.Dataset, event: str) -> xr.DataArray:
     """Hazards of a theory in every cell; None where it has none."""
     mean, law = reading.finished(data, MEANS[event]), _law(data, event)
     if not law:
@@ -250,12 +250,12 @@ def _survival(hazards: xr.DataArray, at: Array) -> xr.DataArray:
     return xr.DataArray(values, {**hazards.coords, "elapsed": at}, (*hazards.dims, "elapsed"))
 
 
-def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:
+def paired(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:
     """Runs and hazard of every cell of a simulation, None where there are none."""
     cells = data["status"].isel(seed=0, drop=True).transpose(*reading.grid_of(data), "n")
     theory = theory.reindex(n=cells["n"]) if "n" in theory.dims else theory
-    hazards = _hazards(theory, event).broadcast_like(cells).transpose(*cells.dims)
-    return list(zip(_cells(data, event), hazards.values.flat, strict=True))
+    laws = hazards(theory, event).broadcast_like(cells).transpose(*cells.dims)
+    return list(zip(_cells(data, event), laws.values.flat, strict=True))
 
 
 def unit_of(data: xr.Dataset) -> str:
