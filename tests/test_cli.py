@@ -133,6 +133,9 @@ def test_validate_and_plan_write_nothing(
     files = megabytes(2 * plan(load_study(Path(study))).bytes)
     assert f"at most {files} on disk" in " ".join(shown.split())
     assert [p.name for p in tmp_path.iterdir()] == ["toy.yaml"]
+    one = write(tmp_path, methods={"line": {}}, analysis={})
+    assert call(["validate", str(one)]) == 0
+    assert "toy is valid: 1 method, at most" in capsys.readouterr().out
 
 
 def test_plan_in_json(study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

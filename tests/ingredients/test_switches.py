@@ -47,6 +47,7 @@ PLAIN = [
         (0.0, 2.0),
     ),
     ("where(tanh(x) > 0.3, x, 0)", lambda x: np.where(np.tanh(x) > 0.3, x, 0), (math.atanh(0.3),)),
+    ("abs(tanh(2*x - 1))", lambda x: np.abs(np.tanh(2 * x - 1)), (0.5,)),
     (
         "where(cosh(x) > 1.0000001, x, 0)",
         lambda x: np.where(np.cosh(x) > 1.0000001, x, 0),
