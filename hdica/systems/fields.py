@@ -174,7 +174,7 @@ LAWS = (
 )
 NOISES = (
     "for method `vector`: law of the independent entries of the noise, as that of a source. Limits "
-    "do not depend on it where the feature has many entries; whatever leaves Q = 0 does"
+    "do not depend on it where the feature has many entries; the escape from Q = 0 does"
 )
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
@@ -326,7 +326,17 @@ def noise_refusal(system: object, what: str) -> str:
     """Empty if the noise is normal, else that something is that of normal noise alone."""
     if noise_law(system) is None:
         return ""
-    return f"noise_law = {optional(system, 'noise_law')!r} is not allowed for {what} ('gaussian')"
+    return (
+        f"noise_law = {optional(system, 'noise_law')!r} is not allowed for {what} ('gaussian'; "
+        "method 'vector' draws any, without a batch)"
+    )
+
+
+def check_bias(system: object) -> None:
+    """Refuse what n leaves of a limit where the fourth cumulant of the noise adds as much to it."""
+    refusal = noise_refusal(system, "a bias of order 1/n")
+    if refusal:
+        raise HdicaError(refusal, ["noise_law"])
 
 
 def check_noise(system: object) -> None:

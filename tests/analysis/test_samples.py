@@ -58,9 +58,20 @@ def test_where_runs_end_before_the_share_is_not_known():
     late = found["needed"] > 2.0
     assert late.any()
     assert found["share"].where(late, drop=True).isnull().sum() >= late.sum() - 1
-    assert (found["verdict"].values[late.values] == "").all()
+    assert (found["verdict"].values[late.values] == "undecided").all()
     assert np.isinf(found["measured"].values[found["needed"].values > 4.0]).all()
-    assert any(one.evidence == "runs ended before" for one in findings(found))
+    assert any("some runs ended before" in one.evidence for one in findings(found))
+
+
+def test_theory_of_another_n_decides_nothing_and_says_so():
+    tree = escapes.store(runs=400, end=1e9)
+    theory = tree["escape_diffusion"].to_dataset().assign_coords(n=[300, 400])
+    tree["escape_diffusion"] = tree["escape_diffusion"].from_dict({"/": theory})
+    found = samples(tree, ENOUGH)
+    assert (found["verdict"] == "undecided").all()
+    first = findings(found)[0]
+    assert (first.verdict, first.evidence) == ("undecided", "theory has no law at this point and n")
+    assert first.value > 0
 
 
 def test_the_first_finding_is_of_the_probability_that_is_asked_for_first(many):

@@ -91,7 +91,7 @@ def test_from_an_informative_start_limit_and_scatter_are_those_of_normal_noise(l
 
     def scores(tau):
         """Mean and scatter beside the limit of a step size to order 1/n, over their errors."""
-        one = system.model_copy(update={"tau": tau})
+        one = system.model_copy(update={"tau": tau, "noise_law": "gaussian"})
         limit = hdica.limit(one, times=[20], bands=True, bias=True).isel(time=0)
         expected = float(limit["Q"] + limit["Q_bias"] / n)
         wider = math.log(sd / float(limit["Q_sd"]) * math.sqrt(n))
@@ -123,13 +123,13 @@ def test_from_a_random_start_another_component_is_found():
         (lambda: hdica.OnlineICA(tau=0.1, noise_law="laplce"), "noise_law: 'laplce' is not known"),
         (
             lambda: hdica.SparsePCA(tau=0.1, noise_law="laplace", batch=4),
-            r"noise_law = 'laplace' is not allowed for batch = 4 \('gaussian'\)",
+            r"noise_law = 'laplace' is not allowed for batch = 4 \('gaussian'; ",
         ),
         (
             lambda: hdica.simulate(
                 hdica.OnlineICA(tau=0.1, noise_law="laplace"), n=20, times=[1], method="chain"
             ),
-            r"noise_law = 'laplace' is not allowed for method 'chain' \('gaussian'\)",
+            r"noise_law = 'laplace' is not allowed for method 'chain' \('gaussian'; ",
         ),
         (
             lambda: hdica.escape_time(
@@ -150,10 +150,19 @@ def test_what_is_of_normal_noise_alone_is_refused(call, sentence):
         call()
 
 
+@pytest.mark.parametrize("method", ["ode", "pde"])
+def test_a_bias_is_that_of_normal_noise_alone(method):
+    system = hdica.OnlineICA(tau=0.05, noise_law="laplace", start={"overlap": 0.7})
+    with pytest.raises(HdicaError, match="noise_law = 'laplace' is not allowed for a bias"):
+        hdica.limit(system, times=[1], bias=True, method=method)
+    assert hdica.limit(system, times=[1], bands=True).Q_sd.values[0] > 0
+
+
 def test_limits_have_one_key_for_all_laws_and_normal_runs_the_bits_that_they_had():
     normal, other = (hdica.OnlineICA(tau=0.1, noise_law=law) for law in ("gaussian", "laplace"))
     assert content_of(normal) == content_of(hdica.OnlineICA(tau=0.1))
     assert fields.noise_law(normal) is None
     for name, one in methods_of("OnlineICA").items():
         ignored = "noise_law" in one.scope.ignores
-        assert name == "vector" or ignored or "noise_law" in one.scope.refuses(other), name
+        ode = name in ("ode", "pde")  # which refuse a bias alone
+        assert name == "vector" or ignored or ode or "noise_law" in one.scope.refuses(other), name

@@ -41,6 +41,10 @@ class Escape(Settings):
         return self
 
 
+LEAST = 0.001
+"""Chances nearer to 0 or 1 are none that runs could tell."""
+
+
 class Samples(Settings):
     """How many samples are enough to escape, with a probability, by theory and by runs."""
 
@@ -72,8 +76,12 @@ class Samples(Settings):
     @classmethod
     def _between(cls, given: object) -> object:
         every = given if isinstance(given, list | tuple) else (given,)
-        if not all(is_number(p) and 0 < p < 1 for p in every) or len(set(every)) < len(every):
-            raise HdicaError(f"probabilities = {given!r} is not allowed (0 < p < 1, each once)")
+        if not all(map(is_number, every)) or len(set(every)) < len(every):
+            raise HdicaError(f"probabilities = {given!r} is not allowed (numbers, each once)")
+        if not all(LEAST <= p <= 1 - LEAST for p in every):
+            raise HdicaError(
+                f"probabilities = {given!r} is not allowed (from {LEAST} to {1 - LEAST})"
+            )
         return tuple(every)
 
 

@@ -19,8 +19,8 @@ from hdica.show.choose import Point, dims_of, points, positions, shown
 from hdica.show.finding import THEORY, Finding, named
 from hdica.show.marks import bars, captioned, colored, known, level, tailed
 from hdica.show.panel import Item, Line, Panel
-from hdica.show.words import Text, measurement, number, p_value, symbol, titled, words
-from hdica.verdict.cells import AGREES, DIFFERS, Array, judged
+from hdica.show.words import Text, number, p_value, symbol, titled, words
+from hdica.verdict.cells import AGREES, DIFFERS, UNDECIDED, Array, judged
 from hdica.verdict.survival import EscapeTimes, Hazard, survival_curve
 
 LONG_NAMES = {
@@ -67,7 +67,7 @@ def samples(tree: xr.DataTree, settings: Samples) -> xr.Dataset:
     )
     result = judged(difference, error, margin, level=settings.level)
     out = out.assign(
-        verdict=(dims, result.verdict),
+        verdict=(dims, np.where((many > 0) & (result.verdict == ""), UNDECIDED, result.verdict)),
         p_value=(dims, result.p_value),
         seeds_needed=(dims, np.ceil(result.seeds * many)),
     )
@@ -108,7 +108,7 @@ def _cell(
         seen = _quantiles(runs, chances)
         for k, time in enumerate(needed):
             before = runs.times <= time
-            if not np.any(before & ~runs.escaped):
+            if time >= 0 and not np.any(before & ~runs.escaped):
                 share[k] = before.mean()
     columns = {"needed": needed, "share": share, "margin": margin}
     columns |= dict(zip(("measured", "measured_low", "measured_high"), seen, strict=True))
@@ -122,8 +122,13 @@ def _quantiles(runs: EscapeTimes, chances: Array) -> list[Array]:
     """Times by which shares of the runs have escaped, with 95 % intervals; infinite if unknown."""
     curve = survival_curve(runs)
     out = []
-    for band in (curve.survival, curve.low, curve.high):
-        band = np.where(np.isfinite(band), band, curve.survival)
+    # Where all runs have escaped, or none, an end of the interval is not known.
+    for band, unknown in (
+        (curve.survival, curve.survival),
+        (curve.low, curve.survival),
+        (curve.high, 1.0),
+    ):
+        band = np.where(np.isfinite(band), band, unknown)
         reached = [curve.times[band <= 1 - p + 1e-12] for p in chances]
         out.append(np.array([float(t[0]) if t.size else math.inf for t in reached]))
     return out
@@ -147,7 +152,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
         for other in points(data, _others(data)):
             for n in sorted(sizes, reverse=True):
                 point = {**other, "n": n, "probability": chance}
-                if not np.isfinite(float(data["needed"].sel(point))):
+                if not str(data["verdict"].sel(point).item()):
                     continue
                 if n == max(sizes):
                     first.append(_finding(data, quantity, point))
@@ -166,10 +171,11 @@ def _finding(data: xr.Dataset, quantity: Text, point: Point) -> Finding:
         size * float(here[name]) for name in ("measured", "measured_low", "measured_high")
     )
     verdict, runs = str(here["verdict"].item()), float(here["runs"])
-    evidence = "runs ended before"
+    evidence = "some runs ended before they escaped: let them last longer"
+    if not np.isfinite(float(here["needed"])):
+        evidence = "theory has no law at this point and n"
     if np.isfinite(share := float(here["share"])):
-        error = math.sqrt(share * (1 - share) / runs)
-        evidence = f"{measurement(share, error)} of {int(runs)} runs by then, "
+        evidence = f"{round(share * runs)} of {int(runs)} runs have escaped by then, "
         evidence += p_value(float(here["p_value"]))
         if verdict != DIFFERS:
             be = "are" if verdict == AGREES else "would not be"

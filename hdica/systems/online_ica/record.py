@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.fields import formula, motion, prior, schedule, source, start
+from hdica.systems.fields import formula, motion, noise_law, prior, schedule, source, start
 from hdica.systems.method import ZERO, Array
 from hdica.systems.online_ica.escape import trapped
 from hdica.systems.online_ica.methods import METHODS
@@ -24,6 +24,11 @@ from hdica.systems.projected.stream import SAMPLES_TO_TRY, data_notes
 from hdica.systems.system import Dimension, Notes, Symbol, System, in_words, joined, work
 
 Mask = NDArray[np.bool_]
+_TAKEN = (
+    "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0; at "
+    "finite n, entries of noise that is not normal are independent components, too, and the rule "
+    "finds one of them in the place of the feature: begin with an overlap other than 0"
+)
 _STAYS = (
     "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "
     f"ever on this scale of time (t = k/n): {learning.BEGIN}, or ask how long noise takes to leave "
@@ -50,7 +55,7 @@ def rule_of(system: OnlineICA) -> learning.Rule:
 def _limit(system: OnlineICA, values: Mapping[str, Array], times: Array) -> str:
     path = values["Q"]
     if np.abs(path).max() <= ZERO:
-        return _STAYS
+        return _STAYS if noise_law(system) is None else _TAKEN
     rule = rule_of(system)
     if motion(system).moves:
         return ""

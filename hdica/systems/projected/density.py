@@ -173,6 +173,7 @@ def pde_values(
         if save.bands:
             values |= density_values.band_values(field, rule.noise, means, times, save, values)
         if save.bias:
+            fields.check_bias(system)
             values |= density_values.bias_values(field, rule, means, times, save)
     return PointResult(values, path.stopped)
 

@@ -60,6 +60,7 @@ def ode(
 
     def bias_of_mean(system: F, times: Array) -> Array:
         assert second is not None
+        fields.check_bias(system)
         if moving(system) is not None:
             raise HdicaError(
                 "bias = True is not allowed where the feature moves or the signal varies (the term "

@@ -261,12 +261,16 @@ def _aimed(system: Projected) -> str:
 def of_model(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
     """Methods of the model: those that draw samples refuse data, and noise that they do not draw.
 
-    Limits and steady states ignore data, and but for escapes the law of the noise.
+    Limits and steady states ignore data, and the law of the noise but for escapes and for what n
+    leaves of a limit, to which the fourth cumulant of the noise adds as much as theory has.
     """
 
     def without(own: method.Method) -> method.Method:
         if not isinstance(own, method.Simulation):
-            ignored = {"data"} if own.role == method.Role.ESCAPE else {"data", "noise_law"}
+            biased = bool(own.outputs.bias) or "bias" in own.outputs.keeps
+            ignored = {"data"} | (
+                set() if own.role == method.Role.ESCAPE or biased else {"noise_law"}
+            )
             return replace(own, scope=replace(own.scope, ignores=own.scope.ignores | ignored))
 
         def refuses(system: Projected) -> str:
