@@ -145,7 +145,8 @@ def test_a_study_of_it_is_swept_by_two_processes(run: Run, tmp_path: Path) -> No
 @pytest.mark.deep
 def test_its_first_study_comes_with_it_and_runs(run: Run, tmp_path: Path) -> None:
     run("-m", "hdica.cli", "new", "--system", "RobustRegression", cwd=tmp_path)
-    run("-m", "hdica.cli", "run", "robust_regression.yaml", cwd=tmp_path)
+    for command in ("validate", "plan", "run"):
+        run("-m", "hdica.cli", command, "robust_regression.yaml", cwd=tmp_path)
     assert hdica.open_results(tmp_path / "results/robust_regression.zarr").children
     study = (tmp_path / "robust_regression.yaml").read_text()
     assert study == (OWN / "own_system/first.yaml").read_text().replace(

@@ -98,10 +98,10 @@ def test_runs_from_an_informative_start_keep_the_promise(system, n: int, seeds: 
 
 @pytest.mark.parametrize(
     ("n", "p"),
-    [(20, 0.9), pytest.param(50, 0.5, marks=pytest.mark.deep)],
+    [(20, 0.9), *(pytest.param(*one, marks=pytest.mark.deep) for one in [(50, 0.5), (100, 0.9)])],
 )
 def test_runs_from_a_random_start_keep_the_promise(n: int, p: float) -> None:
-    runs = 800
+    runs = 800 if n < 100 else 400
     found = hdica.samples_to_overlap(TRAPPED, n, 0.8, p, "random")
     assert float(found.growth) == 0
     assert "schedule" not in found

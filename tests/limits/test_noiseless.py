@@ -60,7 +60,9 @@ def test_no_rounding_puts_an_end_outside(nonlinearity):
 
 
 @pytest.mark.deep
-def test_no_end_is_steady_where_noise_moves_it():
+def test_no_end_is_steady_where_the_regularizer_moves_it_or_noise_does():
+    sparse = modulus(0.3, "0.2*x**3", prior="gaussian")
+    assert np.all(np.abs(hdica.fixed_points(sparse).Q) < 1)
     assert np.all(np.abs(hdica.fixed_points(modulus(0.3, "0.2*x**3", "x**3")).Q) < 1)
 
 

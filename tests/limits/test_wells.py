@@ -57,7 +57,7 @@ def test_the_second_moment_is_one_on_either_side_of_coexistence():
 
 @pytest.mark.deep
 def test_transitions_of_a_regularizer_that_levels_off():
-    found = hdica.critical(LEVELLING, low=0.1, high=0.4)
+    found = hdica.critical(LEVELLING, low=0.02, high=1.0)
     assert found["kind"].values.tolist() == ["fold"]
     tau = float(found["value"][0])
     assert tau == pytest.approx(0.186147, abs=1e-5)

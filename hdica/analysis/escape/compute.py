@@ -244,10 +244,10 @@ def hazards(data: xr.Dataset, event: str) -> xr.DataArray:
     )  # fmt: skip
 
 
-def _survival(hazards: xr.DataArray, at: Array) -> xr.DataArray:
-    rows = [np.full_like(at, np.nan) if h is None else np.exp(-h(at)) for h in hazards.values.flat]
-    values = np.reshape(rows, (*hazards.shape, at.size))
-    return xr.DataArray(values, {**hazards.coords, "elapsed": at}, (*hazards.dims, "elapsed"))
+def _survival(laws: xr.DataArray, at: Array) -> xr.DataArray:
+    rows = [np.full_like(at, np.nan) if h is None else np.exp(-h(at)) for h in laws.values.flat]
+    values = np.reshape(rows, (*laws.shape, at.size))
+    return xr.DataArray(values, {**laws.coords, "elapsed": at}, (*laws.dims, "elapsed"))
 
 
 def paired(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:

@@ -13,7 +13,7 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems import method, trials
-from hdica.systems.fields import F, Projected, at_dimension, batch, formula, optional
+from hdica.systems.fields import F, Projected, at_dimension, batch, formula, noise_law, optional
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.projected.family import named
 
@@ -84,6 +84,12 @@ _OF_STEP, _OF_ENTRY = 3e-5, 4e-9
 """Seconds that noise of another law takes more than the normal one, of a step and of an entry."""
 
 
+def _of_law(spec: object) -> float:
+    """Seconds that a number of a law takes more than a sign, of the field that names it."""
+    name = next(iter(spec), "") if isinstance(spec, dict) else spec
+    return _OF_SOURCE.get(str(name), 0.0)
+
+
 def _of_samples(system: Projected, n: int | None, last: float) -> float:
     """Seconds for components, and for noise that no kernel draws: a normal step has its own figure.
 
@@ -91,16 +97,12 @@ def _of_samples(system: Projected, n: int | None, last: float) -> float:
     """
     m = batch(system)
     more = slowness() * 3e-8 * m if m > 1 else 0.0
-    law = getattr(system, "source", None)
-    name = law if isinstance(law, str) else next(iter(law), "") if isinstance(law, dict) else ""
     f = getattr(system, "nonlinearity", None)
     functions = 0 if f is None else formula(system, "nonlinearity").transcendental
-    each = _OF_SOURCE.get(name, 0.0) + _OF_FUNCTION * functions
-    law = optional(system, "noise_law") or "gaussian"
+    each = _of_law(optional(system, "source")) + _OF_FUNCTION * functions
     noise = 0.0
-    if law != "gaussian":
-        name = law if isinstance(law, str) else next(iter(law), "")
-        noise = _OF_STEP + (_OF_ENTRY + _OF_SOURCE.get(name, 0.0)) * (n or 1)
+    if noise_law(system) is not None:
+        noise = _OF_STEP + (_OF_ENTRY + _of_law(optional(system, "noise_law"))) * (n or 1)
     return (more + m * each + noise) * last * (n or 1)
 
 

@@ -274,9 +274,9 @@ def of_model(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
             return replace(own, scope=replace(own.scope, ignores=own.scope.ignores | ignored))
 
         def refuses(system: Projected) -> str:
-            what = "" if own.name == "vector" else noise_refusal(system, f"method {own.name!r}")
-            if what:
-                return what
+            why = "" if own.name == "vector" else noise_refusal(system, f"method {own.name!r}")
+            if why:
+                return why
             if optional(system, "data") is not None:
                 return _aimed(system) or (
                     f"method {own.name!r} draws samples of the model and sees no data (use "

@@ -105,11 +105,11 @@ STRONG = hdica.OnlineICA(
     tau=0.12, source="rademacher", regularizer="0.5*sign(x)", prior=SPARSE, start={"overlap": 0.85}
 )
 BATCHED = STRONG.model_copy(update={"tau": "0.3/(1 + t/5)", "batch": 3})
-RUNS = [(OIST, 400, 3.0, 2000), (BATCHED, 200, 5.0, 2000)]
+RUNS = [(OIST, 400, 3.0, 2000), (STRONG, 200, 10.0, 1500), (BATCHED, 200, 5.0, 2000)]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("system", "n", "time", "seeds"), RUNS, ids=["OIST", "batches"])
+@pytest.mark.parametrize(("system", "n", "time", "seeds"), RUNS, ids=["OIST", "ICA", "batches"])
 def test_means_of_runs_are_where_it_says(system: object, n: int, time: float, seeds: int) -> None:
     """Q, E abs(x), rates and a bin of the density; three at least differ from 0 by four errors."""
     kept = {
