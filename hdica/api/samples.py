@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from hdica.api.limit import auto
+from hdica.api.mean_field import field_maker
+from hdica.api.request import Request
 from hdica.errors import HdicaError
+from hdica.limits.bands.schedule import fastest as along_density
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fastest import Fastest, Moments, arrival, fastest
 from hdica.limits.passage.samples import fewest
 from hdica.process.progress import USUAL, limited, shown
 from hdica.systems import fields
 from hdica.systems.arguments import finite, whole
-from hdica.systems.labelled import described
+from hdica.systems.labelled import applicable, described
 from hdica.systems.parameters import Parameters
 from hdica.systems.system import System, record_of, systems
 
@@ -42,13 +46,16 @@ def optimal_schedule(
     Where the overlap alone closes the limit, dQ/dt = tau D1(Q) + tau^2 D2(Q), the largest rate at
     every overlap is best: tau = -D1/(2 D2), half of the step size at which Q would stay. For x^3
     of online ICA that is k q (1 - q)/(15 - 15 k q^2 + k6 q^3) with q = Q^2, for Oja's method omega
-    (1 - q)/(1 + omega q).
+    (1 - q)/(1 + omega q). Where a density evolves, as with beta*sign(x), the best constant step
+    size is improved by sweeps forward along the density and back along its adjoint, until what
+    another schedule could still save is next to nothing.
 
     Parameters
     ----------
     system
-        Online ICA or sparse PCA with a regularizer 0 or beta*x, a signal that is constant and a
-        feature that stays; its own step size does not matter.
+        Online ICA or sparse PCA, with a signal that is constant and a feature that stays. Its own
+        step size matters where a density evolves: there the search for the best constant one
+        begins at it.
     start
         In place of the system's: an overlap, or what a field ``start`` may be.
     goal
@@ -61,13 +68,14 @@ def optimal_schedule(
     xarray.Dataset
         ``tau(time)`` and the overlap, ``Q(time)``, from the start to the goal; ``t``, the time that
         takes, in samples per dimension, and ``t_error``; ``best_constant_tau``, the constant step
-        size that takes least, and ``best_constant_t``, its time.
+        size that takes least, and ``best_constant_t``, its time. Of a density each ``tau`` holds
+        from its time to the next, and ``t_error`` has in it what the best schedule may save.
 
     Raises
     ------
     HdicaError
-        If the overlap does not close the limit, the start has none, or no step size leads to the
-        goal.
+        If the signal varies or the feature moves, the start has no overlap, or no step size leads
+        to the goal.
 
     Examples
     --------
@@ -78,7 +86,11 @@ def optimal_schedule(
     (222.0997, 230.6437)
     """
     system, target = _beginning(system, start), share(goal, "goal")
-    path = _path(moments_of(system).drift, system, target)
+    make = _able(system)
+    if fields.closed_refusal(system):  # type: ignore[arg-type]
+        path = _along_density(system, target)
+    else:
+        path = _path(make(system).drift, system, target)
     overlap = record_of(system).order_parameters[0].name
     data = xr.Dataset(
         {
@@ -252,6 +264,11 @@ def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
 
 def moments_of(system: Parameters) -> Moments:
     """Drift and fluctuation of the overlap, where it closes the limit by itself."""
+    return _able(system)(system)
+
+
+def _able(system: Parameters) -> Callable[[Parameters], Moments]:
+    """How a system gives its drift, if it has one and its feature stays."""
     record = record_of(system)
     if record.overlap is None:
         able = ", ".join(one.name for one in systems().values() if one.overlap)
@@ -261,17 +278,31 @@ def moments_of(system: Parameters) -> Moments:
     why = fields.resting_refusal(system, "the closed limit of the overlap")  # type: ignore[arg-type]
     if why:
         raise HdicaError(why)
-    return record.overlap(system)
+    return record.overlap
 
 
 def _path(drift: Drift, system: Parameters, goal: float) -> Fastest:
+    return fastest(drift, _overlap_below(system, goal), goal)
+
+
+def _along_density(system: Parameters, goal: float) -> Fastest:
+    applicable(system, "optimal_schedule", auto(Request()))
+    record, field = record_of(system), field_maker(system)(system)
+    if field.follows:
+        raise HdicaError("a signal that varies is not allowed for schedules (a constant one)")
+    _overlap_below(system, goal)
+    return along_density(field, goal, record.horizon)
+
+
+def _overlap_below(system: Parameters, goal: float) -> float:
+    """The overlap of the start, which lies between 0 and the goal."""
     begin = fields.start(system).overlap(fields.prior(system))  # type: ignore[arg-type]
     if not 0 < abs(begin) < goal:
         raise HdicaError(
             f"start: an overlap of {begin:g} is not allowed (0 < its size < {goal:g}, the goal; or "
             "'random', for samples)"
         )
-    return fastest(drift, begin, goal)
+    return begin
 
 
 def _beginning(system: Parameters, start: object) -> Parameters:

@@ -14,8 +14,10 @@ import hdica
 from hdica import OnlineICA, SparsePCA
 from hdica.cli import call
 from hdica.errors import HdicaError
+from hdica.limits.bands.schedule import fastest as along_density
 from hdica.limits.passage import samples
 from hdica.systems.online_ica.escape import trapped
+from hdica.systems.online_ica.system import mean_field
 
 UNIFORM = OnlineICA(tau=0.02, source="uniform", start={"overlap": 0.5, "exact": True})
 OJA = SparsePCA(tau=0.1, omega=1.0, start={"overlap": 0.3})
@@ -66,6 +68,75 @@ def test_the_limit_arrives_when_it_says_and_no_other_constant_is_sooner(system) 
     tau = float(best.best_constant_tau)
     assert there(tau) == pytest.approx(0.9, abs=1e-8)
     assert max(there(0.97 * tau), there(1.03 * tau)) < 0.9
+
+
+def varied(**fields) -> xr.Dataset:
+    """The schedule of soft thresholding with some other parameters."""
+    return hdica.optimal_schedule(SPARSE["soft thresholding"].model_copy(update=fields))
+
+
+def test_a_density_has_the_schedule_of_the_closed_form() -> None:
+    closed = hdica.optimal_schedule(UNIFORM, goal=0.9**0.5)
+    path = along_density(mean_field(UNIFORM), 0.9**0.5, 400.0)
+    assert 0 < path.time[-1] - float(closed.t) < path.error < 0.05
+    assert path.constant_time == pytest.approx(float(closed.best_constant_t), rel=1e-5)
+    assert path.constant == pytest.approx(float(closed.best_constant_tau), rel=2e-3)
+    begins, middle = path.time[:-1], (path.time[1:] + path.time[:-1]) / 2
+    assert path.tau[:-1] == pytest.approx(np.interp(middle, closed.time, closed.tau), rel=0.02)
+    assert path.q[:-1] == pytest.approx(np.interp(begins, closed.time, closed.Q), abs=2e-3)
+
+
+def on_steps(system, best: xr.Dataset, factors: np.ndarray | float = 1.0):
+    """The system on the schedule of a density, step sizes times factors."""
+    values = (best.tau.values[:-1] * factors).tolist()
+    steps = {"times": best.time.values[1:-1].tolist(), "values": values}
+    return system.model_copy(update={"tau": {"steps": steps}})
+
+
+SPARSE = {
+    "soft thresholding": SparsePCA(
+        tau=0.5, omega=1.0, regularizer="beta*sign(x)", constants={"beta": 0.27},
+        prior={"sparse": 0.05}, start={"normal": {"mean": 0.5**0.5, "var": 0.5}},
+    ),
+    "ICA from below": OnlineICA(
+        tau="0.02/(1 + t/100)", source="rademacher", regularizer="beta*tanh(4*x)",
+        constants={"beta": 0.02}, prior={"sparse": 0.1}, start={"overlap": -0.4},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.deep] * k)
+                                  for k, one in enumerate(SPARSE)])  # fmt: skip
+def test_no_schedule_near_that_of_a_density_arrives_sooner(name: str) -> None:
+    system = SPARSE[name]
+    best = hdica.optimal_schedule(system, goal=0.9)
+    assert float(best.t_error) < 1e-3 * float(best.t)
+    assert float(best.t) < 0.9 * float(best.best_constant_t)
+
+    def there(one, t: float) -> float:
+        return abs(float(hdica.limit(one, times=[0, t], method="pde").Q[-1]))
+
+    end = float(best.t)
+    assert there(on_steps(system, best), end) == pytest.approx(0.9, abs=1e-6)
+    constant = system.model_copy(update={"tau": float(best.best_constant_tau)})
+    assert there(constant, float(best.best_constant_t)) == pytest.approx(0.9, abs=1e-6)
+    pieces = np.arange(best.time.size - 1)
+    for third in np.array_split(pieces, 3):
+        for factor in (0.93, 1.07):
+            other = np.where(np.isin(pieces, third), factor, 1.0)
+            assert there(on_steps(system, best, other), end) < 0.9 - 1e-4
+
+
+@pytest.mark.deep
+def test_runs_follow_the_schedule_of_a_density() -> None:
+    system = SPARSE["soft thresholding"]
+    best = hdica.optimal_schedule(system, goal=0.9)
+    one, times = on_steps(system, best), [0, float(best.t)]
+    runs = hdica.simulate(one, n=4000, times=times, seeds=40, method="vector").Q[:, -1]
+    assert abs(float(runs.mean()) - 0.9) < 4 * float(runs.std(ddof=1)) / 40**0.5 + 2e-3
+    constant = system.model_copy(update={"tau": float(best.best_constant_tau)})
+    others = hdica.simulate(constant, n=4000, times=times, seeds=40, method="vector").Q[:, -1]
+    assert float(others.mean()) < 0.85
 
 
 def share(system, found: xr.Dataset, n: int, seeds: int) -> float:
@@ -168,8 +239,16 @@ def test_larger_dimensions_are_within_their_error(monkeypatch: pytest.MonkeyPatc
             "closes the limit",
         ),
         (
-            lambda: hdica.optimal_schedule(OnlineICA(tau=0.1, regularizer="sign(x)")),
+            lambda: hdica.samples_to_overlap(OnlineICA(tau=0.1, regularizer="sign(x)"), 100),
             "does not close",
+        ),
+        (lambda: varied(omega="1 + t/10"), "signal that varies"),
+        (lambda: varied(motion={"exchange": 0.1}), "a feature that stays"),
+        (lambda: varied(start={"overlap": 0.95}), "an overlap of 0.95 is not allowed"),
+        (lambda: varied(constants={"beta": 5.0}), r"goal = 0.9 is not reached .* 0.5 or of one"),
+        (
+            lambda: hdica.optimal_schedule(OnlineICA(nu=1, regularizer="sign(x)")),
+            "nu is not allowed for limits",
         ),
         (
             lambda: hdica.samples_to_overlap(OnlineICA(nu=1, source="laplace"), 20, start="random"),

@@ -30,7 +30,7 @@ from hdica.limits.bands.solve import posed_whole, spread_at_start
 from hdica.limits.bands.step_bias import Pieces, Place, pieces_of, step_bias
 from hdica.limits.bands.sweep import Cells, Noise, Step, Target, graded, remembered, sweep
 from hdica.limits.mean_field.density.march import Plan
-from hdica.limits.mean_field.density.solve import planned
+from hdica.limits.mean_field.density.solve import coarse
 from hdica.limits.mean_field.density.state import Problem
 from hdica.limits.mean_field.family import MeanField
 
@@ -255,7 +255,7 @@ def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
     problem, prior = posed_whole(field)
     task = problem, prior, rule, target
     at = np.array([target.time])
-    plan = planned(problem, np.unique(np.append(at, _SOON)), _CLOSE)
+    plan, _ = coarse(problem, np.unique(np.append(at, _SOON)), _CLOSE)
     if target.time <= 0:
         # Only the start has made any.
         step = next(remembered(problem, plan, 4))

@@ -46,7 +46,7 @@ from hdica.limits.bands import sweep
 from hdica.limits.bands.sweep import Cells, Step, Target
 from hdica.limits.mean_field.density.grid import GAMMA, make_mesh
 from hdica.limits.mean_field.density.march import Plan
-from hdica.limits.mean_field.density.solve import planned
+from hdica.limits.mean_field.density.solve import coarse
 from hdica.limits.mean_field.density.state import NO_WEIGHT, Problem, start_masses
 from hdica.limits.mean_field.family import MeanField
 from hdica.process.progress import tell
@@ -179,6 +179,11 @@ def _nodes(field: MeanField) -> Nodes:
     return Nodes(*(part[counts] for part in field.prior.nodes))
 
 
+def problem_of(field: MeanField) -> Problem:
+    """The density at each of the nodes that count."""
+    return Problem(field, *_nodes(field))
+
+
 Task = tuple[Problem, Prior, sweep.Noise]
 """A problem, the prior at its nodes, and the noise of its samples."""
 
@@ -244,7 +249,7 @@ def spreads(field: MeanField, noise: sweep.Noise, targets: Sequence[Target]) -> 
         raise HdicaError(why)
     problem, prior = posed_whole(field)
     times = np.array([target.time for target in targets])
-    plan = planned(problem, np.unique(np.append(times, _SOON)), _CLOSE)
+    plan, _ = coarse(problem, np.unique(np.append(times, _SOON)), _CLOSE)
     if plan.cost > _NUMBERS:
         raise HdicaError(
             f"bands = True is not allowed here: {plan.cost:.1e} masses of the density would have "
@@ -289,7 +294,7 @@ class Gradient(NamedTuple):
     rate: Array
 
 
-def _gradient_level(
+def gradient_level(
     problem: Problem, target: Target, changes: Sequence[Change], plan: Plan, refine: int
 ) -> tuple[float, Array, Array, Array]:
     """The mean, its derivatives, the ends of the steps and the rate, on one level."""
@@ -352,12 +357,10 @@ def gradient(field: MeanField, target: Target, changes: Sequence[Change]) -> Gra
                 "sensitivities by a parameter that moves a kink of the regularizer are not known "
                 f"(kinks at {change.down.phi.kinks} and {change.up.phi.kinks})"
             )
-    problem = Problem(field, *_nodes(field))
+    problem = problem_of(field)
     times = np.array([target.time])
-    plan = sweep.graded(planned(problem, times, _GRADIENT_TOLERANCE), times)
-    levels = [
-        _gradient_level(problem, target, changes, plan, 2**k) for k in range(_GRADIENT_LEVELS)
-    ]
+    plan = sweep.graded(coarse(problem, times, _GRADIENT_TOLERANCE)[0], times)
+    levels = [gradient_level(problem, target, changes, plan, 2**k) for k in range(_GRADIENT_LEVELS)]
     values = np.array([np.append(slopes, mean) for mean, slopes, _, _ in levels])
     # Of order two, then four: errors have an expansion in the squares of cells and steps.
     once = values[1:] + np.diff(values, axis=0) / 3

@@ -166,10 +166,10 @@ def _check_range(field: MeanField, squares: Array) -> None:
         raise _Beyond
 
 
-def planned(problem: state.Problem, times: Array, tolerance: float) -> Plan:
-    """The steps and cells of the coarsest level alone, for who follows them by himself."""
+def coarse(problem: state.Problem, times: Array, tolerance: float) -> tuple[Plan, Record]:
+    """The coarsest level alone: its steps and cells, and what it meets at each of them."""
     none, kinks = np.empty(0), problem.field.phi.kinks
-    return _explored(problem, times, tolerance, lambda: Record(problem, none, {}), kinks)[0]
+    return _explored(problem, times, tolerance, lambda: Record(problem, none, {}), kinks)
 
 
 def _levels(
