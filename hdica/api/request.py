@@ -26,7 +26,10 @@ from hdica.systems.system import record_of
 
 Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
-_VALUES = "at least one number or word, all finite and different, or start, stop and num"
+_VALUES = (
+    "at least one number or word, all finite and different, mappings with a label, or start, stop "
+    "and num"
+)
 _TAKEN = arguments.RESERVED | {
     *("snapshot", "feature", "x", "edge", "threshold", "entry"),
     *("fixed_point", "transition"),
@@ -114,7 +117,7 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
     )
 
 
-def _values(key: str, given: object) -> tuple[space.Value, ...]:
+def _values(key: str, given: object) -> Sequence[space.Value | space.Labelled]:
     """Values of a parameter as they are given: a point has the bits that it has alone."""
     if isinstance(given, Mapping):
         return arguments.spaced(given, f"over.{key}", arguments.MAX_VALUES)
@@ -125,6 +128,8 @@ def _values(key: str, given: object) -> tuple[space.Value, ...]:
     values = arguments.entries(
         [given] if one else given, f"over: {key}", _VALUES, arguments.MAX_VALUES
     )
+    if any(isinstance(value, Mapping) and space.LABEL in value for value in values):
+        return space.expanded(space.parse_axis(values, f"over.{key}"))
     numbers = (is_number(value) and abs(value) < arguments.LARGEST for value in values)
     alike = all(numbers) or all(isinstance(value, str) for value in values)
     if not values or not alike or len(set(values)) < len(values):
@@ -143,7 +148,7 @@ def with_values(
         if rest and top not in ours and not (isinstance(now, dict) and rest[0] in now):
             # Another law than the one that was there: of that no part stays.
             now = {}
-        changed[top] = space.nested([((top,), now), (axis.path, value)])[top]
+        changed[top] = space.nested([((top,), now), (axis.path, axis.content(value))])[top]
         ours.add(top)
     return changed
 

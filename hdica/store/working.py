@@ -362,7 +362,7 @@ def _space(content: Document) -> tuple[dict[space.Path, str], dict[space.Path, t
             if not (isinstance(at_leaf, dict) and at_leaf):
                 keys[leaf], values[leaf] = ".".join((key, *leaf[len(path) :])), (at_leaf,)
     for axis in sweep.axes:
-        keys[axis.path], values[axis.path] = axis.key, axis.values
+        keys[axis.path], values[axis.path] = axis.key, axis.contents or axis.values
     return keys, values
 
 

@@ -399,7 +399,7 @@ class StudySchema(Section):
         return {
             "system": self.system,
             "parameters": self.parameters,
-            "grid": {axis.key: axis.values for axis in self.space.axes},
+            "grid": {axis.key: axis.written for axis in self.space.axes},
             "times": self.times,
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
             "kernels": {name: method.about.kernel for name, method in self.methods_used().items()},

@@ -19,7 +19,7 @@ from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Role, shared_twin
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import Axis, Range, Value, address, check_conflicts, shown, size
+from hdica.systems.space import Axis, Range, Value, Values, address, check_conflicts, shown, size
 
 MAX_CHECKED = 2000  # values of an axis that are tried before anything runs
 MAX_READ = 100  # the same of an axis that enters formulas, which take long to read
@@ -111,7 +111,7 @@ def _rows(spec: Study) -> list[tuple[str, str, str]]:
     ]
 
 
-def _axis(axis: Range | tuple[Value, ...]) -> str:
+def _axis(axis: Values) -> str:
     """Values of a swept parameter: all of a few, else the ends and how many."""
     if isinstance(axis, Range):
         spacing = "" if axis.spacing == "linear" else f", {axis.spacing}"

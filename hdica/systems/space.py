@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_serializer,
+)
 
 from hdica.errors import HdicaError, from_validation, one_sentence, suggestion, unknown_key
-from hdica.ingredients.plain import as_number
+from hdica.ingredients.plain import as_number, plain
 from hdica.systems.parameters import Parameters, is_text
 
 Value = float | str
+LABEL, VALUE = "label", "value"
+MOST_LETTERS = 100  # longest key of a grid, and label of a value
 
 
 def canonical(value: float) -> float:
@@ -84,15 +93,57 @@ def _range(given: dict[str, Any], field: str) -> Range:
     return axis
 
 
-def _entry(value: object, field: str) -> Value:
-    if isinstance(value, str):
+class Labelled(BaseModel):
+    """A value of an axis by the name that results have for it: ``{label: t9, student: 9}``.
+
+    Its content is what stands beside the label, or the ``value`` if that stands alone.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    content: Any
+
+    @model_serializer
+    def _as_written(self) -> dict[str, Any]:
+        own = self.content
+        return {LABEL: self.label, **(own if isinstance(own, dict) else {VALUE: own})}
+
+
+def _labelled(given: Mapping[object, object], field: str) -> Labelled:
+    """A value with a label, as a user writes it."""
+    label, content = given[LABEL], {k: plain(v) for k, v in given.items() if k != LABEL}
+    if not isinstance(label, str) or not 0 < len(label.strip()) <= MOST_LETTERS:
+        text = f"a text of 1 to {MOST_LETTERS} letters"
+        raise HdicaError(f"{field}: label {label!r} is not allowed ({text})")
+    if not label.isprintable():
+        raise HdicaError(f"{field}: label {label!r} is not allowed (printable letters)")
+    if not content:
+        raise HdicaError(
+            f"{field}: label {label!r} stands alone (what it is the label of is needed, as in "
+            "{label: t9, student: 9}, or as its value)"
+        )
+    return Labelled(label=label, content=content.get(VALUE) if [*content] == [VALUE] else content)
+
+
+def _entry(value: object, field: str) -> Value | Labelled:
+    if isinstance(value, str | Labelled):
         return value
+    if isinstance(value, Mapping) and LABEL in value:
+        return _labelled(value, field)
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return number(value, field)
-    raise HdicaError(f"{field}: value {value!r} is not allowed (a number or a word is needed)")
+    raise HdicaError(
+        f"{field}: value {value!r} is not allowed (a number, a word, or a mapping with a label is "
+        "needed)"
+    )
 
 
-def parse_axis(given: object, field: str) -> tuple[Value, ...] | Range:
+Values = tuple[Value | Labelled, ...] | Range
+"""An axis as a study holds it."""
+
+
+def parse_axis(given: object, field: str) -> Values:
     """Read one axis as a user writes it: a list of values, or ``{start, stop, num, spacing}``."""
     if isinstance(given, Range):
         return given
@@ -107,6 +158,8 @@ def parse_axis(given: object, field: str) -> tuple[Value, ...] | Range:
     if not given:
         raise HdicaError(f"{field} is an empty list (at least one value is needed)")
     values = tuple(_entry(v, field) for v in given)
+    if any(isinstance(v, Labelled) for v in values):
+        return values
     if len({isinstance(v, str) for v in values}) > 1:
         values = tuple(_entry(as_number(v), field) for v in values)
     if len({isinstance(v, str) for v in values}) > 1:
@@ -124,17 +177,19 @@ def distinct(values: tuple[Value, ...], field: str) -> tuple[Value, ...]:
     return values if isinstance(values[0], str) else tuple(sorted(values))
 
 
-def shown(value: Value) -> str:
-    """A value as a user would write it."""
+def shown(value: Value | Labelled) -> str:
+    """A value as a user would write it, or its label."""
+    if isinstance(value, Labelled):
+        return value.label
     return value if isinstance(value, str) else f"{value:.12g}"
 
 
-def size(axis: tuple[Value, ...] | Range) -> int:
+def size(axis: Values) -> int:
     """Number of values of an axis, without expanding it."""
     return axis.num if isinstance(axis, Range) else len(axis)
 
 
-def expanded(axis: tuple[Value, ...] | Range) -> tuple[Value, ...]:
+def expanded(axis: Values) -> tuple[Value | Labelled, ...]:
     """All values of an axis as they are given."""
     return axis.values() if isinstance(axis, Range) else axis
 
@@ -148,11 +203,10 @@ def _parse_grid(given: object) -> Any:
     return {key: parse_axis(value, f"grid.{key}") for key, value in given.items()}
 
 
-Grid = Annotated[dict[str, tuple[Value, ...] | Range], BeforeValidator(_parse_grid)]
+Grid = Annotated[dict[str, Values], BeforeValidator(_parse_grid)]
 
 
 Path = tuple[str, ...]
-MOST_LETTERS = 100  # longest key of a grid
 
 
 @dataclass(frozen=True)
@@ -162,6 +216,19 @@ class Axis:
     key: str  # as the study writes it: ``tau``, ``Q0``, ``prior.sparse``
     path: Path  # where its values go in the system: ("prior", "sparse")
     values: tuple[Value, ...]  # canonical, distinct; numbers are sorted
+    contents: tuple[Any, ...] = field(default=(), hash=False)  # of each label, if there are labels
+
+    def content(self, value: Value) -> Any:
+        """What a value of the axis sets in the system."""
+        return self.contents[self.values.index(value)] if self.contents else value
+
+    @property
+    def written(self) -> tuple[Any, ...]:
+        """The values, or each label with what it stands for, as plain data."""
+        if not self.contents:
+            return self.values
+        pairs = zip(self.values, self.contents, strict=True)
+        return tuple({LABEL: name, VALUE: one} for name, one in pairs)
 
     @property
     def dim(self) -> str:
@@ -175,12 +242,22 @@ class Axis:
 
 
 def axis_of(
-    key: str, path: Path, values: tuple[Value, ...], system: type[Parameters], field: str = ""
+    key: str,
+    path: Path,
+    given: Sequence[Value | Labelled],
+    system: type[Parameters],
+    field: str = "",
 ) -> Axis:
     """An axis; texts that write numbers are numbers where no text is wanted.
 
-    ``field``, if given, is for the sentence that refuses a value that occurs twice.
+    Beside a label each value is a word. ``field``, if given, is for the sentence that refuses a
+    value that occurs twice.
     """
+    values = tuple(one for one in given if not isinstance(one, Labelled))
+    if len(values) < len(given):
+        names = tuple(map(shown, given))
+        contents = tuple(one.content if isinstance(one, Labelled) else one for one in given)
+        return Axis(key, path, distinct(names, field or key), contents)
     if isinstance(values[0], str) and not is_text(system, path[0]):
         read = tuple(map(as_number, values))
         if not any(isinstance(value, str) for value in read):
@@ -211,7 +288,8 @@ def in_formulas(constant: str, system: type[Parameters], parameters: dict[str, A
     return any(
         isinstance(text, str) and constant in constants_used(text, variable)
         for texts, variable in fields
-        for text in (texts if isinstance(texts, list | tuple) else (texts,))
+        for one in (texts if isinstance(texts, list | tuple) else (texts,))
+        for text in [one.content if isinstance(one, Labelled) else one]
     )
 
 
@@ -329,7 +407,9 @@ class Space:
         key = tuple(values.items())
         system = self._built.get(key)
         if system is None:
-            content = nested([*self.fixed.values(), *values.items()])
+            own = {axis.path: axis.content for axis in self.axes}
+            swept = [(path, own[path](v) if path in own else v) for path, v in values.items()]
+            content = nested([*self.fixed.values(), *swept])
             system = build(self.system, content, self.axes, blame)
             if len(self._built) < KEPT:
                 self._built[key] = system
@@ -339,7 +419,7 @@ class Space:
 def space_of(
     system: type[Parameters],
     parameters: dict[str, Any],
-    grid: Mapping[str, tuple[Value, ...] | Range],
+    grid: Mapping[str, Values],
 ) -> Space:
     """The space that ``parameters`` and ``grid`` of a study span."""
     axes = tuple(

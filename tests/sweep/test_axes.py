@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hdica
 from hdica.errors import HdicaError
 from hdica.systems import space as ax
 
@@ -61,8 +63,13 @@ def test_words_keep_their_order() -> None:
     [
         ([], "grid.tau is an empty list (at least one value is needed)"),
         ([0.1, "a"], "grid.tau mixes numbers and words (all numbers or all words are needed)"),
-        ([True], "grid.tau: value True is not allowed (a number or a word is needed)"),
-        ([None], "grid.tau: value None is not allowed (a number or a word is needed)"),
+        ([True], "grid.tau: value True is not allowed (a number, a word, or a mapping with a"),
+        ([None], "grid.tau: value None is not allowed (a number, a word, or a mapping with a"),
+        ([{"student": 9}], "value {'student': 9} is not allowed (a number, a word, or a mapping"),
+        ([{"label": "", "student": 9}], "label '' is not allowed (a text of 1 to 100 letters)"),
+        ([{"label": 9, "student": 9}], "label 9 is not allowed (a text of 1 to 100 letters)"),
+        ([{"label": "a\n", "student": 9}], "is not allowed (printable letters)"),
+        ([{"label": "t9"}], "grid.tau: label 't9' stands alone (what it is the label of is needed"),
         ([float("nan")], "grid.tau = nan is not allowed (a finite number is needed)"),
         ([10**400], "is not allowed (a finite number is needed)"),
         (0.1, "grid.tau = 0.1 is not allowed (a list of values, or start, stop and num)"),
@@ -83,3 +90,47 @@ def test_a_range_without_extent_repeats_its_value() -> None:
     axis = ax.parse_axis({"start": 1, "stop": 1, "num": 3}, "grid.tau")
     with pytest.raises(HdicaError, match=r"grid.tau: value 1 appears twice"):
         ax.distinct(ax.expanded(axis), "grid.tau")
+
+
+LAWS = ["uniform", {"label": "t9", "student": 9}]
+STEPS = {"steps": {"times": [1.0], "values": [0.1, 0.02]}}
+RATES = [0.05, {"label": "annealed", "value": "0.1/(1 + t)"}, {"label": "two steps", **STEPS}]
+
+
+def labelled(laws: list[object], rates: list[object]) -> hdica.Study:
+    return hdica.Study(
+        study="labels", system="OnlineICA", grid={"source": laws, "tau": rates}, times=[0, 1, 5],
+        methods={"chain": {"n": 50, "seeds": 2}, "ode": {}},
+    )  # fmt: skip
+
+
+def test_a_label_stands_for_a_law_or_a_schedule(tmp_path) -> None:
+    study, out = labelled(LAWS, RATES), tmp_path / "labels.zarr"
+    study.run(out=out)
+    results = hdica.open_results(out)
+    for law, source in (("uniform", "uniform"), ("t9", {"student": 9})):
+        for rate, tau in (("0.05", 0.05), ("annealed", "0.1/(1 + t)"), ("two steps", STEPS)):
+            ica = hdica.OnlineICA(tau=tau, source=source)
+            runs = hdica.simulate(ica, n=50, times=[0, 1, 5], seeds=2, method="chain").Q
+            assert np.array_equal(results["chain"].Q.sel(source=law, tau=rate)[0], runs)
+            path = hdica.limit(ica, times=[0, 1, 5], method="ode").Q
+            assert np.array_equal(results["ode"].Q.sel(source=law, tau=rate), path)
+    # What is stored can be read back, and a label is no part of what a point is.
+    assert study.spec == type(study.spec).model_validate(study.spec.model_dump(mode="json"))
+    renamed = labelled([{"label": "Student", "student": 9}, "uniform"], RATES[::-1])
+    assert renamed.plan(out=out).pending == 0
+    assert renamed.spec.content_hash() != study.spec.content_hash()
+    other = labelled([*LAWS, {"label": "t8", "student": 8}], RATES)
+    assert other.plan(out=out).pending == 3 * 3
+    under_the_same_label = labelled(["uniform", {"label": "t9", "student": 8}], RATES)
+    assert under_the_same_label.plan(out=out).pending == 3 * 3
+
+
+def test_labels_vary_in_a_call_too() -> None:
+    ica = hdica.OnlineICA(tau=0.1)
+    found = hdica.limit(ica, times=[0, 5], method="ode", over={"source": LAWS, "tau": RATES}).Q
+    alone = hdica.limit(hdica.OnlineICA(tau=STEPS, source={"student": 9}), times=[0, 5]).Q
+    assert np.array_equal(found.sel(source="t9", tau="two steps"), alone)
+    again = [*LAWS, {"label": "uniform", "student": 5}]
+    with pytest.raises(HdicaError, match="source: value uniform appears twice"):
+        hdica.limit(ica, times=[0, 5], over={"source": again})
