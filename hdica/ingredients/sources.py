@@ -245,7 +245,7 @@ ALLOWED = (
     ", ".join(_NAMED)
     + ", {bernoulli_gaussian: p}, {student: nu}, {chi2: k}, {beta: a}, "
     + "{scipy: name, ...}, {discrete: {values, weights}}, {mixture: {weights, means, sds}} or "
-    + "{sum: [{law, weight}, ...]}"
+    + "{sum: [{law, weight}, ...]}, as {sum: {uniform: 1, laplace: 0.5}} too"
 )
 
 
@@ -298,6 +298,9 @@ def _sum(value: object) -> Source:
     from hdica.ingredients.sums import MOST_LAWS, sum_of  # which needs the laws that are made here
 
     rows = value if isinstance(value, list) else []
+    if isinstance(value, dict):
+        # A law that a sweep of its weight begins without.
+        rows = [{"law": law, "weight": w} for law, w in value.items() if w != 0 or w is False]
     fits = 1 <= len(rows) <= MOST_LAWS and all(
         isinstance(row, dict) and set(row) == {"law", "weight"} and is_number(row["weight"])
         for row in rows
@@ -305,7 +308,8 @@ def _sum(value: object) -> Source:
     if not fits or not all(LEAST <= row["weight"] <= MOST for row in rows):
         raise HdicaError(
             f"source: sum = {value!r} is not allowed (a list of at most {MOST_LAWS} laws, each "
-            f"{{law: ..., weight: w}} with w from {LEAST:g} to {MOST:g})"
+            f"{{law: ..., weight: w}} with w from {LEAST:g} to {MOST:g}, or weights by the names of "
+            "laws, some of them 0)"
         )
     return sum_of([(make_source(row["law"]), float(row["weight"])) for row in rows])
 

@@ -170,7 +170,7 @@ LAWS = (
     "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
     "`{chi2: k}`, `{beta: a}`, `{scipy: name, ...}` (`{scipy: poisson, mu: 3}`), "
     "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (normal), "
-    "`{sum: [{law, weight}]}`"
+    "`{sum: [{law, weight}]}` (or `{sum: {uniform: 1, laplace: 0.5}}`)"
 )
 NOISES = (
     "for method `vector`: law of the independent entries of the noise, as that of a source. Limits "

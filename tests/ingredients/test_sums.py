@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdica.errors import HdicaError
 from hdica.ingredients.laws import composite_rule
 from hdica.ingredients.sources import make_source
 
@@ -53,6 +54,16 @@ def test_fourth_cumulants_add() -> None:
     source = sum_of("rademacher", "laplace")
     weights = np.array([0.7, 0.3]) ** 4 / (0.7**2 + 0.3**2) ** 2
     assert source.moment(4) - 3 == pytest.approx(weights @ [-2.0, 3.0])
+
+
+def test_weights_by_name_can_be_swept_from_zero() -> None:
+    assert make_source({"sum": {"rademacher": 0.7, "laplace": 0.3}}) is sum_of(
+        "rademacher", "laplace"
+    )
+    assert make_source({"sum": {"uniform": 1, "laplace": 0}}) is make_source("uniform")
+    for wrong in ({}, {"uniform": 0}, {"uniform": True}, {"uniform": -1}, {"unform": 1}):
+        with pytest.raises(HdicaError):
+            make_source({"sum": wrong})
 
 
 def test_three_laws_and_one() -> None:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
@@ -29,7 +30,7 @@ def _golden(name: str) -> Any:
 
 
 PAPERS = ["li2021", "rattray2002", "rc2025", "wang2016", "wang2017"]
-RULES = ["biehl1994", "demir2025", "retrieval", "saad1995"]
+RULES = ["biehl1994", "demir2025", "gultekin2025", "retrieval", "saad1995"]
 
 
 def test_there_is_a_file_for_each_of_the_five_papers_and_for_rules_of_others() -> None:
@@ -91,6 +92,14 @@ def test_formulas_of_rules_give_what_the_files_say() -> None:
     assert two["committee_P"].value == pytest.approx(1 / 3, rel=1e-14)
     roots = load_reference("reference/retrieval.yaml").numbers
     assert roots["retrieval_norm"].value == pytest.approx((math.sqrt(10) - 1) / 6, rel=1e-14)
+    sums = load_reference("reference/gultekin2025.yaml").numbers
+    for weight, end in ((0.0, "0"), (0.75, "0p75"), (2.0, "2")):
+        fourth = (-1.2 - 2 * weight**4) / (1 + weight**2) ** 2
+        sixth = (48 / 7 + 16 * weight**6) / (1 + weight**2) ** 3
+        q = np.linspace(0, 1, 10**6 + 1)
+        step = -2 * fourth * q * (1 - q) / (15 + 15 * fourth * q**2 + sixth * q**3)
+        assert sums[f"sums_tau_c_{end}"].value == pytest.approx(step.max(), rel=1e-10)
+    assert sums["sums_Q_c_0p75"].value == pytest.approx(0.783877564, abs=1e-9)
     angle = math.pi * 0.28 * 1000 ** (-1 / 3)
     cosine = load_reference("reference/biehl1994.yaml").numbers["perceptron_cosine"]
     assert cosine.value == pytest.approx(math.cos(angle), abs=1e-6)
