@@ -19,7 +19,7 @@ from hdica.show.choose import dims_of
 from hdica.show.terms import padded
 from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
-from hdica.systems.space import Space, parse_axis, space_of
+from hdica.systems.space import Space, columns, parse_axis, space_of
 from hdica.systems.system import System, lookup
 from hdica.verdict.resample import shares_noise
 
@@ -35,7 +35,8 @@ def space(tree: xr.DataTree, record: System) -> Space:
     """The grid of the study of a store, of whose points systems can be built."""
     whole = study(tree)
     grid = {key: parse_axis(values, key) for key, values in (whole.get("grid") or {}).items()}
-    return space_of(record.parameters, whole.get("parameters") or {}, grid)
+    cases = columns(whole["cases"], "cases") if whole.get("cases") else {}
+    return space_of(record.parameters, whole.get("parameters") or {}, grid, cases)
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:

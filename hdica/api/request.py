@@ -46,12 +46,13 @@ class Grid:
     def coords(self) -> dict[str, Any]:
         """Coordinates of the dimensions."""
         return {
-            axis.dim: (
+            one.dim: (
                 axis.dim,
-                np.array(axis.values, dtype=object if isinstance(axis.values[0], str) else float),
-                {"long_name": axis.key},
+                np.array(one.values, dtype=object if isinstance(one.values[0], str) else float),
+                {"long_name": one.key},
             )
             for axis in self.axes
+            for one in (*axis.parts, axis)
         }
 
     def unfolded(self, flat: xr.Dataset, more: Mapping[str, int] | None = None) -> xr.Dataset:
@@ -65,9 +66,9 @@ class Grid:
 
     def check_names(self, taken: Collection[str]) -> None:
         """Refuse a parameter that would be mistaken for something else in a result."""
-        for axis in self.axes:
-            if axis.dim in taken:
-                raise HdicaError(f"over: {axis.key!r} is not allowed (it names a variable)")
+        for one in (part for axis in self.axes for part in (axis, *axis.parts)):
+            if one.dim in taken:
+                raise HdicaError(f"over: {one.key!r} is not allowed (it names a variable)")
 
     def uneven(self, dim: str) -> HdicaError:
         """That combinations cannot share a dimension."""
@@ -104,6 +105,10 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
         raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
     cls, content, axes = type(system), system.model_dump(mode="python"), list[space.Axis]()
     for key, given in over.items():
+        if key in (space.ZIP, "cases"):
+            table = space.columns(given, f"over.{key}")
+            axes.append(space.case_axis(table, cls, {**table, **content}, f"over.{key}"))
+            continue
         if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
             raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
         name = space.in_one_spelling(key, cls, content)
@@ -142,13 +147,14 @@ def with_values(
 ) -> dict[str, Any]:
     """Fields of a system with some of them, or parts of them, changed."""
     changed, ours = dict(content), {"constants"}
-    for axis, value in zip(axes, values, strict=True):
-        top, *rest = axis.path
+    chosen = (axis.sets(value) for axis, value in zip(axes, values, strict=True))
+    for path, value in itertools.chain(*chosen):
+        top, *rest = path
         now = changed.get(top)
         if rest and top not in ours and not (isinstance(now, dict) and rest[0] in now):
             # Another law than the one that was there: of that no part stays.
             now = {}
-        changed[top] = space.nested([((top,), now), (axis.path, axis.content(value))])[top]
+        changed[top] = space.nested([((top,), now), (path, value)])[top]
         ours.add(top)
     return changed
 

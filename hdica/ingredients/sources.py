@@ -308,8 +308,8 @@ def _sum(value: object) -> Source:
     if not fits or not all(LEAST <= row["weight"] <= MOST for row in rows):
         raise HdicaError(
             f"source: sum = {value!r} is not allowed (a list of at most {MOST_LAWS} laws, each "
-            f"{{law: ..., weight: w}} with w from {LEAST:g} to {MOST:g}, or weights by the names of "
-            "laws, some of them 0)"
+            f"{{law: ..., weight: w}} with w from {LEAST:g} to {MOST:g}, or weights by the names "
+            "of laws, some of them 0)"
         )
     return sum_of([(make_source(row["law"]), float(row["weight"])) for row in rows])
 

@@ -35,6 +35,7 @@ from hdica.study.study import Study
 from hdica.systems import system as registry
 from hdica.systems.labelled import portable_attrs
 from hdica.systems.method import KERNEL_VERSION
+from hdica.systems.space import CASE
 from hdica.systems.system import Clock
 from hdica.version import __version__
 
@@ -198,7 +199,7 @@ def coordinates(source: Source) -> dict[str, tuple[NDArray[Any], dict[str, str]]
     """Values and CF attributes of the dimensions of a group, by name."""
     segment, coords = source.segment, {}
     for axis in segment.cells.axes:
-        text = f"parameter {'.'.join(axis.path)}"
+        text = "case" if axis.key == CASE else f"parameter {'.'.join(axis.path)}"
         coords[axis.dim] = np.asarray(axis.values), {"long_name": text, "units": "1"}
     if segment.n is not None:
         about = {"long_name": "dimension of the data", "units": "1"}
@@ -231,9 +232,17 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
     group = root.create_group(method.name)
     for dim, (values, attrs) in coordinates(source).items():
         _coordinate(group, dim, values, attrs)
+    beside = []
+    for axis in segment.cells.axes:
+        for part in axis.parts:
+            if part.dim != axis.dim:
+                attrs = {"long_name": f"parameter {'.'.join(part.path)}", "units": "1"}
+                _coordinate(group, part.dim, np.asarray(part.values), attrs, (axis.dim,))
+                beside.append(part.dim)
     counts = registry.system_named(segment.system).clock.counts and not method.scope.beyond
     if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
         _steps(group, source)
+        beside.append("step")
     for output in outputs:
         about: sealed.Document = {"long_name": output.long_name, "units": output.units}
         write_variable(group, source, output.name, "f8", np.nan, about, output.dims)
@@ -254,7 +263,7 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
         **({"noise": method.about.noise} if method.stochastic else {}),
         "outputs": [output.name for output in outputs],
         "study_hash": study.content_hash(),
-        **({"coordinates": "step"} if "step" in group else {}),
+        **({"coordinates": " ".join(beside)} if beside else {}),
     }
     group.update_attributes(portable_attrs(about))
     return sealed.status_counts(source.status)

@@ -353,7 +353,8 @@ def _space(content: Document) -> tuple[dict[space.Path, str], dict[space.Path, t
     grid = {
         key: space.parse_axis(values, key) for key, values in (content.get("grid") or {}).items()
     }
-    sweep = space.space_of(system, content.get("parameters") or {}, grid)
+    cases = space.columns(content["cases"], "cases") if content.get("cases") else {}
+    sweep = space.space_of(system, content.get("parameters") or {}, grid, cases)
     keys: dict[space.Path, str] = {}
     values: dict[space.Path, tuple[object, ...]]
     values = {path: (value,) for path, value in _nodes((), sweep.at().model_dump(mode="json"))}
@@ -361,8 +362,8 @@ def _space(content: Document) -> tuple[dict[space.Path, str], dict[space.Path, t
         for leaf, at_leaf in _nodes(path, value):
             if not (isinstance(at_leaf, dict) and at_leaf):
                 keys[leaf], values[leaf] = ".".join((key, *leaf[len(path) :])), (at_leaf,)
-    for axis in sweep.axes:
-        keys[axis.path], values[axis.path] = axis.key, axis.contents or axis.values
+    for one in (part for axis in sweep.axes for part in axis.each):
+        keys[one.path], values[one.path] = one.key, one.contents or one.values
     return keys, values
 
 

@@ -31,7 +31,7 @@ from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import Grid, Space, check_keys, in_one_spelling, space_of
+from hdica.systems.space import ZIP, Cases, Grid, Space, check_keys, in_one_spelling, space_of
 
 _Numbers = tuple[float, ...] | None
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
@@ -270,6 +270,19 @@ def _variant(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "system": record.variant(fixed)}
 
 
+def _zipped(content: dict[str, Any]) -> dict[str, Any]:
+    """A study whose ``grid.zip`` is what it is short for, ``cases``."""
+    grid = content.get("grid")
+    if not isinstance(grid, dict) or ZIP not in grid:
+        return content
+    if content.get("cases"):
+        raise HdicaError("grid.zip and cases are not allowed together (one dimension of cases)")
+    if not isinstance(grid[ZIP], dict):
+        raise HdicaError("grid.zip must be a mapping from parameters to lists of the same length")
+    rest = {key: value for key, value in grid.items() if key != ZIP}
+    return {**content, "grid": rest, "cases": grid[ZIP]}
+
+
 def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
     """A study whose swept constants have one spelling, in the grid and in its analyses."""
     grid, record = content.get("grid"), registry.lookup(content.get("system"))
@@ -321,6 +334,13 @@ class StudySchema(Section):
     grid: Annotated[Grid, BeforeValidator(_without_functions)] = Field(
         default_factory=dict, description="swept parameters, in the order of the dimensions"
     )
+    cases: Annotated[Cases, BeforeValidator(_without_functions)] = Field(
+        default_factory=dict,
+        description=(
+            "parameters that go together along one dimension: lists by their names, or a list of "
+            "mappings, each with a label if it has one"
+        ),
+    )
     times: Annotated[tuple[float, ...], BeforeValidator(_parse_times)] = Field(
         default=(0.0,),
         description=(
@@ -346,19 +366,19 @@ class StudySchema(Section):
     @classmethod
     def in_full(cls, content: object) -> object:
         """The system that has the parameters, and swept constants in one spelling."""
-        return _one_spelling(_variant(check_keys(content, list(cls.model_fields))))
+        return _one_spelling(_variant(_zipped(check_keys(content, list(cls.model_fields)))))
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without a question that is not asked: such studies keep the digests that they had."""
         content: dict[str, Any] = dump(self)
-        return {k: v for k, v in content.items() if k != "question" or v is not None}
+        return {k: v for k, v in content.items() if v or k not in ("question", "cases")}
 
     @cached_property
     def space(self) -> Space:
         """The systems that the study is about."""
         system = registry.system_named(self.system).parameters
-        return space_of(system, self.parameters, self.grid)
+        return space_of(system, self.parameters, self.grid, self.cases)
 
     def methods_used(self) -> dict[str, Method]:
         """The methods of the study, by name."""
@@ -389,7 +409,7 @@ class StudySchema(Section):
         """The first system, and one for each swept value of a field that names data."""
         if not (fields := fields_of_data(self.space.system)):
             return []
-        swept = [axis for axis in self.space.axes if axis.path[0] in fields]
+        swept = [axis for axis in self.space.axes if axis.fields & {*fields}]
         chosen = [{axis.path: value} for axis in swept for value in axis.values]
         return [self.space.at(), *map(self.space.at, chosen)]
 

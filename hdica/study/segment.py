@@ -112,7 +112,7 @@ class Cells:
 
 def cells_of(method: Method, swept: tuple[Axis, ...], texts: dict[str, Texts]) -> Cells:
     """Cells of one method, from what :func:`field_texts` found for all swept parameters."""
-    axes = tuple(axis for axis in swept if axis.path[0] not in method.scope.ignores)
+    axes = tuple(axis for axis in swept if not axis.fields <= method.scope.ignores)
     fields = tuple(
         (tuple(axes.index(axis) for axis in used), fragments)
         for name, (used, fragments) in texts.items()
@@ -128,10 +128,10 @@ def field_texts(space: Space) -> dict[str, Texts]:
     Each field varies alone, on top of the first values of the axes of the others.
     """
     written = space.at().model_dump(mode="json", exclude_defaults=True)
-    names = {*written, *(axis.path[0] for axis in space.axes)}
+    names = {*written, *(name for axis in space.axes for name in axis.fields)}
     texts: dict[str, Texts] = {}
     for name in sorted(names):
-        used = tuple(axis for axis in space.axes if axis.path[0] == name)
+        used = tuple(axis for axis in space.axes if name in axis.fields)
         texts[name] = used, _fragments(name, used, space)
     return texts
 
@@ -154,7 +154,7 @@ def _fragments(name: str, used: tuple[Axis, ...], space: Space) -> tuple[str, ..
     # A system with a formula takes milliseconds to build. Where there are many, numbers are put
     # into the text of the field, and systems spread evenly over them say whether that is right.
     size = math.prod(shape)
-    if size > TRIED and all(isinstance(axis.values[0], float) for axis in used):
+    if size > TRIED and all(a.parts == () and isinstance(a.values[0], float) for a in used):
         quick = _numbers_put_in(name, used, space.at())
         tried = np.linspace(0, size - 1, TRIED).astype(int).tolist()
         if all(whole(place) == quick[place] for place in tried):
@@ -382,7 +382,7 @@ def own_dimension(study: StudySchema, dim: str) -> tuple[float, ...]:
     has the values.
     """
     space = study.space
-    used = [axis for axis in space.axes if axis.path[0] == space.system.sized_by[dim]]
+    used = [axis for axis in space.axes if space.system.sized_by[dim] in axis.fields]
     places: dict[tuple[float, ...], str] = {}
     for values in itertools.product(*(axis.values for axis in used)):
         entries = space.at({a.path: v for a, v in zip(used, values, strict=True)}).dims()[dim]
@@ -391,7 +391,7 @@ def own_dimension(study: StudySchema, dim: str) -> tuple[float, ...]:
     first, *others = places
     for other in others:
         if len(other) != len(first):
-            names = " and ".join(f"grid.{axis.key}" for axis in used)
+            names = " and ".join(axis.where for axis in used)
             raise HdicaError(
                 f"{names}: dimension {dim!r} has {len(first)} entries at {places[first]} and "
                 f"{len(other)} at {places[other]} (what is kept needs as many in every cell)"

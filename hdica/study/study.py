@@ -19,7 +19,17 @@ from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Role, shared_twin
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import Axis, Range, Value, Values, address, check_conflicts, shown, size
+from hdica.systems.space import (
+    LABEL,
+    Axis,
+    Range,
+    Value,
+    Values,
+    address,
+    check_conflicts,
+    shown,
+    size,
+)
 
 MAX_CHECKED = 2000  # values of an axis that are tried before anything runs
 MAX_READ = 100  # the same of an axis that enters formulas, which take long to read
@@ -76,14 +86,15 @@ def point_count(study: Study) -> int:
     """Points of a study, from the sizes of its axes alone."""
     system = registry.system_named(study.system).parameters
     methods = registry.methods_of(study.system)
-    tops = {
-        key: address(key, system, {**study.grid, **study.parameters}, "grid")[0]
-        for key in study.grid
-    }
+    texts = {**study.cases, **study.grid, **study.parameters}
+    tops = {key: address(key, system, texts, "grid")[0] for key in study.grid}
+    together = {address(k, system, texts, "cases")[0] for k in study.cases if k != LABEL}
     count = 0
     for name, settings in study.methods.items():
         ignores = methods[name].scope.ignores
         cells = math.prod(size(v) for k, v in study.grid.items() if tops[k] not in ignores)
+        if not together <= ignores:
+            cells *= size(next(iter(study.cases.values())))
         count += cells * len(settings.n_values) * settings.seed_count
     return count
 
@@ -102,6 +113,7 @@ def _rows(spec: Study) -> list[tuple[str, str, str]]:
     return [
         ("system", spec.system, ""),
         *(("parameter", key, repr(value)) for key, value in spec.parameters.items()),
+        *(("cases", key, _axis(axis)) for key, axis in spec.cases.items()),
         *(("grid", key, _axis(axis)) for key, axis in spec.grid.items()),
         *(
             ("method", name, ", ".join(f"{k} = {v}" for k, v in settings if v is not None))
@@ -177,6 +189,7 @@ def _check_noise(study: StudySchema) -> None:
 
 def _check_points(study: Study) -> None:
     sizes = {f"grid.{key}": size(values) for key, values in study.grid.items()}
+    sizes |= {f"cases.{key}": size(values) for key, values in study.cases.items()}
     seeds = {f"methods.{key}.seeds": m.seed_count for key, m in study.methods.items()}
     longest = max(sizes.values(), default=1)
     # An axis that every method ignores is still expanded, so its length counts by itself.
@@ -193,15 +206,16 @@ def _check_points(study: Study) -> None:
 def _check_systems(study: StudySchema) -> None:
     """Try each value of each axis alone, on top of the first value of the others."""
     space = study.space
-    _check_names(study, space.axes)
     check_conflicts(space.fixed, space.axes)
+    _check_names(study, space.axes)
     _refusals(study, space.at())
     for axis in space.axes:
-        judged, field = _some(axis, MAX_ASKED), axis.path[0]
-        words = any(isinstance(value, str) for value in axis.values)
-        read = field == "constants" or (words and field in getattr(space.system, "formulas", {}))
+        judged = _some(axis, MAX_ASKED)
+        words = any(isinstance(value, str) for one in axis.each for value in one.values)
+        formulas = words and axis.fields & {*getattr(space.system, "formulas", {})}
+        read = "constants" in axis.fields or formulas
         for value in judged | _some(axis, MAX_READ if read else MAX_CHECKED):
-            built = space.at({axis.path: value}, blame=f"grid.{axis.key}")
+            built = space.at({axis.path: value}, blame=axis.where)
             if value in judged:
                 _refusals(study, built)
 
@@ -232,9 +246,10 @@ def _check_names(study: StudySchema, axes: tuple[Axis, ...]) -> None:
     arguments.check_functionals(save.functionals, outputs, "save.functionals")
     taken = {*arguments.taken_names(outputs), *save.functionals}
     for axis in axes:
-        if axis.dim in taken:
-            raise HdicaError(f"grid.{axis.key} is not allowed (datasets use the name {axis.dim!r})")
-        taken.add(axis.dim)
+        for name in dict.fromkeys([axis.dim, *(one.dim for one in axis.parts)]):
+            if name in taken:
+                raise HdicaError(f"{axis.where} is not allowed (datasets use the name {name!r})")
+            taken.add(name)
 
 
 def _check_save(study: StudySchema) -> None:
@@ -277,8 +292,8 @@ def _gives(study: StudySchema, name: str) -> Gives:
 
 def _check_analysis(study: StudySchema) -> None:
     """Refuse analyses of methods, variables or parameters that the study lacks."""
-    dims = [key.replace(".", "_") for key in study.grid]
-    fields = {axis.dim: axis.path[0] for axis in study.space.axes}
+    fields = {axis.dim: axis.fields for axis in study.space.axes}
+    dims = [*fields]
     used = study.methods_used()
     for name, settings in study.analysis.items():
         where = f"analysis.{name}"
@@ -293,7 +308,7 @@ def _check_analysis(study: StudySchema) -> None:
         for key, dim in settings.swept():
             if dim not in dims:
                 raise HdicaError(f"{where}.{key} = {dim!r} is not swept ({suggestion(dim, dims)})")
-            if not free and all(fields[dim] in method.scope.ignores for method in methods):
+            if not free and all(fields[dim] <= method.scope.ignores for method in methods):
                 never = " and ".join(dict.fromkeys(method.name for method in methods))
                 raise HdicaError(
                     f"{where}.{key} = {dim!r} is not allowed (a parameter on which {never} depends)"

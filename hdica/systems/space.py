@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -209,22 +210,108 @@ Grid = Annotated[dict[str, Values], BeforeValidator(_parse_grid)]
 Path = tuple[str, ...]
 
 
+CASE, ZIP = "case", "zip"
+
+
+def columns(given: object, field: str) -> dict[str, Values]:
+    """Parameters that go together, as columns: ``{tau: [...], Q0: [...]}``, or a list of rows.
+
+    Rows have a label each, their own or what they set.
+    """
+    if isinstance(given, list | tuple):
+        given = _of_rows(given, field)
+    if not isinstance(given, Mapping) or not given or not all(isinstance(k, str) for k in given):
+        raise HdicaError(
+            f"{field} = {given!r} is not allowed (lists by the names of parameters, or a list of "
+            "mappings such as {tau: 0.1, Q0: 0.5, label: small})"
+        )
+    parsed = {key: parse_axis(values, f"{field}.{key}") for key, values in given.items()}
+    if not parsed.keys() - {LABEL}:
+        raise HdicaError(f"{field} sets no parameter (lists by the names of parameters)")
+    (first, length), *others = ((key, size(values)) for key, values in parsed.items())
+    for key, other in others:
+        if other != length:
+            raise HdicaError(
+                f"{field} is not allowed ({first} has {length} values and {key} {other}, and they "
+                "go together)"
+            )
+    return parsed
+
+
+def _of_rows(rows: Sequence[object], field: str) -> dict[str, list[object]]:
+    """Columns of rows that all set the same parameters."""
+    table: dict[str, list[object]] = {}
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping) or not row.keys() - {LABEL}:
+            raise HdicaError(f"{field}: {row!r} is not allowed (a mapping such as {{tau: 0.1}})")
+        names = [key for key in row if key != LABEL]
+        before = [key for key in table if key != LABEL] or names
+        if {*names} != {*before}:
+            odd = sorted({*map(str, names)} ^ {*map(str, before)})[0]
+            raise HdicaError(
+                f"{field}: row {number} is not allowed (all rows set the same parameters, and "
+                f"{odd} is not in all of them)"
+            )
+        text = ", ".join(f"{key} = {_named(row[key])}" for key in before)
+        for key, value in {LABEL: row.get(LABEL, text), **row}.items():
+            table.setdefault(str(key), []).append(value)
+    return table
+
+
+def _named(value: object) -> str:
+    """A value of a row as a part of its label."""
+    if isinstance(value, Mapping):
+        return str(value.get(LABEL, dict(value)))
+    return f"{value:.12g}" if isinstance(value, int | float) else str(value)
+
+
+Cases = Annotated[
+    dict[str, Values], BeforeValidator(lambda given: columns(given, "cases") if given else {})
+]
+"""Parameters that go together, and their labels."""
+
+
 @dataclass(frozen=True)
 class Axis:
-    """One swept parameter."""
+    """One swept parameter, or several that go together: then ``parts`` are all of them.
+
+    Parts have the values in the order of the axis, distinct or not. The path of several is that of
+    no field, but a name of the axis.
+    """
 
     key: str  # as the study writes it: ``tau``, ``Q0``, ``prior.sparse``
     path: Path  # where its values go in the system: ("prior", "sparse")
     values: tuple[Value, ...]  # canonical, distinct; numbers are sorted
     contents: tuple[Any, ...] = field(default=(), hash=False)  # of each label, if there are labels
+    parts: tuple[Axis, ...] = ()
 
-    def content(self, value: Value) -> Any:
+    def sets(self, value: Value) -> list[tuple[Path, Any]]:
         """What a value of the axis sets in the system."""
-        return self.contents[self.values.index(value)] if self.contents else value
+        at = self.values.index(value) if self.parts or self.contents else -1
+        return [
+            (one.path, (one.contents or one.values)[at] if at >= 0 else value) for one in self.each
+        ]
 
     @property
-    def written(self) -> tuple[Any, ...]:
+    def where(self) -> str:
+        """Where a study sets it."""
+        return "cases" if self.parts else f"grid.{self.key}"
+
+    @property
+    def each(self) -> tuple[Axis, ...]:
+        """All parts, or the axis itself if it has a single one."""
+        return self.parts or (self,)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields of the system that depend on it."""
+        return frozenset(one.path[0] for one in self.each)
+
+    @property
+    def written(self) -> Any:
         """The values, or each label with what it stands for, as plain data."""
+        if self.parts:
+            return {LABEL: self.values, **{one.key: one.written for one in self.parts}}
         if not self.contents:
             return self.values
         pairs = zip(self.values, self.contents, strict=True)
@@ -333,13 +420,14 @@ def check_conflicts(
     for key, (path, value) in fixed.items():
         taken += [(f"parameters.{key}", leaf) for leaf in leaves(path, value)]
     for axis in axes:
-        for name, path in taken:
-            if _overlap(path, axis.path):
-                raise HdicaError(
-                    f"{where}.{axis.key} is already set by {name} (fix a parameter or sweep it "
-                    "once)"
-                )
-        taken.append((f"{where}.{axis.key}", axis.path))
+        for one in axis.each:
+            for name, path in taken:
+                if _overlap(path, one.path):
+                    raise HdicaError(
+                        f"{where}.{one.key} is already set by {name} (fix a parameter or sweep it "
+                        "once)"
+                    )
+            taken.append((f"{'cases' if axis.parts else where}.{one.key}", one.path))
 
 
 def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
@@ -371,9 +459,65 @@ def build(
     while message.startswith(f"{system.__name__}: "):
         message = message.removeprefix(f"{system.__name__}: ")
     paths = [tuple(field.split(".")) for field in error.fields]
-    swept = [f"grid.{a.key}" for a in axes if any(_overlap(a.path, p) for p in paths)]
+    each = [(one, "cases" if axis.parts else "grid") for axis in axes for one in axis.each]
+    swept = [f"{of}.{a.key}" for a, of in each if any(_overlap(a.path, p) for p in paths)]
     where = blame or " and ".join(swept) or "parameters"
     raise HdicaError(f"{where}: {message}", error.fields) from None
+
+
+def case_axis(
+    together: Mapping[str, Values], system: type[Parameters], texts: dict[str, Any], where: str
+) -> Axis:
+    """The axis of parameters that go together, by :func:`columns` of them.
+
+    Where there are no labels it is called as the first parameter, if its values are distinct; they
+    are sorted then if they are numbers.
+    """
+    table = {key: expanded(values) for key, values in together.items()}
+    labels = table.pop(LABEL, None)
+    parts = [_part(key, address(key, system, texts, where), v, system) for key, v in table.items()]
+    rows = [
+        tuple(map(str, row)) for row in zip(*(p.contents or p.values for p in parts), strict=True)
+    ]
+    if len(set(rows)) < len(rows):
+        again = next(row for place, row in enumerate(rows) if row in rows[:place])
+        raise HdicaError(f"{where}: {', '.join(again)} appears twice (each case only once)")
+    first = parts[0]
+    if labels is None and len(set(first.values)) == len(rows):
+        order = list(range(len(rows)))
+        if not isinstance(first.values[0], str):
+            order.sort(key=lambda k: first.values[k])
+        parts = [
+            replace(
+                part,
+                values=tuple(part.values[k] for k in order),
+                contents=tuple(part.contents[k] for k in order) if part.contents else (),
+            )
+            for part in parts
+        ]
+        return Axis(first.key, first.path, parts[0].values, parts=tuple(parts))
+    if labels is None:
+        keys = [part.key for part in parts]
+        labels = tuple(
+            ", ".join(f"{k} = {v}" for k, v in zip(keys, row, strict=True)) for row in rows
+        )
+    names = distinct(tuple(map(shown, labels)), f"{where}.{LABEL}")
+    return Axis(CASE, (CASE,), names, parts=tuple(parts))
+
+
+def _part(
+    key: str, path: Path, given: Sequence[Value | Labelled], system: type[Parameters]
+) -> Axis:
+    """One of the parameters of cases, of which values may occur twice."""
+    distinct_ones = list(dict.fromkeys(map(shown, given)))
+    firsts = [next(one for one in given if shown(one) == name) for name in distinct_ones]
+    axis = axis_of(key, path, firsts, system)
+    places = [distinct_ones.index(shown(one)) for one in given]
+    return replace(
+        axis,
+        values=tuple(axis.values[k] for k in places),
+        contents=tuple(axis.contents[k] for k in places) if axis.contents else (),
+    )
 
 
 KEPT = 4096  # systems that stay built
@@ -407,9 +551,9 @@ class Space:
         key = tuple(values.items())
         system = self._built.get(key)
         if system is None:
-            own = {axis.path: axis.content for axis in self.axes}
-            swept = [(path, own[path](v) if path in own else v) for path, v in values.items()]
-            content = nested([*self.fixed.values(), *swept])
+            own = {axis.path: axis.sets for axis in self.axes}
+            swept = [own[p](value) if p in own else [(p, value)] for p, value in values.items()]
+            content = nested([*self.fixed.values(), *itertools.chain(*swept)])
             system = build(self.system, content, self.axes, blame)
             if len(self._built) < KEPT:
                 self._built[key] = system
@@ -420,18 +564,16 @@ def space_of(
     system: type[Parameters],
     parameters: dict[str, Any],
     grid: Mapping[str, Values],
+    together: Mapping[str, Values] | None = None,
 ) -> Space:
-    """The space that ``parameters`` and ``grid`` of a study span."""
+    """The space that ``parameters``, ``grid`` and ``cases`` of a study span."""
+    texts = {**(together or {}), **grid, **parameters}
     axes = tuple(
-        axis_of(
-            key,
-            address(key, system, {**grid, **parameters}, "grid"),
-            expanded(values),
-            system,
-            f"grid.{key}",
-        )
+        axis_of(key, address(key, system, texts, "grid"), expanded(values), system, f"grid.{key}")
         for key, values in grid.items()
     )
+    if together:
+        axes = (case_axis(together, system, texts, "cases"), *axes)
     fixed = {
         key: (address(key, system, parameters, "parameters"), value)
         for key, value in parameters.items()

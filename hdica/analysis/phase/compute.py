@@ -335,7 +335,7 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
         points = reading.space(tree, record)
     except HdicaError:  # the diagram is drawn all the same
         return out
-    others = {axis.path[0] for axis in points.axes if axis.dim != x}
+    others = {name for axis in points.axes if axis.dim != x for name in axis.fields}
     for role in lacking:
         along = x if role is Role.STEADY_STATES else ""
         for method in record.with_role(role):
