@@ -43,7 +43,7 @@ def samples(
 ) -> None:
     """Say how many samples lead to an overlap, and with which step sizes."""
     from hdica.api.samples import RANDOM, samples_to_overlap
-    from hdica.systems.space import number
+    from hdica.systems.values import number
 
     begin = start if start in ("", RANDOM) else number(start, "--start")
     systems = list(_systems(_space(study, system, parameter or [])))

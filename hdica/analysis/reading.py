@@ -19,8 +19,9 @@ from hdica.show.choose import dims_of
 from hdica.show.terms import padded
 from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
-from hdica.systems.space import Space, columns, parse_axis, space_of
+from hdica.systems.space import Space, space_of
 from hdica.systems.system import System, lookup
+from hdica.systems.values import columns, parse_axis
 from hdica.verdict.resample import shares_noise
 
 if TYPE_CHECKING:

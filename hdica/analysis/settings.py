@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
-from hdica.systems.space import check_keys
 from hdica.systems.system import OrderParameter, System
+from hdica.systems.values import check_keys
 
 Dims = tuple[str, ...]
 Outputs = Iterable[tuple[str, tuple[Dims, ...]]]

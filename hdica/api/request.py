@@ -23,6 +23,7 @@ from hdica.systems.labelled import Methods
 from hdica.systems.method import Array, Method, Output, Role
 from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.system import record_of
+from hdica.systems.values import LABEL, ZIP, Labelled, Value, columns, expanded, parse_axis
 
 Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
@@ -105,8 +106,8 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
         raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
     cls, content, axes = type(system), system.model_dump(mode="python"), list[space.Axis]()
     for key, given in over.items():
-        if key in (space.ZIP, "cases"):
-            table = space.columns(given, f"over.{key}")
+        if key in (ZIP, "cases"):
+            table = columns(given, f"over.{key}")
             axes.append(space.case_axis(table, cls, {**table, **content}, f"over.{key}"))
             continue
         if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
@@ -122,7 +123,7 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
     )
 
 
-def _values(key: str, given: object) -> Sequence[space.Value | space.Labelled]:
+def _values(key: str, given: object) -> Sequence[Value | Labelled]:
     """Values of a parameter as they are given: a point has the bits that it has alone."""
     if isinstance(given, Mapping):
         return arguments.spaced(given, f"over.{key}", arguments.MAX_VALUES)
@@ -133,8 +134,8 @@ def _values(key: str, given: object) -> Sequence[space.Value | space.Labelled]:
     values = arguments.entries(
         [given] if one else given, f"over: {key}", _VALUES, arguments.MAX_VALUES
     )
-    if any(isinstance(value, Mapping) and space.LABEL in value for value in values):
-        return space.expanded(space.parse_axis(values, f"over.{key}"))
+    if any(isinstance(value, Mapping) and LABEL in value for value in values):
+        return expanded(parse_axis(values, f"over.{key}"))
     numbers = (is_number(value) and abs(value) < arguments.LARGEST for value in values)
     alike = all(numbers) or all(isinstance(value, str) for value in values)
     if not values or not alike or len(set(values)) < len(values):
@@ -143,7 +144,7 @@ def _values(key: str, given: object) -> Sequence[space.Value | space.Labelled]:
 
 
 def with_values(
-    content: dict[str, Any], axes: Sequence[space.Axis], values: Sequence[space.Value]
+    content: dict[str, Any], axes: Sequence[space.Axis], values: Sequence[Value]
 ) -> dict[str, Any]:
     """Fields of a system with some of them, or parts of them, changed."""
     changed, ours = dict(content), {"constants"}

@@ -35,8 +35,8 @@ from hdica.study.study import Study
 from hdica.systems import system as registry
 from hdica.systems.labelled import portable_attrs
 from hdica.systems.method import KERNEL_VERSION
-from hdica.systems.space import CASE
 from hdica.systems.system import Clock
+from hdica.systems.values import CASE
 from hdica.version import __version__
 
 OURS = re.compile(rf"{re.escape(DIGESTS)}|(\w+/){{0,2}}zarr\.json|\w+/\w+/c(/\d+)*")

@@ -22,7 +22,7 @@ from hdica.ingredients.plain import as_number
 from hdica.status import DONE, STATUS_NAMES
 from hdica.store.paths import check_file, write_file
 from hdica.store.results import open_results, stable
-from hdica.systems.space import canonical, shown
+from hdica.systems.values import canonical, shown
 
 if TYPE_CHECKING:
     import pandas as pd

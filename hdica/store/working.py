@@ -45,6 +45,7 @@ from hdica.study.study import Study, study_from
 from hdica.systems import space
 from hdica.systems import system as registry
 from hdica.systems.method import Method
+from hdica.systems.values import columns, parse_axis, shown
 
 MAX_NAMED = 3  # points that a sentence names
 _HEADS: dict[Path, dict[str, _Head]] = {}
@@ -341,7 +342,7 @@ def _differences(old: Document, new: Document) -> Iterator[str]:
 
 def _shown(values: tuple[object, ...]) -> str:
     """Some values, for a person."""
-    texts = [space.shown(v) if isinstance(v, float) else str(v)[:40] for v in values[:SHOWN]]
+    texts = [shown(v) if isinstance(v, float) else str(v)[:40] for v in values[:SHOWN]]
     if len(values) > SHOWN:
         texts.append(f"... ({len(values)} values)")
     return ", ".join(texts) or "not set"
@@ -350,10 +351,8 @@ def _shown(values: tuple[object, ...]) -> str:
 def _space(content: Document) -> tuple[dict[space.Path, str], dict[space.Path, tuple[object, ...]]]:
     """What a study calls the paths that it sets, and the values of every path of its systems."""
     system = registry.system_named(content["system"]).parameters
-    grid = {
-        key: space.parse_axis(values, key) for key, values in (content.get("grid") or {}).items()
-    }
-    cases = space.columns(content["cases"], "cases") if content.get("cases") else {}
+    grid = {key: parse_axis(values, key) for key, values in (content.get("grid") or {}).items()}
+    cases = columns(content["cases"], "cases") if content.get("cases") else {}
     sweep = space.space_of(system, content.get("parameters") or {}, grid, cases)
     keys: dict[space.Path, str] = {}
     values: dict[space.Path, tuple[object, ...]]

@@ -31,7 +31,8 @@ from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import ZIP, Cases, Grid, Space, check_keys, in_one_spelling, space_of
+from hdica.systems.space import Space, in_one_spelling, space_of
+from hdica.systems.values import ZIP, Cases, Grid, check_keys
 
 _Numbers = tuple[float, ...] | None
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed

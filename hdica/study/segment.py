@@ -25,7 +25,8 @@ from hdica.study.schema import StudySchema, canonical_json, json_digest, plain_s
 from hdica.systems import system as registry
 from hdica.systems.method import Method, Output, no_memory
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import Axis, Path, Space, canonical, nested, shown
+from hdica.systems.space import Axis, Path, Space, nested
+from hdica.systems.values import canonical, shown
 
 Keys = NDArray[np.bytes_]  # a digest a point, dtype S32; empty where a place is unused
 

@@ -19,17 +19,8 @@ from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Role, shared_twin
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import (
-    LABEL,
-    Axis,
-    Range,
-    Value,
-    Values,
-    address,
-    check_conflicts,
-    shown,
-    size,
-)
+from hdica.systems.space import Axis, address, check_conflicts
+from hdica.systems.values import LABEL, Range, Value, Values, shown, size
 
 MAX_CHECKED = 2000  # values of an axis that are tried before anything runs
 MAX_READ = 100  # the same of an axis that enters formulas, which take long to read

@@ -16,7 +16,7 @@ from hdica.ingredients.save import ALL
 from hdica.process.machine import available
 from hdica.systems.method import Array, Method, Output
 from hdica.systems.parameters import Parameters
-from hdica.systems.space import expanded, number, parse_axis, size
+from hdica.systems.values import expanded, number, parse_axis, size
 
 LARGEST = 1e300  # larger numbers count as infinite: a whole one need not even be a float
 MOST_WHOLE = 2**53

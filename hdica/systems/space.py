@@ -1,274 +1,32 @@
-"""The parameter space of a study: values along an axis, the fields that keys address, systems."""
+"""The parameter space of a study: its axes, the fields that keys address, systems."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import numpy as np
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_serializer,
+from pydantic import ValidationError
+
+from hdica.errors import HdicaError, from_validation, suggestion
+from hdica.ingredients.plain import as_number
+from hdica.systems.parameters import Parameters, is_text
+from hdica.systems.values import (
+    CASE,
+    LABEL,
+    MOST_LETTERS,
+    VALUE,
+    Labelled,
+    Value,
+    Values,
+    distinct,
+    expanded,
+    number,
+    shown,
 )
 
-from hdica.errors import HdicaError, from_validation, one_sentence, suggestion, unknown_key
-from hdica.ingredients.plain import as_number, plain
-from hdica.systems.parameters import Parameters, is_text
-
-Value = float | str
-LABEL, VALUE = "label", "value"
-MOST_LETTERS = 100  # longest key of a grid, and label of a value
-
-
-def canonical(value: float) -> float:
-    """Float nearest to ``value`` in 12 significant digits, so that ``sel(tau=0.3)`` works."""
-    return float(f"{float(value):.12g}") + 0.0  # + 0.0 turns -0.0 into 0.0
-
-
-def number(value: object, field: str) -> float:
-    """``value`` as a canonical number."""
-    value = as_number(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise HdicaError(f"{field} = {value!r} is not allowed (a number is needed)")
-    try:
-        rounded = canonical(float(value))
-    except OverflowError:
-        rounded = math.inf
-    if not math.isfinite(rounded):
-        raise HdicaError(f"{field} = {value!r} is not allowed (a finite number is needed)")
-    return rounded
-
-
-def check_keys(given: object, allowed: list[str], where: str = "") -> Any:
-    """Return ``given`` if it is a mapping with allowed keys only."""
-    if not isinstance(given, dict):
-        raise HdicaError(f"{where or 'it'} must be a mapping with the keys {', '.join(allowed)}")
-    for key in given:
-        if key not in allowed:
-            prefix = f"{where}." if where else ""
-            raise HdicaError(prefix + unknown_key(str(key), allowed))
-    return given
-
-
-class Range(BaseModel):
-    """Evenly spaced values from ``start`` to ``stop``, both included."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    start: float = Field(default=0.0, allow_inf_nan=False, description="first value")
-    stop: float = Field(allow_inf_nan=False, description="last value")
-    num: int = Field(ge=2, description="how many values")
-    spacing: Literal["linear", "log"] = Field(
-        default="linear", description="linear, or log for a constant ratio"
-    )
-
-    def values(self) -> tuple[float, ...]:
-        """All values, canonical."""
-        space = np.geomspace if self.spacing == "log" else np.linspace
-        with np.errstate(over="ignore", invalid="ignore"):
-            expanded = space(self.start, self.stop, self.num)
-        if not np.all(np.isfinite(expanded)):
-            raise HdicaError(
-                f"the range from {self.start:g} to {self.stop:g} is too wide (finite numbers)"
-            )
-        return tuple(canonical(v) for v in expanded.tolist())
-
-
-def _range(given: dict[str, Any], field: str) -> Range:
-    check_keys(given, list(Range.model_fields), field)
-    try:
-        axis = Range.model_validate({key: as_number(value) for key, value in given.items()})
-    except ValidationError as exc:
-        raise HdicaError(one_sentence(exc, field)) from exc
-    if axis.spacing == "log" and not (axis.start > 0 and axis.stop > 0):
-        raise HdicaError(
-            f"{field}.start = {axis.start:g} is not allowed (log spacing needs start and stop > 0)"
-        )
-    return axis
-
-
-class Labelled(BaseModel):
-    """A value of an axis by the name that results have for it: ``{label: t9, student: 9}``.
-
-    Its content is what stands beside the label, or the ``value`` if that stands alone.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    label: str
-    content: Any
-
-    @model_serializer
-    def _as_written(self) -> dict[str, Any]:
-        own = self.content
-        return {LABEL: self.label, **(own if isinstance(own, dict) else {VALUE: own})}
-
-
-def _labelled(given: Mapping[object, object], field: str) -> Labelled:
-    """A value with a label, as a user writes it."""
-    label, content = given[LABEL], {k: plain(v) for k, v in given.items() if k != LABEL}
-    if not isinstance(label, str) or not 0 < len(label.strip()) <= MOST_LETTERS:
-        text = f"a text of 1 to {MOST_LETTERS} letters"
-        raise HdicaError(f"{field}: label {label!r} is not allowed ({text})")
-    if not label.isprintable():
-        raise HdicaError(f"{field}: label {label!r} is not allowed (printable letters)")
-    if not content:
-        raise HdicaError(
-            f"{field}: label {label!r} stands alone (what it is the label of is needed, as in "
-            "{label: t9, student: 9}, or as its value)"
-        )
-    return Labelled(label=label, content=content.get(VALUE) if [*content] == [VALUE] else content)
-
-
-def _entry(value: object, field: str) -> Value | Labelled:
-    if isinstance(value, str | Labelled):
-        return value
-    if isinstance(value, Mapping) and LABEL in value:
-        return _labelled(value, field)
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        return number(value, field)
-    raise HdicaError(
-        f"{field}: value {value!r} is not allowed (a number, a word, or a mapping with a label is "
-        "needed)"
-    )
-
-
-Values = tuple[Value | Labelled, ...] | Range
-"""An axis as a study holds it."""
-
-
-def parse_axis(given: object, field: str) -> Values:
-    """Read one axis as a user writes it: a list of values, or ``{start, stop, num, spacing}``."""
-    if isinstance(given, Range):
-        return given
-    if isinstance(given, dict):
-        return _range(given, field)
-    if isinstance(given, np.ndarray):
-        given = given.tolist()
-    if not isinstance(given, list | tuple):
-        raise HdicaError(
-            f"{field} = {given!r} is not allowed (a list of values, or start, stop and num)"
-        )
-    if not given:
-        raise HdicaError(f"{field} is an empty list (at least one value is needed)")
-    values = tuple(_entry(v, field) for v in given)
-    if any(isinstance(v, Labelled) for v in values):
-        return values
-    if len({isinstance(v, str) for v in values}) > 1:
-        values = tuple(_entry(as_number(v), field) for v in values)
-    if len({isinstance(v, str) for v in values}) > 1:
-        raise HdicaError(f"{field} mixes numbers and words (all numbers or all words are needed)")
-    return values
-
-
-def distinct(values: tuple[Value, ...], field: str) -> tuple[Value, ...]:
-    """Return the values, numbers sorted and words in the given order."""
-    seen: set[Value] = set()
-    for value in values:
-        if value in seen:
-            raise HdicaError(f"{field}: value {shown(value)} appears twice (each value only once)")
-        seen.add(value)
-    return values if isinstance(values[0], str) else tuple(sorted(values))
-
-
-def shown(value: Value | Labelled) -> str:
-    """A value as a user would write it, or its label."""
-    if isinstance(value, Labelled):
-        return value.label
-    return value if isinstance(value, str) else f"{value:.12g}"
-
-
-def size(axis: Values) -> int:
-    """Number of values of an axis, without expanding it."""
-    return axis.num if isinstance(axis, Range) else len(axis)
-
-
-def expanded(axis: Values) -> tuple[Value | Labelled, ...]:
-    """All values of an axis as they are given."""
-    return axis.values() if isinstance(axis, Range) else axis
-
-
-def _parse_grid(given: object) -> Any:
-    if not isinstance(given, dict):
-        raise HdicaError("grid must be a mapping from parameters to values")
-    for key in given:
-        if not isinstance(key, str):
-            raise HdicaError(f"grid: key {key!r} is not allowed (the name of a parameter)")
-    return {key: parse_axis(value, f"grid.{key}") for key, value in given.items()}
-
-
-Grid = Annotated[dict[str, Values], BeforeValidator(_parse_grid)]
-
-
 Path = tuple[str, ...]
-
-
-CASE, ZIP = "case", "zip"
-
-
-def columns(given: object, field: str) -> dict[str, Values]:
-    """Parameters that go together, as columns: ``{tau: [...], Q0: [...]}``, or a list of rows.
-
-    Rows have a label each, their own or what they set.
-    """
-    if isinstance(given, list | tuple):
-        given = _of_rows(given, field)
-    if not isinstance(given, Mapping) or not given or not all(isinstance(k, str) for k in given):
-        raise HdicaError(
-            f"{field} = {given!r} is not allowed (lists by the names of parameters, or a list of "
-            "mappings such as {tau: 0.1, Q0: 0.5, label: small})"
-        )
-    parsed = {key: parse_axis(values, f"{field}.{key}") for key, values in given.items()}
-    if not parsed.keys() - {LABEL}:
-        raise HdicaError(f"{field} sets no parameter (lists by the names of parameters)")
-    (first, length), *others = ((key, size(values)) for key, values in parsed.items())
-    for key, other in others:
-        if other != length:
-            raise HdicaError(
-                f"{field} is not allowed ({first} has {length} values and {key} {other}, and they "
-                "go together)"
-            )
-    return parsed
-
-
-def _of_rows(rows: Sequence[object], field: str) -> dict[str, list[object]]:
-    """Columns of rows that all set the same parameters."""
-    table: dict[str, list[object]] = {}
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping) or not row.keys() - {LABEL}:
-            raise HdicaError(f"{field}: {row!r} is not allowed (a mapping such as {{tau: 0.1}})")
-        names = [key for key in row if key != LABEL]
-        before = [key for key in table if key != LABEL] or names
-        if {*names} != {*before}:
-            odd = sorted({*map(str, names)} ^ {*map(str, before)})[0]
-            raise HdicaError(
-                f"{field}: row {number} is not allowed (all rows set the same parameters, and "
-                f"{odd} is not in all of them)"
-            )
-        text = ", ".join(f"{key} = {_named(row[key])}" for key in before)
-        for key, value in {LABEL: row.get(LABEL, text), **row}.items():
-            table.setdefault(str(key), []).append(value)
-    return table
-
-
-def _named(value: object) -> str:
-    """A value of a row as a part of its label."""
-    if isinstance(value, Mapping):
-        return str(value.get(LABEL, dict(value)))
-    return f"{value:.12g}" if isinstance(value, int | float) else str(value)
-
-
-Cases = Annotated[
-    dict[str, Values], BeforeValidator(lambda given: columns(given, "cases") if given else {})
-]
-"""Parameters that go together, and their labels."""
 
 
 @dataclass(frozen=True)
@@ -509,10 +267,12 @@ def _part(
     key: str, path: Path, given: Sequence[Value | Labelled], system: type[Parameters]
 ) -> Axis:
     """One of the parameters of cases, of which values may occur twice."""
-    distinct_ones = list(dict.fromkeys(map(shown, given)))
-    firsts = [next(one for one in given if shown(one) == name) for name in distinct_ones]
-    axis = axis_of(key, path, firsts, system)
-    places = [distinct_ones.index(shown(one)) for one in given]
+    firsts: dict[str, Value | Labelled] = {}
+    for one in given:
+        firsts.setdefault(shown(one), one)
+    axis = axis_of(key, path, tuple(firsts.values()), system)
+    number = {name: place for place, name in enumerate(firsts)}
+    places = [number[shown(one)] for one in given]
     return replace(
         axis,
         values=tuple(axis.values[k] for k in places),

@@ -12,7 +12,8 @@ from hdica.ingredients.save import Save
 from hdica.study.segment import can_keep
 from hdica.systems import system as registry
 from hdica.systems.method import Method, Simulation
-from hdica.systems.space import parse_axis, space_of
+from hdica.systems.space import space_of
+from hdica.systems.values import parse_axis
 from tests.fuzz import (
     valid_filters,
     valid_hebbian,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.systems import space as ax
+from hdica.systems import values as ax
 
 finite = st.floats(-1e12, 1e12, allow_nan=False)
 

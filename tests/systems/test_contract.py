@@ -21,8 +21,8 @@ from hdica.systems.fields import with_parameter
 from hdica.systems.labelled import about, dataset, described
 from hdica.systems.method import Method, Role
 from hdica.systems.parameters import constants_of
-from hdica.systems.space import canonical
 from hdica.systems.system import System, methods_of, systems
+from hdica.systems.values import canonical
 from tests.api.test_formats import assert_every_format
 
 RECORDS = [record for record in systems().values() if record.name != "Toy"]

@@ -19,8 +19,8 @@ from hdica.show.wording import Table, among, listed, where
 from hdica.show.words import count, method_name, number, plural, symbol
 from hdica.status import DIVERGED, DONE, FAILED, PENDING
 from hdica.systems.method import ZERO
-from hdica.systems.space import shown
 from hdica.systems.system import System, joined
+from hdica.systems.values import shown
 
 COUNTS = {"done": DONE, "diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
 

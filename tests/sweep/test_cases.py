@@ -1,0 +1,112 @@
+"""Parameters that go together along one dimension: rows, columns, and the same in a call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hdica
+from hdica.errors import HdicaError
+
+T9 = {"label": "t9", "student": 9}
+PAIRS = {"tau": [0.1, 0.05, 0.02], "Q0": [0.3, 0.5, 0.7]}
+ROWS = [
+    {"tau": 0.1, "source": "uniform", "label": "fast"},
+    {"tau": 0.1, "source": T9},
+    {"source": "uniform", "tau": 0.05, "label": "slow"},
+]
+TIMES = [0, 1, 5]
+
+
+def study(**parts: object) -> hdica.Study:
+    methods = {"chain": {"n": 50, "seeds": 2}, "ode": {}, "fixed_points": {}}
+    return hdica.Study(study="cases", system="OnlineICA", times=TIMES, methods=methods, **parts)
+
+
+def runs(**fields: object) -> np.ndarray:
+    ica = hdica.OnlineICA(**fields)
+    return hdica.simulate(ica, n=50, times=TIMES, seeds=2, method="chain").Q.to_numpy()
+
+
+def test_pairs_have_one_dimension_and_both_parameters_along_it(tmp_path: Path) -> None:
+    grid, out = {"zip": PAIRS, "source": ["uniform", "laplace"]}, tmp_path / "cases.zarr"
+    study(grid=grid).run(out=out)
+    found = hdica.open_results(out)["chain"].to_dataset()
+    assert found.Q.dims == ("tau", "source", "n", "seed", "time")
+    assert found.tau.values.tolist() == [0.02, 0.05, 0.1]
+    assert found.Q0.dims == ("tau",)
+    for tau, q0 in zip(*PAIRS.values(), strict=True):
+        for source in ("uniform", "laplace"):
+            one = found.Q.sel(tau=tau, source=source)[0]
+            assert one.Q0 == q0
+            assert np.array_equal(one, runs(tau=tau, source=source, start={"overlap": q0}))
+    # What ignores the start has its states beside each pair.
+    assert hdica.open_results(out)["fixed_points"]["Q"].sizes["tau"] == 3
+    as_columns = study(cases=PAIRS, grid={"source": ["uniform", "laplace"]})
+    assert as_columns.plan(out=out).pending == 0
+    assert as_columns.spec == study(grid=grid).spec
+
+
+def test_cases_are_called_by_their_labels_and_grow(tmp_path: Path) -> None:
+    out = tmp_path / "cases.zarr"
+    study(cases=ROWS[:2]).run(out=out)
+    whole = study(cases=ROWS)
+    assert whole.plan(out=out).pending == 2 + 1 + 1
+    whole.run(out=out, workers=2)
+    found = hdica.open_results(out)["chain"].to_dataset()
+    assert found.case.values.tolist() == ["fast", "tau = 0.1, source = t9", "slow"]
+    assert found.source.values.tolist() == ["uniform", "t9", "uniform"]
+    for row in ROWS:
+        source = {"student": 9} if row["source"] == T9 else row["source"]
+        case = row.get("label", "tau = 0.1, source = t9")
+        assert np.array_equal(found.Q.sel(case=case)[0], runs(tau=row["tau"], source=source))
+    # A store says what its study is: reports and further runs read it there.
+    assert whole.spec == type(whole.spec).model_validate(whole.spec.model_dump(mode="json"))
+    assert study(cases=ROWS[::-1]).plan(out=out).pending == 0
+    assert "cases" not in study(grid={"tau": [0.1]}).spec.model_dump(mode="json")
+
+
+def test_a_call_takes_pairs_and_cases() -> None:
+    ica = hdica.OnlineICA(tau=0.1)
+    found = hdica.simulate(ica, n=50, times=TIMES, seeds=2, method="chain", over={"zip": PAIRS}).Q
+    assert found.dims == ("tau", "seed", "time")
+    for tau, q0 in zip(*PAIRS.values(), strict=True):
+        assert np.array_equal(found.sel(tau=tau), runs(tau=tau, start={"overlap": q0}))
+        assert found.sel(tau=tau).Q0 == q0
+    over = {"cases": ROWS, "Q0": [0.4, 0.6]}
+    limits = hdica.limit(ica, times=TIMES, method="ode", over=over).Q
+    assert limits.dims == ("case", "Q0", "time")
+    one = hdica.OnlineICA(tau=0.1, source={"student": 9}, start={"overlap": 0.6})
+    alone = hdica.limit(one, times=TIMES, method="ode").Q
+    assert np.array_equal(limits.isel(case=1).sel(Q0=0.6), alone)
+
+
+TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"grid": TOO_FEW}, "cases is not allowed (tau has 2 values and Q0 1, and they go"),
+        ({"grid": {"zip": [0.1]}}, "grid.zip must be a mapping from parameters to lists"),
+        ({"grid": {"zip": PAIRS}, "cases": ROWS}, "grid.zip and cases are not allowed together"),
+        ({"cases": [{"tau": 0.1}, {"Q0": 0.1}]}, "cases: row 2 is not allowed (all rows set the"),
+        ({"cases": [{"tau": 0.1}] * 2}, "cases: 0.1 appears twice (each case only once)"),
+        ({"cases": {"tau": [0.1, 0.1], "Q0": [0.5, 0.5]}}, "cases: 0.1, 0.5 appears twice"),
+        ({"cases": [{"tau": 0.1, "label": "a"}, {"tau": 0.2, "label": "a"}]}, "a appears twice"),
+        ({"cases": [{"label": "a"}]}, "cases: {'label': 'a'} is not allowed (a mapping such as"),
+        ({"cases": {"label": ["a"]}}, "cases sets no parameter"),
+        ({"cases": 3}, "cases = 3 is not allowed (lists by the names of parameters, or a list"),
+        ({"cases": ROWS, "grid": {"tau": [0.1]}}, "grid.tau is already set by cases.tau"),
+        ({"cases": ROWS, "parameters": {"tau": 0.1}}, "is already set by parameters.tau"),
+        ({"cases": {"tau": [0.1], "taau": [0.2]}}, "cases.taau is not a known parameter"),
+        ({"cases": [{"tau": 0.1}, {"tau": -1.0}]}, "cases: tau = -1.0 is not allowed"),
+    ],
+)
+def test_what_are_no_cases_is_one_sentence(parts: dict[str, object], sentence: str) -> None:
+    with pytest.raises(HdicaError) as caught:
+        study(**parts)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
