@@ -19,9 +19,8 @@ from hdica.show.choose import dims_of
 from hdica.show.terms import padded
 from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
-from hdica.systems.space import Space, space_of
+from hdica.systems.space import Space, space_of_study
 from hdica.systems.system import System, lookup
-from hdica.systems.values import columns, parse_axis
 from hdica.verdict.resample import shares_noise
 
 if TYPE_CHECKING:
@@ -34,10 +33,7 @@ OWN = frozenset({"n", "seed", "time"})
 
 def space(tree: xr.DataTree, record: System) -> Space:
     """The grid of the study of a store, of whose points systems can be built."""
-    whole = study(tree)
-    grid = {key: parse_axis(values, key) for key, values in (whole.get("grid") or {}).items()}
-    cases = columns(whole["cases"], "cases") if whole.get("cases") else {}
-    return space_of(record.parameters, whole.get("parameters") or {}, grid, cases)
+    return space_of_study(record.parameters, study(tree))
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:

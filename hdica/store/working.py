@@ -45,7 +45,7 @@ from hdica.study.study import Study, study_from
 from hdica.systems import space
 from hdica.systems import system as registry
 from hdica.systems.method import Method
-from hdica.systems.values import columns, parse_axis, shown
+from hdica.systems.values import shown
 
 MAX_NAMED = 3  # points that a sentence names
 _HEADS: dict[Path, dict[str, _Head]] = {}
@@ -351,9 +351,7 @@ def _shown(values: tuple[object, ...]) -> str:
 def _space(content: Document) -> tuple[dict[space.Path, str], dict[space.Path, tuple[object, ...]]]:
     """What a study calls the paths that it sets, and the values of every path of its systems."""
     system = registry.system_named(content["system"]).parameters
-    grid = {key: parse_axis(values, key) for key, values in (content.get("grid") or {}).items()}
-    cases = columns(content["cases"], "cases") if content.get("cases") else {}
-    sweep = space.space_of(system, content.get("parameters") or {}, grid, cases)
+    sweep = space.space_of_study(system, content)
     keys: dict[space.Path, str] = {}
     values: dict[space.Path, tuple[object, ...]]
     values = {path: (value,) for path, value in _nodes((), sweep.at().model_dump(mode="json"))}

@@ -32,7 +32,7 @@ from hdica.systems import system as registry
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Space, in_one_spelling, space_of
-from hdica.systems.values import ZIP, Cases, Grid, check_keys
+from hdica.systems.values import ZIP, Cases, Grid, Sample, check_keys, parse_sample
 
 _Numbers = tuple[float, ...] | None
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
@@ -313,6 +313,10 @@ def _respelled(value: object, other: dict[str, str], depth: int = 4) -> object:
     return other.get(value, value) if isinstance(value, str) else value
 
 
+LATER = ("question", "cases", "sample")
+"""Keys that a study does not write where it has nothing under them, so that digests stay."""
+
+
 class StudySchema(Section):
     """The schema of a study file. Values are canonical: 12 significant digits, numbers sorted."""
 
@@ -341,6 +345,10 @@ class StudySchema(Section):
             "parameters that go together along one dimension: lists by their names, or a list of "
             "mappings, each with a label if it has one"
         ),
+    )
+    sample: Annotated[Sample | None, BeforeValidator(parse_sample)] = Field(
+        default=None,
+        description="points spread over ranges of parameters: {points, seed, over}",
     )
     times: Annotated[tuple[float, ...], BeforeValidator(_parse_times)] = Field(
         default=(0.0,),
@@ -373,13 +381,13 @@ class StudySchema(Section):
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without a question that is not asked: such studies keep the digests that they had."""
         content: dict[str, Any] = dump(self)
-        return {k: v for k, v in content.items() if v or k not in ("question", "cases")}
+        return {k: v for k, v in content.items() if v or k not in LATER}
 
     @cached_property
     def space(self) -> Space:
         """The systems that the study is about."""
         system = registry.system_named(self.system).parameters
-        return space_of(system, self.parameters, self.grid, self.cases)
+        return space_of(system, self.parameters, self.grid, self.cases, self.sample)
 
     def methods_used(self) -> dict[str, Method]:
         """The methods of the study, by name."""
@@ -410,7 +418,13 @@ class StudySchema(Section):
         """The first system, and one for each swept value of a field that names data."""
         if not (fields := fields_of_data(self.space.system)):
             return []
-        swept = [axis for axis in self.space.axes if axis.fields & {*fields}]
+        swept = [
+            axis
+            for axis in self.space.axes
+            for one in axis.each
+            # A number among others that go with it names no data.
+            if one.path[0] in fields and not (axis.parts and isinstance(one.values[0], float))
+        ]
         chosen = [{axis.path: value} for axis in swept for value in axis.values]
         return [self.space.at(), *map(self.space.at, chosen)]
 

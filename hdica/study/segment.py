@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -155,32 +155,37 @@ def _fragments(name: str, used: tuple[Axis, ...], space: Space) -> tuple[str, ..
     # A system with a formula takes milliseconds to build. Where there are many, numbers are put
     # into the text of the field, and systems spread evenly over them say whether that is right.
     size = math.prod(shape)
-    if size > TRIED and all(a.parts == () and isinstance(a.values[0], float) for a in used):
-        quick = _numbers_put_in(name, used, space.at())
+    own = [[one for one in axis.each if one.path[0] == name] for axis in used]
+    firsts = (one.values[0] for axis in own for one in axis)
+    if size > TRIED and all(isinstance(value, float) for value in firsts):
+        quick = _numbers_put_in(name, own, space.at())
         tried = np.linspace(0, size - 1, TRIED).astype(int).tolist()
         if all(whole(place) == quick[place] for place in tried):
             return quick
     return tuple(whole(place) for place in range(size))
 
 
-def _numbers_put_in(name: str, used: tuple[Axis, ...], base: Parameters) -> tuple[str, ...]:
-    """The field's text in ``base``, with the numbers of some axes put into it."""
+def _numbers_put_in(name: str, used: Sequence[Sequence[Axis]], base: Parameters) -> tuple[str, ...]:
+    """The field's text in ``base``, with the numbers of some axes, each in parts, put into it."""
     content = base.model_dump(mode="json")[name]
-    paths = [axis.path for axis in used]
+    paths = [one.path for axis in used for one in axis]
 
     def with_leaves(leaves: Iterable[object]) -> object:
         return nested([((name,), content), *zip(paths, leaves, strict=True)])[name]
 
-    marked = _fragment({name: with_leaves(f"<{place}>" for place in range(len(used)))}, name)
+    marked = _fragment({name: with_leaves(f"<{place}>" for place in range(len(paths)))}, name)
     text = re.sub(r'"<(\d+)>"', r"{\1}", marked.replace("{", "{{").replace("}", "}}"))
-    numbers = itertools.product(*(map(repr, axis.values) for axis in used))
-    texts = [text.format(*some) for some in numbers]
+    rows = [list(zip(*(one.values for one in axis), strict=True)) for axis in used]
+    texts = [text.format(*map(repr, itertools.chain(*some))) for some in itertools.product(*rows)]
     default = type(base).model_fields[name].get_default(call_default_factory=True)
-    leaves = [_leaf(default, path[1:]) for path in paths]
-    with suppress(ValueError):  # the default is not among them
-        index = [axis.values.index(leaf) for axis, leaf in zip(used, leaves, strict=True)]
-        if with_leaves(leaves) == default:
-            texts[int(np.ravel_multi_index(index, [axis.size for axis in used]))] = ""
+    leaves = [tuple(_leaf(default, one.path[1:]) for one in axis) for axis in used]
+    if with_leaves(itertools.chain(*leaves)) == default:
+        places = [
+            [place for place, row in enumerate(own) if row == wanted]
+            for own, wanted in zip(rows, leaves, strict=True)
+        ]
+        for some in itertools.product(*places):
+            texts[int(np.ravel_multi_index(some, [len(own) for own in rows]))] = ""
     return tuple(texts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -77,17 +78,24 @@ def point_count(study: Study) -> int:
     """Points of a study, from the sizes of its axes alone."""
     system = registry.system_named(study.system).parameters
     methods = registry.methods_of(study.system)
-    texts = {**study.cases, **study.grid, **study.parameters}
+    texts = {**_sampled(study), **study.cases, **study.grid, **study.parameters}
     tops = {key: address(key, system, texts, "grid")[0] for key in study.grid}
     together = {address(k, system, texts, "cases")[0] for k in study.cases if k != LABEL}
+    drawn = {address(k, system, texts, "sample.over")[0] for k in _sampled(study)}
     count = 0
     for name, settings in study.methods.items():
         ignores = methods[name].scope.ignores
         cells = math.prod(size(v) for k, v in study.grid.items() if tops[k] not in ignores)
         if not together <= ignores:
             cells *= size(next(iter(study.cases.values())))
+        if study.sample is not None and not drawn <= ignores:
+            cells *= study.sample.points
         count += cells * len(settings.n_values) * settings.seed_count
     return count
+
+
+def _sampled(study: Study) -> Mapping[str, object]:
+    return study.sample.over if study.sample else {}
 
 
 def saved_in(study: Study) -> str:
@@ -104,6 +112,10 @@ def _rows(spec: Study) -> list[tuple[str, str, str]]:
     return [
         ("system", spec.system, ""),
         *(("parameter", key, repr(value)) for key, value in spec.parameters.items()),
+        *(
+            ("sample", key, f"{one.low:g} … {one.high:g}{', log' * one.log}")
+            for key, one in (spec.sample.over.items() if spec.sample else ())
+        ),
         *(("cases", key, _axis(axis)) for key, axis in spec.cases.items()),
         *(("grid", key, _axis(axis)) for key, axis in spec.grid.items()),
         *(
@@ -181,6 +193,8 @@ def _check_noise(study: StudySchema) -> None:
 def _check_points(study: Study) -> None:
     sizes = {f"grid.{key}": size(values) for key, values in study.grid.items()}
     sizes |= {f"cases.{key}": size(values) for key, values in study.cases.items()}
+    if study.sample is not None:
+        sizes["sample.points"] = study.sample.points
     seeds = {f"methods.{key}.seeds": m.seed_count for key, m in study.methods.items()}
     longest = max(sizes.values(), default=1)
     # An axis that every method ignores is still expanded, so its length counts by itself.

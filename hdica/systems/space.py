@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,17 +17,27 @@ from hdica.systems.values import (
     CASE,
     LABEL,
     MOST_LETTERS,
+    SAMPLE,
     VALUE,
     Labelled,
+    Sample,
     Value,
     Values,
+    columns,
     distinct,
     expanded,
     number,
+    parse_axis,
+    parse_sample,
     shown,
 )
 
 Path = tuple[str, ...]
+
+
+@lru_cache(maxsize=16)
+def _places(values: tuple[Value, ...]) -> dict[Value, int]:
+    return {value: place for place, value in enumerate(values)}
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class Axis:
 
     def sets(self, value: Value) -> list[tuple[Path, Any]]:
         """What a value of the axis sets in the system."""
-        at = self.values.index(value) if self.parts or self.contents else -1
+        at = _places(self.values)[value] if self.parts or self.contents else -1
         return [
             (one.path, (one.contents or one.values)[at] if at >= 0 else value) for one in self.each
         ]
@@ -53,7 +64,9 @@ class Axis:
     @property
     def where(self) -> str:
         """Where a study sets it."""
-        return "cases" if self.parts else f"grid.{self.key}"
+        if not self.parts:
+            return f"grid.{self.key}"
+        return SAMPLE if self.key == SAMPLE else "cases"
 
     @property
     def each(self) -> tuple[Axis, ...]:
@@ -185,7 +198,7 @@ def check_conflicts(
                         f"{where}.{one.key} is already set by {name} (fix a parameter or sweep it "
                         "once)"
                     )
-            taken.append((f"{'cases' if axis.parts else where}.{one.key}", one.path))
+            taken.append((f"{axis.where if axis.parts else where}.{one.key}", one.path))
 
 
 def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
@@ -217,7 +230,7 @@ def build(
     while message.startswith(f"{system.__name__}: "):
         message = message.removeprefix(f"{system.__name__}: ")
     paths = [tuple(field.split(".")) for field in error.fields]
-    each = [(one, "cases" if axis.parts else "grid") for axis in axes for one in axis.each]
+    each = [(one, axis.where if axis.parts else "grid") for axis in axes for one in axis.each]
     swept = [f"{of}.{a.key}" for a, of in each if any(_overlap(a.path, p) for p in paths)]
     where = blame or " and ".join(swept) or "parameters"
     raise HdicaError(f"{where}: {message}", error.fields) from None
@@ -261,6 +274,16 @@ def case_axis(
         )
     names = distinct(tuple(map(shown, labels)), f"{where}.{LABEL}")
     return Axis(CASE, (CASE,), names, parts=tuple(parts))
+
+
+def sample_axis(sample: Sample, system: type[Parameters], texts: dict[str, Any]) -> Axis:
+    """The axis of points that are spread over ranges of parameters; they are numbered."""
+    columns = {key: expanded(values) for key, values in sample.columns().items()}
+    parts = (
+        Axis(key, address(key, system, texts, "sample.over"), values)  # type: ignore[arg-type]
+        for key, values in columns.items()
+    )
+    return Axis(SAMPLE, (SAMPLE,), tuple(map(float, range(sample.points))), parts=tuple(parts))
 
 
 def _part(
@@ -325,17 +348,28 @@ def space_of(
     parameters: dict[str, Any],
     grid: Mapping[str, Values],
     together: Mapping[str, Values] | None = None,
+    sample: Sample | None = None,
 ) -> Space:
-    """The space that ``parameters``, ``grid`` and ``cases`` of a study span."""
-    texts = {**(together or {}), **grid, **parameters}
+    """The space that ``parameters``, ``grid``, ``cases`` and ``sample`` of a study span."""
+    texts = {**(sample.over if sample else {}), **(together or {}), **grid, **parameters}
     axes = tuple(
         axis_of(key, address(key, system, texts, "grid"), expanded(values), system, f"grid.{key}")
         for key, values in grid.items()
     )
     if together:
         axes = (case_axis(together, system, texts, "cases"), *axes)
+    if sample:
+        axes = (sample_axis(sample, system, texts), *axes)
     fixed = {
         key: (address(key, system, parameters, "parameters"), value)
         for key, value in parameters.items()
     }
     return Space(system, fixed, axes)
+
+
+def space_of_study(system: type[Parameters], content: Mapping[str, Any]) -> Space:
+    """The space of a study as it is written."""
+    grid = {key: parse_axis(v, f"grid.{key}") for key, v in (content.get("grid") or {}).items()}
+    cases = columns(content["cases"], "cases") if content.get("cases") else None
+    sample = parse_sample(content.get("sample"))
+    return space_of(system, content.get("parameters") or {}, grid, cases, sample)

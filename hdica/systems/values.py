@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from pydantic import (
 )
 
 from hdica.errors import HdicaError, one_sentence, unknown_key
-from hdica.ingredients.plain import as_number, plain
+from hdica.ingredients.plain import Array, as_number, plain
 
 Value = float | str
 LABEL, VALUE = "label", "value"
@@ -204,7 +205,8 @@ def _parse_grid(given: object) -> Any:
 Grid = Annotated[dict[str, Values], BeforeValidator(_parse_grid)]
 
 
-CASE, ZIP = "case", "zip"
+CASE, ZIP, SAMPLE = "case", "zip", "sample"
+MOST_SAMPLED = 1000  # parameters of a sample
 
 
 def columns(given: object, field: str) -> dict[str, Values]:
@@ -263,3 +265,94 @@ Cases = Annotated[
     dict[str, Values], BeforeValidator(lambda given: columns(given, "cases") if given else {})
 ]
 """Parameters that go together, and their labels."""
+
+
+class Between(BaseModel):
+    """A range from which values are drawn: ``[low, high]``, or ``{from, to, log}``."""
+
+    model_config = ConfigDict(frozen=True)
+
+    low: float
+    high: float
+    log: bool = False
+
+    @model_serializer
+    def _as_written(self) -> dict[str, Any]:
+        return {"from": self.low, "to": self.high, "log": self.log}
+
+    def at(self, share: Array) -> tuple[float, ...]:
+        """Canonical values at shares of the way, from 0 to 1, evenly in the logarithm with it."""
+        if self.log:
+            values = self.low * (self.high / self.low) ** share
+        else:
+            values = self.low + (self.high - self.low) * share
+        return tuple(canonical(v) for v in values.tolist())
+
+
+class Sample(BaseModel):
+    """Points spread over ranges of parameters by Sobol's sequence, scrambled by a seed.
+
+    The first points of more of them are the same.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    points: int
+    seed: int = 0
+    over: dict[str, Between]
+
+    def columns(self) -> dict[str, Values]:
+        """Values of every parameter."""
+        from scipy.stats.qmc import Sobol
+
+        with warnings.catch_warnings():
+            # Any number of points will do, though powers of 2 are spread best.
+            warnings.filterwarnings("ignore", message="The balance properties")
+            shares = Sobol(len(self.over), rng=self.seed).random(self.points)
+        return {key: one.at(shares[:, k]) for k, (key, one) in enumerate(self.over.items())}
+
+
+def parse_sample(given: object) -> Sample | None:
+    """Read a sample as a user writes it; None is none."""
+    if given is None or isinstance(given, Sample):
+        return given
+    check_keys(given, ["points", "seed", "over"], "sample")
+    content = dict(given)  # type: ignore[call-overload]
+    over = content.get("over")
+    if not isinstance(over, Mapping) or not over or not all(isinstance(k, str) for k in over):
+        raise HdicaError(
+            f"sample.over = {over!r} is not allowed (ranges by the names of parameters, as in "
+            "{tau: {from: 0.01, to: 1, log: true}, omega: [0.5, 4]})"
+        )
+    if len(over) > MOST_SAMPLED:
+        raise HdicaError(f"sample.over has {len(over)} parameters (at most {MOST_SAMPLED})")
+    ranges = {key: _between(one, f"sample.over.{key}") for key, one in over.items()}
+    points = _whole(content.get("points"), "sample.points", 1)
+    return Sample(points=points, seed=_whole(content.get("seed", 0), "sample.seed", 0), over=ranges)
+
+
+def _whole(value: object, field: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise HdicaError(f"{field} = {value!r} is not allowed (a whole number >= {least})")
+    return int(value)
+
+
+def _between(given: object, field: str) -> Between:
+    if isinstance(given, Between):
+        return given
+    if isinstance(given, list | tuple) and len(given) == 2:
+        given = dict(zip(("from", "to"), given, strict=True))
+    if not isinstance(given, Mapping) or not {"from", "to"} <= given.keys():
+        raise HdicaError(
+            f"{field} = {given!r} is not allowed ([low, high], or {{from: 0.1, to: 1}})"
+        )
+    check_keys(dict(given), ["from", "to", "log"], field)
+    low, high = (number(given[key], f"{field}.{key}") for key in ("from", "to"))
+    log = given.get("log", False)
+    if not isinstance(log, bool):
+        raise HdicaError(f"{field}.log = {log!r} is not allowed (true or false)")
+    if not low < high:
+        raise HdicaError(f"{field} = {low:g} to {high:g} is not allowed (from has to be below to)")
+    if log and low <= 0:
+        raise HdicaError(f"{field}.from = {low:g} is not allowed (log needs from > 0)")
+    return Between(low=low, high=high, log=log)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import qmc
 
 import hdica
 from hdica.errors import HdicaError
+from hdica.systems import space
 
 T9 = {"label": "t9", "student": 9}
 PAIRS = {"tau": [0.1, 0.05, 0.02], "Q0": [0.3, 0.5, 0.7]}
@@ -40,7 +42,7 @@ def test_pairs_have_one_dimension_and_both_parameters_along_it(tmp_path: Path) -
     for tau, q0 in zip(*PAIRS.values(), strict=True):
         for source in ("uniform", "laplace"):
             one = found.Q.sel(tau=tau, source=source)[0]
-            assert one.Q0 == q0
+            assert q0 == one.Q0
             assert np.array_equal(one, runs(tau=tau, source=source, start={"overlap": q0}))
     # What ignores the start has its states beside each pair.
     assert hdica.open_results(out)["fixed_points"]["Q"].sizes["tau"] == 3
@@ -74,13 +76,48 @@ def test_a_call_takes_pairs_and_cases() -> None:
     assert found.dims == ("tau", "seed", "time")
     for tau, q0 in zip(*PAIRS.values(), strict=True):
         assert np.array_equal(found.sel(tau=tau), runs(tau=tau, start={"overlap": q0}))
-        assert found.sel(tau=tau).Q0 == q0
+        assert q0 == found.sel(tau=tau).Q0
     over = {"cases": ROWS, "Q0": [0.4, 0.6]}
     limits = hdica.limit(ica, times=TIMES, method="ode", over=over).Q
     assert limits.dims == ("case", "Q0", "time")
     one = hdica.OnlineICA(tau=0.1, source={"student": 9}, start={"overlap": 0.6})
     alone = hdica.limit(one, times=TIMES, method="ode").Q
     assert np.array_equal(limits.isel(case=1).sel(Q0=0.6), alone)
+
+
+def spread(points: int, **more: object) -> dict[str, object]:
+    over = {"tau": {"from": 0.01, "to": 1, "log": True}, "Q0": [0.1, 0.9]}
+    return {"points": points, "seed": 1, "over": over, **more}
+
+
+def test_a_sample_is_sobols_and_grows(tmp_path: Path) -> None:
+    out = tmp_path / "cases.zarr"
+    study(sample=spread(8)).run(out=out)
+    more = study(sample=spread(12), grid={"source": ["uniform"]})
+    assert more.plan(out=out).pending == 4 * (2 + 1 + 1)
+    more.run(out=out, workers=2)
+    found = hdica.open_results(out)["chain"].to_dataset()
+    assert found.Q.dims == ("sample", "source", "n", "seed", "time")
+    assert found.sample.values.tolist() == [*range(12)]
+    shares = qmc.Sobol(2, rng=1).random(16)[:12]
+    assert found.tau.values == pytest.approx(0.01 * 100 ** shares[:, 0], rel=1e-11)
+    assert found.Q0.values == pytest.approx(0.1 + 0.8 * shares[:, 1], rel=1e-11)
+    for k in (0, 11):
+        one = runs(tau=float(found.tau[k]), start={"overlap": float(found.Q0[k])})
+        assert np.array_equal(found.Q[k, 0, 0], one)
+    assert more.spec == type(more.spec).model_validate(more.spec.model_dump(mode="json"))
+    # Selected by any parameter that was drawn.
+    few = found.where(found.tau > 0.1, drop=True)
+    assert few.sizes["sample"] == int((found.tau > 0.1).sum()) > 0
+
+
+def test_a_hundred_thousand_points_are_planned_without_a_system_for_each(monkeypatch) -> None:
+    built = []
+    whole = space.build
+    monkeypatch.setattr(space, "build", lambda *one, **k: built.append(1) or whole(*one, **k))
+    plan = study(sample=spread(100_000)).plan()
+    assert plan.points == 100_000 * (2 + 1 + 1)
+    assert len(built) < 4000
 
 
 TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
@@ -103,6 +140,20 @@ TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
         ({"cases": ROWS, "parameters": {"tau": 0.1}}, "is already set by parameters.tau"),
         ({"cases": {"tau": [0.1], "taau": [0.2]}}, "cases.taau is not a known parameter"),
         ({"cases": [{"tau": 0.1}, {"tau": -1.0}]}, "cases: tau = -1.0 is not allowed"),
+        ({"sample": spread(0)}, "sample.points = 0 is not allowed (a whole number >= 1)"),
+        ({"sample": spread(8, seed=-1)}, "sample.seed = -1 is not allowed"),
+        ({"sample": spread(8, over={})}, "sample.over = {} is not allowed (ranges by the names"),
+        ({"sample": spread(8, over={"tau": 0.1})}, "sample.over.tau = 0.1 is not allowed ([low,"),
+        ({"sample": spread(8, over={"tau": [0.2, 0.1]})}, "(from has to be below to)"),
+        ({"sample": spread(8, over={"tau": {"from": 0, "to": 1, "log": True}})}, "log needs from"),
+        ({"sample": spread(8, over={"tau": [-0.1, 0.1]})}, "sample.tau: tau = -0."),
+        ({"sample": spread(8, over={"source": [0.1, 0.2]})}, "source = 0."),
+        ({"sample": spread(8, over={"taau": [0.1, 0.2]})}, "sample.over.taau is not a known"),
+        ({"sample": spread(8), "grid": {"tau": [0.1]}}, "grid.tau is already set by sample.tau"),
+        (
+            {"sample": {"points": 8, "ovr": {}}},
+            "sample.ovr is not a known key (did you mean 'over'",
+        ),
     ],
 )
 def test_what_are_no_cases_is_one_sentence(parts: dict[str, object], sentence: str) -> None:
