@@ -90,7 +90,7 @@ def query(
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()
-    names = outputs(data, variables, [*selection, *mean])
+    names = outputs(data, variables, [*(dim_of(data, name) for name in selection), *mean])
     data = select(data, selection, nearest)[names].load()
     data.attrs = {**tree.attrs, **tree[chosen].attrs}
     return average(data, mean, names) if mean else data
@@ -124,11 +124,24 @@ def choose_method(tree: xr.DataTree, dims: Sequence[str], method: str | None = N
                 f"--method {method!r} is not in these results ({suggestion(method, names)})"
             )
         return method
+    able = {name: selectable(tree[name].to_dataset()) for name in names}
     for name in names:
-        if all(dim in tree[name].dims for dim in dims):
+        if all(dim in able[name] for dim in dims):
             return name
-    _check_dims("--sel", dims, dict.fromkeys(d for name in names for d in tree[name].dims))
+    _check_dims("--sel", dims, dict.fromkeys(d for name in names for d in able[name]))
     raise HdicaError(f"no method has all the dimensions {', '.join(dims)} (choose with --method)")
+
+
+def selectable(data: xr.Dataset) -> list[Hashable]:
+    """Dimensions, and parameters that lie along one of them with others."""
+    beside = [k for k, one in data.coords.items() if one.ndim == 1 and k not in data.dims]
+    return [*data.dims, *(name for name in beside if name != "step")]
+
+
+def dim_of(data: xr.Dataset, name: str) -> str:
+    """The dimension along which a parameter lies: mostly its own."""
+    beside = name in data.coords and name not in data.dims and data[name].ndim == 1
+    return str(data[name].dims[0]) if beside else name
 
 
 def _check_dims(option: str, dims: Sequence[str], every: Iterable[Hashable]) -> None:
@@ -163,14 +176,16 @@ def dim_order(tree: xr.DataTree, method: str) -> list[str]:
 
 def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -> xr.Dataset:
     """Select by coordinate, as :func:`query` does; a single value stays as a scalar coordinate."""
-    for dim, text in selection.items():
-        _check_dims("--sel", [dim], data.dims)
-        values = data[dim].to_numpy()
+    for name, text in selection.items():
+        _check_dims("--sel", [name], selectable(data))
+        values, dim = data[name].to_numpy(), dim_of(data, name)
         parts = [part.strip() for part in text.split(",")]
         if not all(parts):
-            raise HdicaError(f"--sel {dim}={text} is not allowed (a value before and after each ,)")
-        places = [place for part in parts for place in _places(values, part, dim, nearest)]
-        single = "," not in text and ":" not in text
+            raise HdicaError(
+                f"--sel {name}={text} is not allowed (a value before and after each ,)"
+            )
+        places = [place for part in parts for place in _places(values, part, name, nearest)]
+        single = "," not in text and ":" not in text and name == dim
         data = _at(data, dim, places[0]) if single else data.isel({dim: _indexer(places)})
     return data
 
@@ -211,11 +226,11 @@ def _places(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]
     else:
         wanted = _number(text, dim, kind)
         if nearest:
-            return [int(np.argmin(np.abs(values - float(wanted))))]
+            wanted = values[np.argmin(np.abs(values - float(wanted)))]
         equal, hint = values == wanted, "; --nearest takes the closest"
     if not equal.any():
         raise HdicaError(f"{dim}={text} is not there (values: {_listed(values)}{hint})")
-    return [int(np.argmax(equal))]
+    return [*np.flatnonzero(equal).tolist()]
 
 
 def _number(text: str, dim: str, kind: str) -> float:
@@ -297,7 +312,7 @@ def _means(data: xr.Dataset, name: str, over: list[str]) -> dict[str, Any]:
 def _unfinished(tree: xr.DataTree, selection: dict[str, str], method: str, nearest: bool) -> str:
     """How many of the selected points are not done, in words; empty if all are."""
     status = tree[method].to_dataset()[["status"]]
-    chosen = {dim: text for dim, text in selection.items() if dim in status.dims}
+    chosen = {name: v for name, v in selection.items() if dim_of(status, name) in status.dims}
     values = select(status, chosen, nearest)["status"].to_numpy()
     counts = [(name, int((values == code).sum())) for code, name in enumerate(STATUS_NAMES)]
     return ", ".join(f"{n} are {name}" for name, n in counts if n and name != STATUS_NAMES[DONE])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from scipy.stats import qmc
 
 import hdica
+from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.systems import space
 
@@ -19,6 +21,7 @@ ROWS = [
     {"tau": 0.1, "source": T9},
     {"source": "uniform", "tau": 0.05, "label": "slow"},
 ]
+T9_CASE = "tau = 0.1, source = t9"
 TIMES = [0, 1, 5]
 
 
@@ -68,6 +71,25 @@ def test_cases_are_called_by_their_labels_and_grow(tmp_path: Path) -> None:
     assert whole.spec == type(whole.spec).model_validate(whole.spec.model_dump(mode="json"))
     assert study(cases=ROWS[::-1]).plan(out=out).pending == 0
     assert "cases" not in study(grid={"tau": [0.1]}).spec.model_dump(mode="json")
+
+
+def test_a_query_selects_by_every_parameter(tmp_path: Path, capsys) -> None:
+    out = tmp_path / "cases.zarr"
+    study(cases=ROWS, grid={"Q0": [0.4, 0.6]}).run(out=out)
+
+    def asked(*options: str) -> list[dict[str, float]]:
+        assert call(["query", str(out), "--to", "json", "--sel", "time=5", *options]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    rows = asked("--sel", "tau=0.1", "--sel", "Q0=0.6", "--sel", "seed=0")
+    assert [(row["case"], row["tau"]) for row in rows] == [("fast", 0.1), (T9_CASE, 0.1)]
+    slow = ("--sel", "source=uniform", "--sel", "tau=0.06", "--sel", "Q0=0.4", "--nearest")
+    (row,) = asked(*slow, "--method", "ode")
+    assert (row["case"], row["tau"]) == ("slow", 0.05)
+    assert call(["query", str(out), "--sel", "tau=0.3"]) != 0
+    assert "tau=0.3 is not there (values: 0.1, 0.1, 0.05; --nearest" in capsys.readouterr().err
+    assert call(["query", str(out), "--sel", "taau=0.1"]) != 0
+    assert "taau is not a dimension (did you mean 'tau'?" in capsys.readouterr().err
 
 
 def test_a_call_takes_pairs_and_cases() -> None:
