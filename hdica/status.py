@@ -11,6 +11,8 @@ from hdica.errors import DataGone
 
 PENDING, DONE, DIVERGED, FAILED = range(4)
 STATUS_NAMES = ("pending", "done", "diverged", "failed")  # by code
+LEFT_OUT = len(STATUS_NAMES)
+"""Code of a place in the arrays whose point the study leaves out: it counts as no point."""
 OF_MACHINE = (MemoryError, OSError, DataGone, ImportError, EOFError, pickle.PickleError)
 """Exceptions for which a machine is to blame and no point."""
 _NO_THREAD = "can't start new thread"

@@ -15,7 +15,7 @@ from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
 from hdica.errors import HdicaError
-from hdica.status import DIVERGED, PENDING, STATUS_NAMES
+from hdica.status import DIVERGED, LEFT_OUT, PENDING, STATUS_NAMES
 from hdica.store.files import stamp
 from hdica.store.paths import METADATA, STUDY, manifest_path, work_path
 from hdica.store.publish import about_study, coordinates, is_current, sources
@@ -91,7 +91,9 @@ class Feed:
         """Decide what is shown, and open it."""
         if (study := self._unpublished()) is not None:
             every = tuple(sources(study, self.path))
-            computed = any((source.status != PENDING).any() for source in every)
+            computed = any(
+                ((one.status > PENDING) & (one.status < LEFT_OUT)).any() for one in every
+            )
             if computed or not (self.path / METADATA).exists():
                 self._study, self._sources = study, every
                 self._show()

@@ -209,14 +209,14 @@ def block_size(segment: Segment, workers: int = 1) -> int:
 def plan(study: Study, out: str | Path | None = None) -> Plan:
     """Plan a study, of which the working store of ``out``, if there is one, has some points."""
     if out is None:
-        pending = [(segment, segment.size) for segment in segments_of(study)]
+        pending = [(segment, segment.points) for segment in segments_of(study)]
     else:
         pending = [(p.segment, int((p.statuses == PENDING).sum())) for p in place(study, out)]
     segments = tuple(
         SegmentPlan(
             segment.method.name,
             segment.n,
-            segment.size,
+            segment.points,
             points,
             segment.seconds_per_point,
             segment.bytes_per_point,

@@ -27,7 +27,7 @@ import zarr
 from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.status import DIVERGED, FAILED, PENDING, STATUS_NAMES
+from hdica.status import DIVERGED, DONE, FAILED, PENDING, STATUS_NAMES
 from hdica.store import files, paths, provenance, sealed
 from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
 from hdica.store.working import Source, place, refuse_another
@@ -247,11 +247,13 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
         about: sealed.Document = {"long_name": output.long_name, "units": output.units}
         write_variable(group, source, output.name, "f8", np.nan, about, output.dims)
     about = {"long_name": "status of the point", "units": "1"}
-    about |= {"flag_values": [*range(len(STATUS_NAMES))], "flag_meanings": " ".join(STATUS_NAMES)}
+    # Stores of studies that leave nothing out are what they were.
+    flags = [*STATUS_NAMES, *(["left_out"] if study.where else [])]
+    about |= {"flag_values": [*range(len(flags))], "flag_meanings": " ".join(flags)}
     write_variable(group, source, "status", "u1", PENDING, about)
     about = {"long_name": "processor time of the point", "units": "s"}
     write_variable(group, source, "cpu_seconds", "f8", np.nan, about)
-    if (source.status >= DIVERGED).any():
+    if np.isin(source.status, (DIVERGED, FAILED)).any():
         about = {"long_name": "why the point diverged or failed"}
         write_variable(group, source, "reason", str, "", about)
     about = {
@@ -369,7 +371,7 @@ def refuse_loss(study: Study, out: str | Path, counts: dict[str, dict[str, int]]
         return
     done = sum(each["done"] + each["diverged"] for each in counts.values())
     failed = sum(each["failed"] for each in counts.values())
-    before = sum(int(((one != PENDING) & (one != FAILED)).sum()) for one in statuses(tree))
+    before = sum(int(np.isin(one, (DONE, DIVERGED)).sum()) for one in statuses(tree))
     same = tree.attrs.get("study_hash") == study.content_hash()
     if before and (not (done + failed) or (same and done < before)):
         there = f"{before} points and {paths.work_path(out)} has {done} of them"

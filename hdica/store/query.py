@@ -314,7 +314,9 @@ def _unfinished(tree: xr.DataTree, selection: dict[str, str], method: str, neare
     status = tree[method].to_dataset()[["status"]]
     chosen = {name: v for name, v in selection.items() if dim_of(status, name) in status.dims}
     values = select(status, chosen, nearest)["status"].to_numpy()
-    counts = [(name, int((values == code).sum())) for code, name in enumerate(STATUS_NAMES)]
+    counts = [
+        (name, int((values == code).sum())) for code, name in enumerate((*STATUS_NAMES, "left out"))
+    ]
     return ", ".join(f"{n} are {name}" for name, n in counts if n and name != STATUS_NAMES[DONE])
 
 

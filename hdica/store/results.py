@@ -214,7 +214,8 @@ class Status:
 
 def _row(method: str, n: int | None, status: np.ndarray, cpu: np.ndarray) -> MethodStatus:
     seconds = float(np.nansum(cpu))
-    return MethodStatus(method, n, int(status.size), **status_counts(status), cpu_seconds=seconds)
+    counts = status_counts(status)
+    return MethodStatus(method, n, sum(counts.values()), **counts, cpu_seconds=seconds)
 
 
 def working_status(out: str | Path) -> Status | None:

@@ -169,9 +169,9 @@ def count_in(manifest: Document, status: str) -> int:
 
 
 def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
-    """How many points have each status, by its name."""
+    """How many points have each status, by its name; those that are left out are none."""
     counts = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
-    return dict(zip(STATUS_NAMES, counts, strict=True))
+    return dict(zip(STATUS_NAMES, counts, strict=False))
 
 
 class Block(NamedTuple):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.status import FAILED, PENDING
+from hdica.status import FAILED, LEFT_OUT, PENDING
 from hdica.store.files import DamageError, read_regular, stamp
 from hdica.store.paths import METADATA, STUDY, results_path, work_path
 from hdica.store.sealed import (
@@ -149,17 +149,20 @@ class Placed:
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Number of every point in the listing, -1 for one that no block holds."""
-        failed = self.listing.status == FAILED
-        if not failed.any():
-            return find_rows(self.listing.keys, self.keys)
-        order = np.argsort(failed, kind="stable")
-        rows = find_rows(self.listing.keys[order], self.keys)
-        return np.where(rows < 0, -1, order[rows])
+        failed, absent = self.listing.status == FAILED, self.segment.left_out
+        if failed.any():
+            order = np.argsort(failed, kind="stable")
+            rows = find_rows(self.listing.keys[order], self.keys)
+            rows = np.where(rows < 0, -1, order[rows])
+        else:
+            rows = find_rows(self.listing.keys, self.keys)
+        return rows if absent is None else np.where(absent, -1, rows)
 
     @cached_property
     def statuses(self) -> NDArray[np.uint8]:
         """Status of every point."""
-        return self._each(self.listing.status, PENDING)
+        statuses, absent = self._each(self.listing.status, PENDING), self.segment.left_out
+        return statuses if absent is None else np.where(absent, np.uint8(LEFT_OUT), statuses)
 
     @cached_property
     def cpu_seconds(self) -> NDArray[np.float64]:

@@ -313,7 +313,7 @@ def _respelled(value: object, other: dict[str, str], depth: int = 4) -> object:
     return other.get(value, value) if isinstance(value, str) else value
 
 
-LATER = ("question", "cases", "sample")
+LATER = ("question", "cases", "sample", "where")
 """Keys that a study does not write where it has nothing under them, so that digests stay."""
 
 
@@ -349,6 +349,11 @@ class StudySchema(Section):
     sample: Annotated[Sample | None, BeforeValidator(parse_sample)] = Field(
         default=None,
         description="points spread over ranges of parameters: {points, seed, over}",
+    )
+    where: Annotated[str, AfterValidator(_one_line)] = Field(
+        default="",
+        max_length=1_000,
+        description="condition on swept numbers, such as tau*omega < 2; other points are left out",
     )
     times: Annotated[tuple[float, ...], BeforeValidator(_parse_times)] = Field(
         default=(0.0,),
@@ -439,6 +444,7 @@ class StudySchema(Section):
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
             "kernels": {name: method.about.kernel for name, method in self.methods_used().items()},
             **({"save": save} if save else {}),
+            **({"where": self.where} if self.where else {}),
             **({"data": data} if data else {}),
         }
 

@@ -11,14 +11,14 @@ import math
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import without_place
 from hdica.ingredients.save import ALL, NOTHING, Save
 from hdica.study.schema import StudySchema, canonical_json, json_digest, plain_save
@@ -77,6 +77,8 @@ class Cells:
     axes: tuple[Axis, ...]
     fields: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]
     ignored: tuple[str, ...] = ()
+    left_out: NDArray[np.bool_] | None = field(default=None, compare=False)
+    """Which cells the study leaves out; None if it leaves out none."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,8 +113,55 @@ class Cells:
             yield from map(without_place, texts)
 
 
-def cells_of(method: Method, swept: tuple[Axis, ...], texts: dict[str, Texts]) -> Cells:
-    """Cells of one method, from what :func:`field_texts` found for all swept parameters."""
+def check_where(where: str, swept: tuple[Axis, ...]) -> NDArray[np.bool_] | None:
+    """Which combinations of all values a condition leaves out, shape (axes' sizes); None for none.
+
+    HdicaError if it is no condition on numbers that are swept, or leaves out all.
+    """
+    if not where:
+        return None
+    numbers = {
+        one.dim: (place, one.values)
+        for place, axis in enumerate(swept)
+        for one in (*axis.parts, axis)
+        if isinstance(one.values[0], float)
+    }
+    # Loads SymPy, which most studies do without here.
+    from hdica.ingredients.grammar import constants_used, read_expression
+    from hdica.ingredients.switches import vectorised
+
+    for name in sorted(constants_used(where, "")):
+        if name not in numbers:
+            near = suggestion(name, [*numbers])
+            raise HdicaError(f"where: {name} is no number that is swept ({near})")
+    names = tuple(sorted(constants_used(where, "")))
+    try:
+        expression, symbols = read_expression(where, names, {})
+    except HdicaError as exc:
+        raise HdicaError(f"where: {exc}") from None
+    columns = []
+    for name in names:
+        place, values = numbers[name]
+        shape = [1] * len(swept)
+        shape[place] = len(values)
+        columns.append(np.array(values).reshape(shape))
+    kept = vectorised(expression, *symbols)(*columns) if columns else np.array(0.0)
+    whole = np.broadcast_to(kept, [axis.size for axis in swept])
+    if not np.any(whole > 0):
+        raise HdicaError(f"where = {where!r} leaves out every point")
+    return ~(whole > 0)
+
+
+def cells_of(
+    method: Method,
+    swept: tuple[Axis, ...],
+    texts: dict[str, Texts],
+    left_out: NDArray[np.bool_] | None = None,
+) -> Cells:
+    """Cells of one method, from what :func:`field_texts` found for all swept parameters.
+
+    A cell of one that does not depend on some axes is left out if it is at all their values.
+    """
     axes = tuple(axis for axis in swept if not axis.fields <= method.scope.ignores)
     fields = tuple(
         (tuple(axes.index(axis) for axis in used), fragments)
@@ -120,7 +169,10 @@ def cells_of(method: Method, swept: tuple[Axis, ...], texts: dict[str, Texts]) -
         if name not in method.scope.ignores
     )
     ignored = (texts[name][1][0] for name in sorted(method.scope.ignores & texts.keys()))
-    return Cells(axes, fields, tuple(text for text in ignored if text))
+    if left_out is not None:
+        others = tuple(place for place, axis in enumerate(swept) if axis not in axes)
+        left_out = np.all(left_out, axis=others).reshape(-1)
+    return Cells(axes, fields, tuple(text for text in ignored if text), left_out)
 
 
 def field_texts(space: Space) -> dict[str, Texts]:
@@ -278,8 +330,19 @@ class Segment:
 
     @property
     def size(self) -> int:
-        """Number of points."""
+        """Number of points, with those that are left out."""
         return self.cells.size * self.per_cell
+
+    @property
+    def left_out(self) -> NDArray[np.bool_] | None:
+        """Which points are left out; None if none is."""
+        cells = self.cells.left_out
+        return None if cells is None else np.repeat(cells, self.per_cell)
+
+    @property
+    def points(self) -> int:
+        """Number of points that are not left out."""
+        return self.size - (0 if self.left_out is None else int(self.left_out.sum()))
 
     @cached_property
     def coords(self) -> dict[str, NDArray[Any]]:
@@ -410,6 +473,7 @@ def segments_of(study: StudySchema) -> list[Segment]:
     methods = registry.methods_of(study.system, study.noise)
     asked, space = study.save_spec(), study.space
     texts, sizes = field_texts(space), space.system.sized_by
+    left_out = check_where(study.where, space.axes)
     coords: dict[str, tuple[float, ...]] = {}
     segments = []
     for name, settings in study.methods.items():
@@ -417,7 +481,7 @@ def segments_of(study: StudySchema) -> list[Segment]:
         save = sized(save, settings.n_values)
         used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
         coords |= {dim: own_dimension(study, dim) for dim in used if dim not in coords}
-        cells = cells_of(methods[name], space.axes, texts)
+        cells = cells_of(methods[name], space.axes, texts, left_out)
         what = (study.times, cells, save, tuple((dim, coords[dim]) for dim in used))
         segments += [
             Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values

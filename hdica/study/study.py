@@ -15,7 +15,7 @@ from hdica.errors import HdicaError, from_validation, path_of, suggestion
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process.compile_cache import refuse_threads
 from hdica.study.schema import StudySchema
-from hdica.study.segment import can_keep, parts, segments_of
+from hdica.study.segment import can_keep, check_where, parts, segments_of
 from hdica.systems import arguments
 from hdica.systems import system as registry
 from hdica.systems.method import Role, shared_twin
@@ -118,6 +118,7 @@ def _rows(spec: Study) -> list[tuple[str, str, str]]:
         ),
         *(("cases", key, _axis(axis)) for key, axis in spec.cases.items()),
         *(("grid", key, _axis(axis)) for key, axis in spec.grid.items()),
+        *([("where", spec.where, "")] if spec.where else []),
         *(
             ("method", name, ", ".join(f"{k} = {v}" for k, v in settings if v is not None))
             for name, settings in spec.methods.items()
@@ -213,6 +214,7 @@ def _check_systems(study: StudySchema) -> None:
     space = study.space
     check_conflicts(space.fixed, space.axes)
     _check_names(study, space.axes)
+    check_where(study.where, space.axes)
     _refusals(study, space.at())
     for axis in space.axes:
         judged = _some(axis, MAX_ASKED)

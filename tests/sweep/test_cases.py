@@ -12,7 +12,10 @@ from scipy.stats import qmc
 import hdica
 from hdica.cli import call
 from hdica.errors import HdicaError
+from hdica.status import DONE, LEFT_OUT
+from hdica.store.verify import verify
 from hdica.systems import space
+from hdica.systems.values import Sample
 
 T9 = {"label": "t9", "student": 9}
 PAIRS = {"tau": [0.1, 0.05, 0.02], "Q0": [0.3, 0.5, 0.7]}
@@ -142,6 +145,49 @@ def test_a_hundred_thousand_points_are_planned_without_a_system_for_each(monkeyp
     assert len(built) < 4000
 
 
+GRID = {"tau": [0.02, 0.04, 0.06], "Q0": [0.2, 0.5, 0.8]}
+
+
+def test_points_are_left_out_by_a_condition_and_come_back(tmp_path: Path) -> None:
+    out = tmp_path / "cases.zarr"
+    study(grid=GRID).run(out=out)
+    whole = hdica.open_results(out)["chain"].to_dataset().load()
+    few = study(grid=GRID, where="tau*Q0 < 0.02")
+    kept = np.multiply.outer(GRID["tau"], GRID["Q0"]) < 0.02
+    plan = few.plan(out=out)
+    assert (plan.points, plan.pending) == (3 * int(kept.sum()) + 3, 0)
+    few.run(out=out)
+    found = hdica.open_results(out)
+    chain, ode = found["chain"].to_dataset(), found["ode"].to_dataset()
+    assert (chain.status[:, :, 0, 0].values == np.where(kept, DONE, LEFT_OUT)).all()
+    assert chain.status.attrs["flag_meanings"].split()[LEFT_OUT] == "left_out"
+    assert np.array_equal(chain.Q, whole.Q.where(kept[:, :, None, None, None]), equal_nan=True)
+    assert (np.isfinite(ode.Q).all("time").values == kept).all()
+    # No start is left out of what depends on none: some start is kept at every step size.
+    assert (found["fixed_points"].status == DONE).all()
+    verdict = verify(out)
+    assert verdict.points == plan.points
+    assert not verdict.damaged
+    assert not verdict.incomplete
+    # What was computed before is there when the condition goes, or leaves out less.
+    assert study(grid=GRID).plan(out=out).pending == 0
+    new = study(grid={**GRID, "Q0": [0.2, 0.35, 0.5, 0.8]}, where="tau < 0.03 or Q0 < 0.4")
+    assert new.plan(out=out).pending == 3 * 3
+    new.run(out=out, workers=2)
+    again = hdica.open_results(out)["chain"].Q
+    assert np.array_equal(again.sel(tau=0.02, Q0=0.8), whole.Q.sel(tau=0.02, Q0=0.8))
+    assert np.isnan(again.sel(tau=0.06, Q0=0.5)).all()
+
+
+def test_a_condition_holds_on_parameters_of_cases_and_samples(tmp_path: Path) -> None:
+    pairs = study(grid={"zip": PAIRS}, where="Q0 > 0.4")
+    assert pairs.plan().points == 2 * (2 + 1 + 1)
+    drawn = study(sample=spread(64), where="tau*Q0 < 0.05")
+    table = Sample.model_validate(drawn.spec.sample).columns()
+    kept = int((np.array(table["tau"]) * np.array(table["Q0"]) < 0.05).sum())
+    assert drawn.plan().points == kept * (2 + 1 + 1)
+
+
 TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
 
 
@@ -162,6 +208,10 @@ TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
         ({"cases": ROWS, "parameters": {"tau": 0.1}}, "is already set by parameters.tau"),
         ({"cases": {"tau": [0.1], "taau": [0.2]}}, "cases.taau is not a known parameter"),
         ({"cases": [{"tau": 0.1}, {"tau": -1.0}]}, "cases: tau = -1.0 is not allowed"),
+        ({"grid": GRID, "where": "tau*q0 < 1"}, "where: q0 is no number that is swept (did you"),
+        ({"grid": GRID, "where": "tau <"}, "where: formula 'tau <': it is not a formula"),
+        ({"grid": GRID, "where": "tau > 1"}, "where = 'tau > 1' leaves out every point"),
+        ({"cases": ROWS, "where": "source > 1"}, "where: source is no number that is swept"),
         ({"sample": spread(0)}, "sample.points = 0 is not allowed (a whole number >= 1)"),
         ({"sample": spread(8, seed=-1)}, "sample.seed = -1 is not allowed"),
         ({"sample": spread(8, over={})}, "sample.over = {} is not allowed (ranges by the names"),

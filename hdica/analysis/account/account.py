@@ -17,7 +17,7 @@ from hdica.show.terms import entries, padded
 from hdica.show.typeset import typeset
 from hdica.show.wording import Table, among, listed, where
 from hdica.show.words import count, method_name, number, plural, symbol
-from hdica.status import DIVERGED, DONE, FAILED, PENDING
+from hdica.status import DIVERGED, DONE, FAILED, LEFT_OUT, PENDING
 from hdica.systems.method import ZERO
 from hdica.systems.system import System, joined
 from hdica.systems.values import shown
@@ -36,7 +36,7 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     columns: dict[str, list[object]] = {
         **{key: [str(g.attrs.get(key, "")) for g in groups] for key in written},
         "noise": [str(g.attrs.get("noise", "own" if "seed" in g.dims else "")) for g in groups],
-        "points": [int(g["status"].size) for g in groups],
+        "points": [int((g["status"] < LEFT_OUT).sum()) for g in groups],
         "cpu_seconds": [float(g["cpu_seconds"].sum()) for g in groups],
         "n": [_sizes(g["n"].values) if "n" in g.dims else "" for g in groups],
         "seeds": [int(g.sizes.get("seed", 0)) for g in groups],
@@ -57,7 +57,7 @@ def _reason(data: xr.Dataset) -> str:
     if "reason" not in data:
         return ""
     values = data["reason"]
-    bad = data["status"].transpose(*values.dims).values >= DIVERGED
+    bad = np.isin(data["status"].transpose(*values.dims).values, (DIVERGED, FAILED))
     for index in np.argwhere(bad):
         text = values.values[tuple(index)]
         if isinstance(text, str) and text:
