@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Protocol, TypeVar
@@ -13,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.functions import word_for
-from hdica.ingredients.grammar import constants_used
+from hdica.ingredients.grammar import constants_used, read_expression
 from hdica.ingredients.plain import is_number, is_vector, vector_of
 from hdica.ingredients.priors import Prior, make_prior, vector_prior, wrong_length
 from hdica.ingredients.schedules import Motion, Schedule, make_motion, make_schedule
@@ -166,6 +167,7 @@ SCHEDULE = (
     "step size > 0 until the last time, a formula in `t` (`0.1/(1 + t/50)`), or "
     "`{steps: {times: [10], values: [0.1, 0.05]}}`"
 )
+SIZED = SCHEDULE.replace("(`0.1/(1 + t/50)`)", "(`0.1/(1 + t/50)`), for simulations in `n` too")
 LAWS = (
     "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
     "`{chi2: k}`, `{beta: a}`, `{scipy: name, ...}` (`{scipy: poisson, mu: 3}`), "
@@ -232,8 +234,60 @@ def check_real(system: HasFormulas, name: str) -> None:
 
 
 def schedule(system: HasFormulas, name: str = "tau") -> Schedule:
-    """Step size as a function of t = k/n; ``name`` is the field that gives it."""
-    return made_in_time(system, name, make_schedule)
+    """Step size as a function of t = k/n; ``name`` is the field that gives it.
+
+    One that depends on n is what remains of it as n -> infinity, or, where nothing does and limits
+    refuse it, its value at an n in the middle.
+    """
+    if not uses_n(system, name):
+        return made_in_time(system, name, make_schedule)
+
+    def make(text: str, constants: Mapping[str, float], name: str) -> Schedule:
+        remains, _ = as_n_grows(text, name, tuple(sorted(constants.items())))
+        if remains:
+            return make_schedule(remains, constants, name)
+        return make_schedule(text, {**constants, "n": SOME_N}, name)
+
+    return made_in_time(system, name, make)
+
+
+SOME_N = 1000.0
+_N = re.compile(r"(?<![\w.])n(?!\w)")
+
+
+def uses_n(system: HasFormulas, name: str = "tau") -> bool:
+    """Whether a step size is a formula in n, which is none of the constants."""
+    text = getattr(system, name, None) if optional(system, "n_in_steps") else None
+    return isinstance(text, str) and "n" not in system.constants and bool(_N.search(text))
+
+
+@lru_cache(maxsize=256)
+def as_n_grows(text: str, name: str, constants: tuple[tuple[str, float], ...]) -> tuple[str, str]:
+    """What remains of a formula in n as n -> infinity, or why a limit in t = k/n has none."""
+    import sympy as sp
+
+    expression, (t, n) = read_expression(text, ("t", "n"), dict(constants))
+    many = sp.Symbol("n", positive=True)
+    try:
+        limit = sp.limit(expression.subs(n, many), many, sp.oo)
+    except (NotImplementedError, ValueError, TypeError):
+        limit = sp.nan
+    if limit == 0:
+        what = "vanishes as n -> infinity, and nothing happens before t is of the order of 1/tau"
+    elif limit.is_infinite:
+        what = "grows with n beyond all bounds"
+    elif limit.free_symbols - {t} or limit.has(sp.nan, sp.AccumBounds, sp.Limit):
+        what = "has no limit as n -> infinity that is known"
+    else:
+        return str(limit), ""
+    return "", f"{name} = {text!r} is not allowed for limits in t = k/n (it {what})"
+
+
+def n_refusal(system: HasFormulas, name: str = "tau") -> str:
+    """Empty if something remains of the step size as n -> infinity, else that nothing does."""
+    if not uses_n(system, name):
+        return ""
+    return as_n_grows(getattr(system, name), name, tuple(sorted(system.constants.items())))[1]
 
 
 def signal_varies(system: Projected) -> bool:
@@ -255,12 +309,14 @@ def made_in_time(
 
 
 def at_dimension(system: S, n: int) -> S:
-    """The system with tau = nu/n where nu is given; as it is where tau is, or where nu is none."""
-    nu = optional(system, "nu")
+    """The system with a step size that does not depend on n: tau = nu/n where nu is given."""
+    nu, changed = optional(system, "nu"), dict[str, Any]()
     assert isinstance(system, BaseModel)
-    if nu is None or "tau" not in type(system).model_fields:
-        return system
-    return system.model_copy(update={"tau": _over(nu, n), "nu": None})
+    if any(uses_n(system, name) for name in ("tau", "nu")):  # type: ignore[arg-type]
+        changed["constants"] = {**constants_of(system), "n": float(n)}
+    if nu is not None and "tau" in type(system).model_fields:
+        changed |= {"tau": _over(nu, n), "nu": None}
+    return system.model_copy(update=changed) if changed else system
 
 
 def _over(rate: float | Spec, n: int) -> float | Spec:

@@ -63,14 +63,15 @@ class Parameters(BaseModel, metaclass=_Listed):
     """A problem: immutable, every field checked, refused in one sentence.
 
     ``aliases`` are short names of parts of fields, each with the field and its part; ``formulas``
-    the variable of each field that is a formula; and ``sized_by`` the field that sets the number of
-    entries of a dimension of its own.
+    the variable of each field that is a formula; ``sized_by`` the field that sets the number of
+    entries of a dimension of its own; and ``n_in_steps`` whether a step size may be a formula in n.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     formulas: ClassVar[Mapping[str, str]] = {}
     sized_by: ClassVar[Mapping[str, str]] = {}
+    n_in_steps: ClassVar[bool] = False
 
     def __init__(self, **data: Any) -> None:
         try:

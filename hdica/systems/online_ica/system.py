@@ -55,7 +55,7 @@ class OnlineICA(Parameters):
     """
 
     tau: fields.MaybeStepSize = Field(
-        None, description=f"the step size τ: τ or ν is required: {fields.SCHEDULE}. Limits need τ"
+        None, description=f"the step size τ: τ or ν is required: {fields.SIZED}. Limits need τ"
     )
     source: fields.SourceSpec = Field("uniform", description=fields.LAWS)
     nonlinearity: fields.FormulaText = Field(
@@ -97,6 +97,7 @@ class OnlineICA(Parameters):
         "nonlinearity": "x",
         "regularizer": "x",
     }
+    n_in_steps: ClassVar[bool] = True
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
     @model_validator(mode="before")

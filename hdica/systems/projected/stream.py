@@ -28,7 +28,9 @@ from hdica.systems import method
 from hdica.systems.fields import (
     F,
     Projected,
+    at_dimension,
     batch,
+    n_refusal,
     noise_refusal,
     optional,
     prior,
@@ -266,12 +268,17 @@ def of_model(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
     """
 
     def without(own: method.Method) -> method.Method:
+        def in_limits(system: Projected) -> str:
+            return n_refusal(system) or own.scope.refuses(system)
+
         if not isinstance(own, method.Simulation):
             biased = bool(own.outputs.bias) or "bias" in own.outputs.keeps
             ignored = {"data"} | (
                 set() if own.role == method.Role.ESCAPE or biased else {"noise_law"}
             )
-            return replace(own, scope=replace(own.scope, ignores=own.scope.ignores | ignored))
+            ignores = own.scope.ignores | ignored
+            applies = own.scope.refuses if own.takes_n else in_limits
+            return replace(own, scope=replace(own.scope, ignores=ignores, refuses=applies))
 
         def refuses(system: Projected) -> str:
             why = "" if own.name == "vector" else noise_refusal(system, f"method {own.name!r}")
@@ -339,9 +346,10 @@ def streams(
             if why:
                 raise HdicaError(why, ["times"])
             rows, full = _rows(system), LOADING.name in save.extra
+            sized = at_dimension(system, rows.n)
             xi, x = begin(prior(system), start(system), rows.n, stream)
             seen = xi if with_feature else None
-            return named(run_given(rule_of(system).on_data, rows, times, x, seen, stream, full))
+            return named(run_given(rule_of(sized).on_data, rows, times, x, seen, stream, full))
 
         return run
 

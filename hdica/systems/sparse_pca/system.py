@@ -62,7 +62,7 @@ class SparsePCA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: fields.StepSize = Field(description=fields.SCHEDULE)
+    tau: fields.StepSize = Field(description=fields.SIZED)
     omega: Signal = Field(1.0, description=SIGNAL)
     regularizer: fields.FormulaText = Field(
         "0",
@@ -88,6 +88,7 @@ class SparsePCA(Parameters):
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**fields.ALIASES, **fields.MOVING}
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "omega": "t", "regularizer": "x"}
+    n_in_steps: ClassVar[bool] = True
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
     @model_validator(mode="before")
