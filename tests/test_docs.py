@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+import hdica
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
@@ -105,7 +107,20 @@ def test_every_name_of_a_python_block_is_made_in_it_or_before_it(page: str) -> N
 
 
 def test_page_on_studies_has_the_study_of_the_readme() -> None:
-    assert blocks(STUDIES, "yaml") == blocks((ROOT / "README.md").read_text(), "yaml")
+    first, _ = blocks(STUDIES, "yaml")
+    assert [first] == blocks((ROOT / "README.md").read_text(), "yaml")
+
+
+def test_other_grids_of_the_page_on_studies_are_those_of_a_study() -> None:
+    _, grids = (YAML(typ="safe", pure=True).load(one) for one in blocks(STUDIES, "yaml"))
+    rest = {"study": "grids", "system": "OnlineICA", "times": [0, 1], "methods": {"ode": {}}}
+    assert hdica.Study(**rest, **grids).plan().points == 9
+    inline = re.findall(r"`((?:sample|where): [^`]*)`", STUDIES)
+    assert len(inline) == 2
+    for text in inline:
+        more = YAML(typ="safe", pure=True).load(text)
+        grid = {} if "sample" in more else {"grid": {"tau": [0.01, 0.1], "Q0": [0.2, 0.8]}}
+        assert hdica.Study(**rest, **grid, **more).plan().points in (3, 256)
 
 
 def test_page_on_studies_lists_all_that_come_with_hdica() -> None:

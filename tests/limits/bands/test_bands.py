@@ -102,7 +102,8 @@ def test_a_sweep_converges_with_order_two() -> None:
     field = mean_field(OIST)
     problem, prior = solve.posed_whole(field)
     targets = [means(3.0, [overlap, lambda xi, x: x**4])]
-    plan = sweep.graded(solve.planned(problem, np.array([1e-3, 3.0]), 1e-5), np.array([3.0]))
+    plan, _ = solve.coarse(problem, np.array([1e-3, 3.0]), 1e-5)
+    plan = sweep.graded(plan, np.array([3.0]))
     task = (problem, prior, noise(OIST))
     levels = np.array([solve._level(task, targets, plan, 2**k)[0] for k in range(4)])
     steps = np.abs(np.diff(levels, axis=0))

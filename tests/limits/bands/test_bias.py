@@ -92,7 +92,7 @@ def test_halved_cells_and_steps_take_off_three_quarters_of_the_error() -> None:
     known = float(hdica.limit(system, times=[5.0], bias=True, method="ode").Q_bias[0])
     field, at = mean_field(system), np.array([5.0])
     problem, prior = bias.posed_whole(field)
-    plan = bias.graded(bias.planned(problem, np.array([1e-3, 5.0]), 1e-5), at)
+    plan = bias.graded(bias.coarse(problem, np.array([1e-3, 5.0]), 1e-5)[0], at)
     task = problem, prior, beyond(system), means(5.0, [overlap])
     errors = np.array([abs(bias._level(*task, plan, 2**k)[0] - known) for k in range(4)])
     orders = np.log2(errors[:-1] / errors[1:])
