@@ -133,7 +133,8 @@ def _begin(study: Study, out: str | Path, placed: list[Placed], replace: bool) -
         file = files.no_link(work / STUDY)
         if not file.is_file() or file.read_bytes() != text.encode():
             files.write_whole(file, text.encode())
-    files.remove_partials(work.parent)
+    for folder in (work.parent, work):
+        files.remove_partials(folder)
     for each in placed:
         if (each.statuses == PENDING).any():
             files.make_folder(files.no_link(each.path))

@@ -403,6 +403,8 @@ def exchange(
     files.sync_tree(partial)
     files.discard(paths.manifest_path(out))
     files.discard(previous)
+    # Without this a power loss may keep the manifest of the store whose place is taken.
+    files.sync_folder(target.parent)
     if target.exists() and _exchanged(partial, target):
         partial.replace(previous)
     else:
