@@ -80,7 +80,7 @@ def test_what_killed_writers_left_goes_with_the_next_run_and_nothing_that_is_wri
     run(study, bench.out, progress=False)
     work = work_path(bench.out)
     before = sorted(work.rglob("*"))
-    folders = [bench.out.parent, *(path for path in before if path.is_dir())]
+    folders = [bench.out.parent, work, *(path for path in before if path.is_dir())]
     left = [folder / ".hdica-17-0123abcd.partial" for folder in folders]
     for path in left:
         path.write_bytes(b"torn")

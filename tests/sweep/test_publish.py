@@ -277,3 +277,31 @@ def test_what_is_no_store_is_refused(out: Path, tmp_path: Path) -> None:
         open_results(out)
     with pytest.raises(HdicaError, match=r"must end in \.zarr"):
         run(study, tmp_path / "toy")
+
+
+def test_each_step_of_a_publication_is_on_the_disk_before_the_next(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without order a power loss could keep the manifest of a store whose place is taken."""
+    study, steps = study_from(toy.study()), list[str]()
+    run(study, out, progress=False)
+    publish(study, out)
+
+    def noted(module: Any, name: str, step: str, first: Path | None = None) -> None:
+        whole = getattr(module, name)
+
+        def call(*arguments: Any) -> Any:
+            if first is None or Path(arguments[0]) == first:
+                steps.append(step)
+            return whole(*arguments)
+
+        monkeypatch.setattr(module, name, call)
+
+    manifest = out.with_suffix(".manifest.json")
+    noted(dense.files, "discard", "no manifest", manifest)
+    noted(dense.files, "sync_folder", "names", out.parent)
+    noted(dense, "_exchanged", "exchange")
+    noted(dense.sealed, "write_sealed", "manifest", manifest)
+    publish(study, out)
+    first = steps.index("no manifest")
+    assert steps[first:] == ["no manifest", "names", "exchange", "names", "manifest"]
