@@ -88,7 +88,12 @@ def _space(study: Path | None, system: str, parameters: list[str]) -> Space:
     if study is not None:
         if parameters:
             raise HdicaError("--set is not allowed with a study (its file has the parameters)")
-        return load_study(study).space
+        whole = load_study(study)
+        if whole.where:
+            raise HdicaError(
+                "where is not allowed in a study of samples (a grid of all that counts)"
+            )
+        return whole.space
     content: dict[str, Any] = {}
     for text in parameters:
         key, equals, value = text.partition("=")

@@ -55,6 +55,9 @@ class Content(TypedDict, total=False):
     system: str
     parameters: Mapping[str, Any]
     grid: Mapping[str, Any]
+    cases: Any
+    sample: Mapping[str, Any] | None
+    where: str
     times: Any
     methods: Mapping[str, Any]
     save: Mapping[str, Any] | None
@@ -82,6 +85,9 @@ class Study:
     grid
         Swept parameters in the order of the result's dimensions, each with a list or
         ``{"start", "stop", "num", "spacing"}``.
+    cases, sample, where
+        Parameters that go together, points spread over ranges, and a condition on which points to
+        compute, as in a study file.
     title, description
         For the report; the title is the name unless it is given.
     question
@@ -145,7 +151,8 @@ class Study:
 
     def __repr__(self) -> str:
         methods = ", ".join(self.spec.methods)
-        swept = f" over {', '.join(self.spec.grid)}" if self.spec.grid else ""
+        dims = [axis.dim for axis in self.spec.space.axes]
+        swept = f" over {', '.join(dims)}" if dims else ""
         count = f"at most {point_count(self.spec)} points"
         return f"<hdica.Study {self.name}: {methods} of {self.spec.system}{swept}, {count}>"
 

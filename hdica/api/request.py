@@ -107,7 +107,7 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
     cls, content, axes = type(system), system.model_dump(mode="python"), list[space.Axis]()
     for key, given in over.items():
         if key in (ZIP, "cases"):
-            table = columns(given, f"over.{key}")
+            table = columns(given, f"over.{key}", rounded=False)
             axes.append(space.case_axis(table, cls, {**table, **content}, f"over.{key}"))
             continue
         if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
@@ -117,6 +117,9 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
         axes.append(space.axis_of(name, path, _values(name, given), cls))
     arguments.check_length(math.prod(axis.size for axis in axes), "over", arguments.MAX_SEEDS)
     space.check_conflicts({}, axes, "over")
+    dims = [axis.dim for axis in axes]
+    if again := next((dim for dim in dims if dims.count(dim) > 1), ""):
+        raise HdicaError(f"over is not allowed (two of its dimensions are called {again!r})")
     combinations = itertools.product(*(axis.values for axis in axes))
     return Grid(
         tuple(axes), tuple(cls(**with_values(content, axes, some)) for some in combinations)
@@ -135,7 +138,7 @@ def _values(key: str, given: object) -> Sequence[Value | Labelled]:
         [given] if one else given, f"over: {key}", _VALUES, arguments.MAX_VALUES
     )
     if any(isinstance(value, Mapping) and LABEL in value for value in values):
-        return expanded(parse_axis(values, f"over.{key}"))
+        return expanded(parse_axis(values, f"over.{key}", rounded=False))
     numbers = (is_number(value) and abs(value) < arguments.LARGEST for value in values)
     alike = all(numbers) or all(isinstance(value, str) for value in values)
     if not values or not alike or len(set(values)) < len(values):

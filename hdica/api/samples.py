@@ -54,8 +54,7 @@ def optimal_schedule(
     ----------
     system
         Online ICA or sparse PCA, with a signal that is constant and a feature that stays. Its own
-        step size matters where a density evolves: there the search for the best constant one
-        begins at it.
+        step size does not matter, but where a density evolves the search begins at it.
     start
         In place of the system's: an overlap, or what a field ``start`` may be.
     goal

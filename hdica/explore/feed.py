@@ -15,7 +15,7 @@ from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
 from hdica.errors import HdicaError
-from hdica.status import DIVERGED, LEFT_OUT, PENDING, STATUS_NAMES
+from hdica.status import DIVERGED, FAILED, LEFT_OUT, PENDING, STATUS_NAMES
 from hdica.store.files import stamp
 from hdica.store.paths import METADATA, STUDY, manifest_path, work_path
 from hdica.store.publish import about_study, coordinates, is_current, sources
@@ -179,11 +179,14 @@ def _dataset(source: Source) -> xr.Dataset:
     variables = {output.name: _lazy(source, output, "f8", np.nan) for output in segment.outputs}
     shape = tuple(source.point_dims.values())
     variables["status"] = xr.Variable(points, source.status.reshape(shape))
-    if (source.status >= DIVERGED).any():
+    if np.isin(source.status, (DIVERGED, FAILED)).any():
         variables["reason"] = _lazy(source, REASON, object, "")
     attrs = {"method": source.method.name, "stochastic": int(source.method.stochastic)}
     every = coordinates(source).items()
     coords = {name: xr.Variable(name, values, about) for name, (values, about) in every}
+    for axis in segment.cells.axes:
+        beside = (one for one in axis.parts if one.dim != axis.dim)
+        coords |= {one.dim: xr.Variable(axis.dim, np.asarray(one.values)) for one in beside}
     return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 

@@ -301,15 +301,19 @@ def _sum(value: object) -> Source:
     if isinstance(value, dict):
         # A law that a sweep of its weight begins without.
         rows = [{"law": law, "weight": w} for law, w in value.items() if w != 0 or w is False]
-    fits = 1 <= len(rows) <= MOST_LAWS and all(
-        isinstance(row, dict) and set(row) == {"law", "weight"} and is_number(row["weight"])
-        for row in rows
+    fits = (
+        (not isinstance(value, dict) or len(value) > 1)
+        and 1 <= len(rows) <= MOST_LAWS
+        and all(
+            isinstance(row, dict) and set(row) == {"law", "weight"} and is_number(row["weight"])
+            for row in rows
+        )
     )
     if not fits or not all(LEAST <= row["weight"] <= MOST for row in rows):
         raise HdicaError(
             f"source: sum = {value!r} is not allowed (a list of at most {MOST_LAWS} laws, each "
             f"{{law: ..., weight: w}} with w from {LEAST:g} to {MOST:g}, or weights by the names "
-            "of laws, some of them 0)"
+            "of two or more laws, some of them 0)"
         )
     return sum_of([(make_source(row["law"]), float(row["weight"])) for row in rows])
 

@@ -176,16 +176,20 @@ def dim_order(tree: xr.DataTree, method: str) -> list[str]:
 
 def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -> xr.Dataset:
     """Select by coordinate, as :func:`query` does; a single value stays as a scalar coordinate."""
-    for name, text in selection.items():
+    # Parameters beside a dimension first: they go with a value of it.
+    ordered = sorted(selection.items(), key=lambda one: dim_of(data, one[0]) == one[0])
+    for name, text in ordered:
         _check_dims("--sel", [name], selectable(data))
         values, dim = data[name].to_numpy(), dim_of(data, name)
         parts = [part.strip() for part in text.split(",")]
+        if values.dtype.kind not in "fiu" and text in values.astype(str):
+            parts = [text]  # a label may have commas
         if not all(parts):
             raise HdicaError(
                 f"--sel {name}={text} is not allowed (a value before and after each ,)"
             )
         places = [place for part in parts for place in _places(values, part, name, nearest)]
-        single = "," not in text and ":" not in text and name == dim
+        single = parts == [text] and ":" not in text and name == dim
         data = _at(data, dim, places[0]) if single else data.isel({dim: _indexer(places)})
     return data
 

@@ -32,7 +32,7 @@ from hdica.systems import system as registry
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Space, in_one_spelling, space_of
-from hdica.systems.values import ZIP, Cases, Grid, Sample, check_keys, parse_sample
+from hdica.systems.values import ZIP, Cases, Grid, Sample, check_keys, columns, parse_sample
 
 _Numbers = tuple[float, ...] | None
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
@@ -280,6 +280,7 @@ def _zipped(content: dict[str, Any]) -> dict[str, Any]:
         raise HdicaError("grid.zip and cases are not allowed together (one dimension of cases)")
     if not isinstance(grid[ZIP], dict):
         raise HdicaError("grid.zip must be a mapping from parameters to lists of the same length")
+    columns(grid[ZIP], "cases")  # which an empty one is not
     rest = {key: value for key, value in grid.items() if key != ZIP}
     return {**content, "grid": rest, "cases": grid[ZIP]}
 

@@ -251,7 +251,7 @@ def schedule(system: HasFormulas, name: str = "tau") -> Schedule:
     return made_in_time(system, name, make)
 
 
-SOME_N = 1000.0
+SOME_N = 100.0
 _N = re.compile(r"(?<![\w.])n(?!\w)")
 
 
@@ -279,7 +279,10 @@ def as_n_grows(text: str, name: str, constants: tuple[tuple[str, float], ...]) -
     elif limit.free_symbols - {t} or limit.has(sp.nan, sp.AccumBounds, sp.Limit):
         what = "has no limit as n -> infinity that is known"
     else:
-        return str(limit), ""
+        try:
+            return parse_formula(str(limit), "t", dict(constants)).text, ""
+        except HdicaError:
+            what = "has no limit as n -> infinity that is known"
     return "", f"{name} = {text!r} is not allowed for limits in t = k/n (it {what})"
 
 
@@ -390,6 +393,11 @@ def noise_refusal(system: object, what: str) -> str:
 
 def check_bias(system: object) -> None:
     """Refuse what n leaves of a limit where the fourth cumulant of the noise adds as much to it."""
+    if any(uses_n(system, name) for name in ("tau", "nu")):  # type: ignore[arg-type]
+        raise HdicaError(
+            f"bias = True is not allowed for tau = {optional(system, 'tau')!r} (what n leaves of "
+            "the mean is known of step sizes that do not depend on n)"
+        )
     refusal = noise_refusal(system, "a bias of order 1/n")
     if refusal:
         raise HdicaError(refusal, ["noise_law"])

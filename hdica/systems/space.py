@@ -191,14 +191,15 @@ def check_conflicts(
     for key, (path, value) in fixed.items():
         taken += [(f"parameters.{key}", leaf) for leaf in leaves(path, value)]
     for axis in axes:
+        inside = axis.where if axis.parts and where == "grid" else where
         for one in axis.each:
             for name, path in taken:
                 if _overlap(path, one.path):
                     raise HdicaError(
-                        f"{where}.{one.key} is already set by {name} (fix a parameter or sweep it "
+                        f"{inside}.{one.key} is already set by {name} (fix a parameter or sweep it "
                         "once)"
                     )
-            taken.append((f"{axis.where if axis.parts else where}.{one.key}", one.path))
+            taken.append((f"{inside}.{one.key}", one.path))
 
 
 def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
@@ -246,7 +247,9 @@ def case_axis(
     """
     table = {key: expanded(values) for key, values in together.items()}
     labels = table.pop(LABEL, None)
-    parts = [_part(key, address(key, system, texts, where), v, system) for key, v in table.items()]
+    parts = [
+        _part(key, address(key, system, texts, where), v, system, where) for key, v in table.items()
+    ]
     rows = [
         tuple(map(str, row)) for row in zip(*(p.contents or p.values for p in parts), strict=True)
     ]
@@ -269,11 +272,12 @@ def case_axis(
         return Axis(first.key, first.path, parts[0].values, parts=tuple(parts))
     if labels is None:
         keys = [part.key for part in parts]
+        names = zip(*(map(shown, part.values) for part in parts), strict=True)
         labels = tuple(
-            ", ".join(f"{k} = {v}" for k, v in zip(keys, row, strict=True)) for row in rows
+            "; ".join(f"{k} = {v}" for k, v in zip(keys, row, strict=True)) for row in names
         )
-    names = distinct(tuple(map(shown, labels)), f"{where}.{LABEL}")
-    return Axis(CASE, (CASE,), names, parts=tuple(parts))
+    called = distinct(tuple(map(shown, labels)), f"{where}.{LABEL}")
+    return Axis(CASE, (CASE,), called, parts=tuple(parts))
 
 
 def sample_axis(sample: Sample, system: type[Parameters], texts: dict[str, Any]) -> Axis:
@@ -287,12 +291,15 @@ def sample_axis(sample: Sample, system: type[Parameters], texts: dict[str, Any])
 
 
 def _part(
-    key: str, path: Path, given: Sequence[Value | Labelled], system: type[Parameters]
+    key: str, path: Path, given: Sequence[Value | Labelled], system: type[Parameters], where: str
 ) -> Axis:
     """One of the parameters of cases, of which values may occur twice."""
     firsts: dict[str, Value | Labelled] = {}
     for one in given:
-        firsts.setdefault(shown(one), one)
+        if firsts.setdefault(shown(one), one) != one:
+            raise HdicaError(
+                f"{where}.{key}: label {shown(one)!r} is not allowed twice for different values"
+            )
     axis = axis_of(key, path, tuple(firsts.values()), system)
     number = {name: place for place, name in enumerate(firsts)}
     places = [number[shown(one)] for one in given]

@@ -125,13 +125,13 @@ def _labelled(given: Mapping[object, object], field: str) -> Labelled:
     return Labelled(label=label, content=content.get(VALUE) if [*content] == [VALUE] else content)
 
 
-def _entry(value: object, field: str) -> Value | Labelled:
+def _entry(value: object, field: str, rounded: bool = True) -> Value | Labelled:
     if isinstance(value, str | Labelled):
         return value
     if isinstance(value, Mapping) and LABEL in value:
         return _labelled(value, field)
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        return number(value, field)
+        return number(value, field) if rounded else float(value)
     raise HdicaError(
         f"{field}: value {value!r} is not allowed (a number, a word, or a mapping with a label is "
         "needed)"
@@ -142,7 +142,7 @@ Values = tuple[Value | Labelled, ...] | Range
 """An axis as a study holds it."""
 
 
-def parse_axis(given: object, field: str) -> Values:
+def parse_axis(given: object, field: str, rounded: bool = True) -> Values:
     """Read one axis as a user writes it: a list of values, or ``{start, stop, num, spacing}``."""
     if isinstance(given, Range):
         return given
@@ -156,11 +156,11 @@ def parse_axis(given: object, field: str) -> Values:
         )
     if not given:
         raise HdicaError(f"{field} is an empty list (at least one value is needed)")
-    values = tuple(_entry(v, field) for v in given)
+    values = tuple(_entry(v, field, rounded) for v in given)
     if any(isinstance(v, Labelled) for v in values):
         return values
     if len({isinstance(v, str) for v in values}) > 1:
-        values = tuple(_entry(as_number(v), field) for v in values)
+        values = tuple(_entry(as_number(v), field, rounded) for v in values)
     if len({isinstance(v, str) for v in values}) > 1:
         raise HdicaError(f"{field} mixes numbers and words (all numbers or all words are needed)")
     return values
@@ -209,19 +209,20 @@ CASE, ZIP, SAMPLE = "case", "zip", "sample"
 MOST_SAMPLED = 1000  # parameters of a sample
 
 
-def columns(given: object, field: str) -> dict[str, Values]:
+def columns(given: object, field: str, rounded: bool = True) -> dict[str, Values]:
     """Parameters that go together, as columns: ``{tau: [...], Q0: [...]}``, or a list of rows.
 
-    Rows have a label each, their own or what they set.
+    Rows have a label each, their own or what they set. Numbers are ``rounded`` to the digits that
+    are shown.
     """
-    if isinstance(given, list | tuple):
+    if isinstance(given, list | tuple) and given:
         given = _of_rows(given, field)
     if not isinstance(given, Mapping) or not given or not all(isinstance(k, str) for k in given):
         raise HdicaError(
             f"{field} = {given!r} is not allowed (lists by the names of parameters, or a list of "
             "mappings such as {tau: 0.1, Q0: 0.5, label: small})"
         )
-    parsed = {key: parse_axis(values, f"{field}.{key}") for key, values in given.items()}
+    parsed = {key: parse_axis(values, f"{field}.{key}", rounded) for key, values in given.items()}
     if not parsed.keys() - {LABEL}:
         raise HdicaError(f"{field} sets no parameter (lists by the names of parameters)")
     (first, length), *others = ((key, size(values)) for key, values in parsed.items())
@@ -248,7 +249,7 @@ def _of_rows(rows: Sequence[object], field: str) -> dict[str, list[object]]:
                 f"{field}: row {number} is not allowed (all rows set the same parameters, and "
                 f"{odd} is not in all of them)"
             )
-        text = ", ".join(f"{key} = {_named(row[key])}" for key in before)
+        text = "; ".join(f"{key} = {_named(row[key])}" for key in before)
         for key, value in {LABEL: row.get(LABEL, text), **row}.items():
             table.setdefault(str(key), []).append(value)
     return table
@@ -262,7 +263,7 @@ def _named(value: object) -> str:
 
 
 Cases = Annotated[
-    dict[str, Values], BeforeValidator(lambda given: columns(given, "cases") if given else {})
+    dict[str, Values], BeforeValidator(lambda given: columns(given, "cases") if given != {} else {})
 ]
 """Parameters that go together, and their labels."""
 

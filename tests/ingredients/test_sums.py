@@ -61,7 +61,10 @@ def test_weights_by_name_can_be_swept_from_zero() -> None:
         "rademacher", "laplace"
     )
     assert make_source({"sum": {"uniform": 1, "laplace": 0}}) is make_source("uniform")
-    for wrong in ({}, {"uniform": 0}, {"uniform": True}, {"uniform": -1}, {"unform": 1}):
+    for wrong in (
+        {}, {"uniform": 0, "laplace": 0}, {"uniform": True, "laplace": 1}, {"laplace": 0.1},
+        {"uniform": -1, "laplace": 1}, {"unform": 1, "laplace": 1},
+    ):  # fmt: skip
         with pytest.raises(HdicaError):
             make_source({"sum": wrong})
 

@@ -24,7 +24,8 @@ ROWS = [
     {"tau": 0.1, "source": T9},
     {"source": "uniform", "tau": 0.05, "label": "slow"},
 ]
-T9_CASE = "tau = 0.1, source = t9"
+T9_CASE = "tau = 0.1; source = t9"
+ODE = ("--method", "ode")
 TIMES = [0, 1, 5]
 
 
@@ -64,16 +65,26 @@ def test_cases_are_called_by_their_labels_and_grow(tmp_path: Path) -> None:
     assert whole.plan(out=out).pending == 2 + 1 + 1
     whole.run(out=out, workers=2)
     found = hdica.open_results(out)["chain"].to_dataset()
-    assert found.case.values.tolist() == ["fast", "tau = 0.1, source = t9", "slow"]
+    assert found.case.values.tolist() == ["fast", T9_CASE, "slow"]
     assert found.source.values.tolist() == ["uniform", "t9", "uniform"]
     for row in ROWS:
         source = {"student": 9} if row["source"] == T9 else row["source"]
-        case = row.get("label", "tau = 0.1, source = t9")
+        case = row.get("label", T9_CASE)
         assert np.array_equal(found.Q.sel(case=case)[0], runs(tau=row["tau"], source=source))
     # A store says what its study is: reports and further runs read it there.
     assert whole.spec == type(whole.spec).model_validate(whole.spec.model_dump(mode="json"))
     assert study(cases=ROWS[::-1]).plan(out=out).pending == 0
     assert "cases" not in study(grid={"tau": [0.1]}).spec.model_dump(mode="json")
+
+
+def test_a_call_keeps_the_digits_of_its_numbers() -> None:
+    ica, tau = hdica.OnlineICA(tau=0.1), 0.1 / 3
+    found = hdica.limit(ica, times=TIMES, method="ode", over={"zip": {"tau": [tau, 0.02]}}).Q
+    alone = hdica.limit(hdica.OnlineICA(tau=tau), times=TIMES, method="ode").Q
+    assert np.array_equal(found.isel(tau=1), alone)
+    same = {"zip": {"label": ["a", "b"], "tau": [0.1, 0.2]}, "cases": [{"Q0": 0.2}, {"Q0": 0.3}]}
+    with pytest.raises(HdicaError, match="two of its dimensions are called 'case'"):
+        hdica.limit(ica, times=TIMES, over=same)
 
 
 def test_a_query_selects_by_every_parameter(tmp_path: Path, capsys) -> None:
@@ -89,6 +100,8 @@ def test_a_query_selects_by_every_parameter(tmp_path: Path, capsys) -> None:
     slow = ("--sel", "source=uniform", "--sel", "tau=0.06", "--sel", "Q0=0.4", "--nearest")
     (row,) = asked(*slow, "--method", "ode")
     assert (row["case"], row["tau"]) == ("slow", 0.05)
+    (row,) = asked("--sel", f"case={T9_CASE}", "--sel", "tau=0.1", "--sel", "Q0=0.4", *ODE)
+    assert row["case"] == T9_CASE
     assert call(["query", str(out), "--sel", "tau=0.3"]) != 0
     assert "tau=0.3 is not there (values: 0.1, 0.1, 0.05; --nearest" in capsys.readouterr().err
     assert call(["query", str(out), "--sel", "taau=0.1"]) != 0
@@ -188,6 +201,10 @@ def test_a_condition_holds_on_parameters_of_cases_and_samples(tmp_path: Path) ->
     assert drawn.plan().points == kept * (2 + 1 + 1)
 
 
+TWICE = [
+    {"tau": tau, "source": {"label": "a", "student": nu}, "label": str(nu)}
+    for tau, nu in ((0.1, 9), (0.1, 13))
+]
 TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
 
 
@@ -203,6 +220,10 @@ TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
         ({"cases": [{"tau": 0.1, "label": "a"}, {"tau": 0.2, "label": "a"}]}, "a appears twice"),
         ({"cases": [{"label": "a"}]}, "cases: {'label': 'a'} is not allowed (a mapping such as"),
         ({"cases": {"label": ["a"]}}, "cases sets no parameter"),
+        ({"cases": []}, "cases = [] is not allowed (lists by the names of parameters, or a list"),
+        ({"grid": {"zip": {}}}, "cases = {} is not allowed"),
+        ({"cases": TWICE}, "cases.source: label 'a' is not allowed twice for different values"),
+        ({"cases": {"tau": [0.1, 0.2], "source": ["t9", T9]}}, "cases.source: label 't9' is not"),
         ({"cases": 3}, "cases = 3 is not allowed (lists by the names of parameters, or a list"),
         ({"cases": ROWS, "grid": {"tau": [0.1]}}, "grid.tau is already set by cases.tau"),
         ({"cases": ROWS, "parameters": {"tau": 0.1}}, "is already set by parameters.tau"),

@@ -83,6 +83,25 @@ def test_a_limit_takes_what_remains_or_says_that_nothing_does() -> None:
                 call()
 
 
+def test_what_n_leaves_of_a_mean_is_not_known_of_it() -> None:
+    for one in (
+        hdica.OnlineICA(tau="0.05 + 2/n", start=START),
+        hdica.SparsePCA(tau="0.1 + n**(-0.5)", start=START),
+        hdica.SparsePCA(tau="0.1 + 1/n", start=START, regularizer="0.1*sign(x)"),
+    ):
+        assert np.isfinite(hdica.limit(one, times=[0, 2]).Q).all()
+        with pytest.raises(HdicaError, match=r"bias = True is not allowed for tau = .* on n"):
+            hdica.limit(one, times=[0, 2], bias=True)
+
+
+def test_a_step_that_switches_at_a_time_of_its_n() -> None:
+    system = hdica.OnlineICA(tau="where(t > 1/n, 0.05, 0.1)", start=START)
+    assert fields.schedule(fields.at_dimension(system, 10)).at(0.05) == 0.1
+    assert fields.schedule(fields.at_dimension(system, 10)).at(0.15) == 0.05
+    with pytest.raises(HdicaError, match="has no limit as n -> infinity that is known"):
+        hdica.limit(system, times=[0, 2])
+
+
 def test_a_study_sweeps_it_and_refuses_its_limits() -> None:
     parts = {"system": "OnlineICA", "grid": {"tau": ["2/n", "4/n"]}, "times": [0, 5]}
     runs = {"chain": {"n": [20, 50], "seeds": 2}}

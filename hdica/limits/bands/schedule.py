@@ -15,6 +15,7 @@ save. Where the overlap alone closes the limit v cancels, and tau is what
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -86,13 +87,6 @@ def _rises(course: Course, goal: float) -> bool:
     return float(course.q[-1]) - late > STILL * (goal - float(course.q[-1]))
 
 
-def _unreached(goal: float, begin: float, tau: float) -> str:
-    return (
-        f"goal = {goal:g} is not reached with a constant step size of {begin:.4g} or of one that "
-        f"is smaller, down to {tau:.3g} (a goal below it, or another tau to begin with)"
-    )
-
-
 def _best_constant(
     field: MeanField, goal: float, side: float, horizon: float
 ) -> tuple[float, Course]:
@@ -106,25 +100,31 @@ def _best_constant(
         tell(f"constant step size {tau:.4g}")
         return _course(_under(field, np.zeros(1), np.array([tau])), goal, side, last)
 
-    middle = math.log(begin)
-    for halved in range(LADDER):
-        middle, last = math.log(begin) - halved * math.log(2), horizon
-        try:
-            one = followed(middle, last)
+    one, last = Course(math.inf, math.nan, np.zeros(1), np.zeros(1)), horizon
+    for tried in range(2 * LADDER):
+        # The step size itself, its half, its double, a quarter, and so on.
+        middle = math.log(begin) + (-1) ** tried * ((tried + 1) // 2) * math.log(2)
+        with suppress(HdicaError):  # a density that is too narrow for any grid
+            one, last = followed(middle, horizon), horizon
             while not math.isfinite(one.when) and _rises(one, goal) and last < LONGEST * horizon:
                 last *= LARGEST
                 one = followed(middle, last)
-        except HdicaError as exc:
-            raise HdicaError(_unreached(goal, begin, math.exp(middle))) from exc
         if math.isfinite(one.when):
             break
     else:
-        raise HdicaError(_unreached(goal, begin, math.exp(middle)))
+        least, most = (begin * 2.0**k for k in (-LADDER, LADDER - 1))
+        raise HdicaError(
+            f"goal = {goal:g} is not reached with any constant step size that was tried, from "
+            f"{least:.3g} to {most:.3g} (a goal below it, or another tau to begin with)"
+        )
     longest = LARGEST * one.when
 
     def lasting(log: float) -> float:
         """Time to the goal; beyond the longest one more, the farther from the goal it ends."""
-        courses[log] = course = followed(log, longest)
+        try:
+            courses[log] = course = followed(log, longest)
+        except HdicaError:  # too narrow for any grid
+            return 3 * longest
         return min(course.when, longest * (2 - float(course.q.max()) / goal))
 
     least = lasting(middle)
@@ -248,9 +248,9 @@ def _arrival(field: MeanField, begins: Array, goal: float, side: float, when: fl
 def fastest(field: MeanField, goal: float, horizon: float) -> Fastest:
     """The schedule of a density from its start to an overlap of size ``goal`` on the same side.
 
-    The search begins at the step size of the field, which has to reach the goal, or a smaller one
-    has, before the time ``horizon``. Step sizes hold from each of the times of the result to the
-    next; the error of the last time has in it what is left to save.
+    The search begins at the step size of the field, and halves and doubles it until one reaches the
+    goal, at some hundred times the time ``horizon`` at most. Step sizes hold from each of the times
+    of the result to the next; the error of the last time has in it what is left to save.
 
     Raises
     ------
