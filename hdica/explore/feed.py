@@ -183,10 +183,7 @@ def _dataset(source: Source) -> xr.Dataset:
         variables["reason"] = _lazy(source, REASON, object, "")
     attrs = {"method": source.method.name, "stochastic": int(source.method.stochastic)}
     every = coordinates(source).items()
-    coords = {name: xr.Variable(name, values, about) for name, (values, about) in every}
-    for axis in segment.cells.axes:
-        beside = (one for one in axis.parts if one.dim != axis.dim)
-        coords |= {one.dim: xr.Variable(axis.dim, np.asarray(one.values)) for one in beside}
+    coords = {name: xr.Variable(dim, values, about) for name, (dim, values, about) in every}
     return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 

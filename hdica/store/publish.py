@@ -195,8 +195,8 @@ def _coordinate(
     made[:] = array.astype(object) if text else array
 
 
-def coordinates(source: Source) -> dict[str, tuple[NDArray[Any], dict[str, str]]]:
-    """Values and CF attributes of the dimensions of a group, by name."""
+def coordinates(source: Source) -> dict[str, tuple[str, NDArray[Any], dict[str, str]]]:
+    """The dimension along which each coordinate of a group lies, its values and CF attributes."""
     segment, coords = source.segment, {}
     for axis in segment.cells.axes:
         text = "case" if axis.key == CASE else f"parameter {'.'.join(axis.path)}"
@@ -209,7 +209,12 @@ def coordinates(source: Source) -> dict[str, tuple[NDArray[Any], dict[str, str]]
         coords["seed"] = np.array(segment.seeds, dtype=np.int64), about
     for dim, values in sorted(segment.coords.items()):
         coords[dim] = values, about_dim(segment.system, dim, values)
-    return coords
+    own = {dim: (dim, *each) for dim, each in coords.items()}
+    for axis in segment.cells.axes:
+        for part in axis.parts:
+            about = {"long_name": f"parameter {'.'.join(part.path)}", "units": "1"}
+            own.setdefault(part.dim, (axis.dim, np.asarray(part.values), about))
+    return own
 
 
 def _steps(group: zarr.Group, source: Source) -> None:
@@ -230,15 +235,10 @@ def _steps(group: zarr.Group, source: Source) -> None:
 def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
     segment, method, outputs = source.segment, source.method, source.segment.outputs
     group = root.create_group(method.name)
-    for dim, (values, attrs) in coordinates(source).items():
-        _coordinate(group, dim, values, attrs)
-    beside = []
-    for axis in segment.cells.axes:
-        for part in axis.parts:
-            if part.dim != axis.dim:
-                attrs = {"long_name": f"parameter {'.'.join(part.path)}", "units": "1"}
-                _coordinate(group, part.dim, np.asarray(part.values), attrs, (axis.dim,))
-                beside.append(part.dim)
+    every = coordinates(source)
+    for name, (dim, values, attrs) in every.items():
+        _coordinate(group, name, values, attrs, (dim,))
+    beside = [name for name, (dim, *_) in every.items() if name != dim]
     counts = registry.system_named(segment.system).clock.counts and not method.scope.beyond
     if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
         _steps(group, source)

@@ -333,7 +333,7 @@ class Segment:
         """Number of points, with those that are left out."""
         return self.cells.size * self.per_cell
 
-    @property
+    @cached_property
     def left_out(self) -> NDArray[np.bool_] | None:
         """Which points are left out; None if none is."""
         cells = self.cells.left_out
