@@ -58,6 +58,7 @@ class Content(TypedDict, total=False):
     cases: Any
     sample: Mapping[str, Any] | None
     where: str
+    refine: Mapping[str, Any] | None
     times: Any
     methods: Mapping[str, Any]
     save: Mapping[str, Any] | None
@@ -85,9 +86,9 @@ class Study:
     grid
         Swept parameters in the order of the result's dimensions, each with a list or
         ``{"start", "stop", "num", "spacing"}``.
-    cases, sample, where
-        Parameters that go together, points spread over ranges, and a condition on which points to
-        compute, as in a study file.
+    cases, sample, where, refine
+        Parameters that go together, points spread over ranges, a condition on which points to
+        compute, and where to add more, as in a study file.
     title, description
         For the report; the title is the name unless it is given.
     question

@@ -159,6 +159,9 @@ class Settings(BaseModel):
 
     suits: ClassVar[Callable[[Any], Suiting]] = lambda tree: None
     """What suits a store whose study asks for no analysis."""
+    sides: ClassVar[Callable[[Any, Any], Any] | None] = None
+    """``sides(tree, settings)``: numbers of the cells, by which a refinement tells neighbours
+    apart, as a DataArray over swept parameters and n; None if the analysis has none."""
 
     @model_validator(mode="before")
     @classmethod

@@ -17,7 +17,7 @@ from hdica.process.progress import span
 from hdica.status import FAILED, PENDING
 from hdica.store.working import Placed, place
 from hdica.study.segment import Segment, segments_of
-from hdica.study.study import Study, saved_in
+from hdica.study.study import Study, point_count, saved_in
 from hdica.systems.arguments import check_memory
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
@@ -228,6 +228,9 @@ def plan(study: Study, out: str | Path | None = None) -> Plan:
         for segment, points in pending
     )
     keeps, notes = saved_in(study), tuple(study.notes())
+    if study.refine is not None:
+        most = f"at most {point_count(study)} points in all"
+        notes = (*notes, f"more are added where {study.refine.analysis} changes, {most}")
     return Plan(study.study, study.content_hash(), segments, keeps, pace(), notes)
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -24,6 +25,7 @@ from hdica.run.cluster import LOOK, NO_SCHEDULER, Patience, connect, ready, spre
 from hdica.run.console import Progress, Wanted, aside, heeding, report, unbroken
 from hdica.run.plan import Task, check_room, tasks
 from hdica.run.processes import WARM_START, start_loading, start_seconds, unguarded
+from hdica.run.refine import add_cells, without_boundary
 from hdica.run.settings import ClusterSettings, cluster_settings
 from hdica.run.worker import Care, new_worker, run_block
 from hdica.status import FAILED, PENDING, STATUS_NAMES
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 LEAST_LOOK, LOOK_SHARE = 0.2, 0.02
 """Seconds at least between looks at what other runs have committed, and the share of a run's time
 that these looks may take."""
+WHOLE = (0, 1)  # the shard that is all of a study
 MOST_LOST = 8  # blocks that may be lost before a run gives up: then it is no accident
 
 
@@ -54,6 +57,13 @@ class RunSummary:
     cpu_seconds: float = 0.0
     pending: int = 0  # points of this shard that still are
     lost: list[str] = field(default_factory=list)  # one sentence a block that could not be computed
+    note: str = ""  # what a user should know of a refinement
+
+    def after(self, before: RunSummary) -> RunSummary:
+        """The same with what a run before it did."""
+        computed, seconds = before.computed + self.computed, before.cpu_seconds + self.cpu_seconds
+        counts = before.counts + self.counts
+        return replaced(self, computed=computed, counts=counts, cpu_seconds=seconds)
 
     @property
     def complete(self) -> bool:
@@ -90,6 +100,10 @@ def run(
     if _simulates(study):
         refuse_interpreter()
     settings = cluster_settings(cluster, workers)
+    if study.refine is not None:
+        if index:
+            return RunSummary()  # where points are added, the first shard computes all
+        shard = WHOLE
     if settings.kind != "serial":
         settings = ready(settings)
     if settings.kind == "local":
@@ -101,20 +115,30 @@ def run(
             # What else workers load is up to whoever configured them.
             if not dask.config.get("distributed.worker.preload", None):
                 raise
-    placed = place(study, out)
-    if settings.kind not in ("scheduler", "slurm"):
-        check_room(study, placed)
     remove_ended_scratch()
-    with heeding(), ExitStack() as part:
-        with files.written(work_path(out)):
-            alone = part.enter_context(running(out))
-            _begin(study, out, placed, replace)
-        todo = tasks(placed, shard, retry_failed, block, settings.workers)
-        if not alone and shard == (0, 1):
-            # The other run begins at the other end: what it commits is not computed here.
-            todo.reverse()
-        care = Care(settings.budget, settings.memory_each)
-        return _Run(study, placed, todo, settings, care).run(progress)
+
+    def once(retry_failed: bool) -> RunSummary:
+        """Compute the points that are pending now."""
+        placed = place(study, out)
+        if settings.kind not in ("scheduler", "slurm"):
+            check_room(study, placed)
+        with heeding(), ExitStack() as part:
+            with files.written(work_path(out)):
+                alone = part.enter_context(running(out))
+                _begin(study, out, placed, replace)
+            todo = tasks(placed, shard, retry_failed, block, settings.workers)
+            if not alone and shard == WHOLE:
+                # The other run begins at the other end: what it commits is not computed here.
+                todo.reverse()
+            care = Care(settings.budget, settings.memory_each)
+            return _Run(study, placed, todo, settings, care).run(progress)
+
+    summary = once(retry_failed)
+    while study.refine is not None and summary.complete and not summary.lost:
+        if not add_cells(study, out):
+            return replaced(summary, note=without_boundary(study, out))
+        summary = once(retry_failed=False).after(summary)
+    return summary
 
 
 def _simulates(study: Study) -> bool:
@@ -325,7 +349,6 @@ def _why(failure: Exception, client: Client) -> str:
 
 Result = TypeVar("Result")
 ATTEMPTS = 3  # how often work is begun anew after files that were cut short are removed
-WHOLE = (0, 1)  # the shard that is all of a study
 
 
 class Published(NamedTuple):
@@ -437,6 +460,8 @@ def compute(
             if not finished:
                 raise
             summary = RunSummary()
+        if summary.note:
+            tell(summary.note)
         if shard != WHOLE:
             return Computed(summary, None)
         found = published(study, out, replace)

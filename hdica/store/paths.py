@@ -25,6 +25,7 @@ from hdica.store.files import Folder, lockable, make_folder, no_link, opened, tr
 
 METADATA = "zarr.json"
 LOCK, STUDY = ".lock", "study.json"  # of a working store: its lock, and the study of the last run
+REFINED = "refined.json"  # of a working store: which cells a refinement has chosen
 LONGEST_NAME = 200  # bytes of a store's name: file systems allow 255 for its manifest, too
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _OWN = re.compile(

@@ -27,7 +27,7 @@ import zarr
 from numpy.typing import DTypeLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.status import DIVERGED, DONE, FAILED, PENDING, STATUS_NAMES
+from hdica.status import DIVERGED, DONE, FAILED, LEFT_OUT, PENDING, STATUS_NAMES
 from hdica.store import files, paths, provenance, sealed
 from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
 from hdica.store.working import Source, place, refuse_another
@@ -248,7 +248,7 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
         write_variable(group, source, output.name, "f8", np.nan, about, output.dims)
     about = {"long_name": "status of the point", "units": "1"}
     # Stores of studies that leave nothing out are what they were.
-    flags = [*STATUS_NAMES, *(["left_out"] if study.where else [])]
+    flags = [*STATUS_NAMES, *(["left_out"] if study.where or study.refine else [])]
     about |= {"flag_values": [*range(len(flags))], "flag_meanings": " ".join(flags)}
     write_variable(group, source, "status", "u1", PENDING, about)
     about = {"long_name": "processor time of the point", "units": "s"}
@@ -311,10 +311,13 @@ def is_current(study: Study, out: str | Path) -> bool:
     if sealed.count_in(manifest, "pending"):
         return False
     failed = sealed.count_in(manifest, "failed")
-    if not failed or not paths.work_path(out).is_dir():
+    if not (failed or study.refine) or not paths.work_path(out).is_dir():
         return True
-    # Points that were published as failed may have another result by now.
+    # Points that were published as failed may have another result by now, and others be added.
     now = np.concatenate([each.statuses for each in place(study, out)])
+    there = sum(sum(counts.values()) for counts in manifest["counts"].values())
+    if int((now < LEFT_OUT).sum()) != there:
+        return False
     return bool((now == PENDING).any()) or int((now == FAILED).sum()) == failed
 
 

@@ -276,23 +276,31 @@ def standing(store: Path, study: Study | None = None) -> Iterator[xr.DataTree]:
             results = tree if study is None or _is_of(tree, study) else None
         if has_work and (results is None or any((s == PENDING).any() for s in statuses(results))):
             # Imported here: a store that is refused needs nothing of what reads studies.
-            import xarray
-
-            from hdica.store.publish import lay_out
             from hdica.store.working import recorded_study
 
             planned = study or recorded_study(store)
             if planned is not None and (results is None or _is_of(results, planned)):
-                target = opened.enter_context(passing_folder()) / "standing.zarr"
-                lay_out(target, planned, store)
-                results = opened.enter_context(
-                    xarray.open_datatree(target, engine="zarr", chunks=None, consolidated=False)
-                )
+                results = opened.enter_context(laid_out(planned, store))
                 if all((status == PENDING).all() for status in statuses(results)):
                     raise empty
         if results is None:
             raise empty
         yield results if study is None else with_study(results, study)
+
+
+@contextmanager
+def laid_out(study: Study, store: Path) -> Iterator[xr.DataTree]:
+    """Open what the working store has of a study, put together in a folder that goes."""
+    import xarray
+
+    from hdica.store.publish import lay_out
+
+    with passing_folder() as folder:
+        lay_out(folder / "standing.zarr", study, store)
+        with xarray.open_datatree(
+            folder / "standing.zarr", engine="zarr", chunks=None, consolidated=False
+        ) as tree:
+            yield tree
 
 
 @contextmanager

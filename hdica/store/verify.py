@@ -73,7 +73,8 @@ def working_damage(out: str | Path) -> list[Damage]:
     """Everything wrong in the working store; empty if there is none."""
     work = paths.work_path(out)
     damage = study_damage(out)
-    records = (paths.LOCK, paths.RUNNING, paths.STUDY)
+    damage += refined_damage(out)
+    records = (paths.LOCK, paths.RUNNING, paths.STUDY, paths.REFINED)
     for path in sorted(work.iterdir()) if work.is_dir() else ():
         # Not by an earlier listing: a run that begins makes folders meanwhile.
         segment = SEGMENT.fullmatch(path.name) and path.is_dir()
@@ -114,6 +115,16 @@ def study_damage(out: str | Path) -> list[Damage]:
         return []
     lost = not there and paths.results_path(out).is_dir()
     return [Damage(f"{file} is missing (all points)", file)] if lost else []
+
+
+def refined_damage(out: str | Path) -> Iterator[Damage]:
+    """What is wrong with the record of the cells that a refinement has chosen."""
+    file = paths.work_path(out) / paths.REFINED
+    try:
+        sealed.read_sealed(file)
+    except DamageError as exc:
+        text = f"{exc} (which points a refinement has added)"
+        yield Damage(text, file, torn=isinstance(exc, TornError))
 
 
 def record_damage(out: str | Path) -> Iterator[Damage]:

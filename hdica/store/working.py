@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 from hdica.errors import HdicaError
 from hdica.status import FAILED, LEFT_OUT, PENDING
 from hdica.store.files import DamageError, read_regular, stamp
-from hdica.store.paths import METADATA, STUDY, results_path, work_path
+from hdica.store.paths import METADATA, REFINED, STUDY, results_path, work_path
 from hdica.store.sealed import (
     NAME,
     Block,
@@ -38,7 +38,9 @@ from hdica.store.sealed import (
     read_sealed,
     texts_in,
     unsealed,
+    write_sealed,
 )
+from hdica.study.refine import coarse
 from hdica.study.schema import canonical_json
 from hdica.study.segment import Keys, Segment, find_rows, segments_of
 from hdica.study.study import Study, study_from
@@ -266,11 +268,27 @@ class Source:
 
 def place(study: Study, out: str | Path) -> list[Placed]:
     """Look up every point of a study in the working store, without changing it."""
-    work = work_path(out)
+    work, chosen = work_path(out), None if study.refine is None else chosen_cells(study, out)
     return [
         Placed(segment, segment.keys(), list_blocks(work / segment.name))
-        for segment in segments_of(study)
+        for segment in segments_of(study, None if chosen is None else ~chosen)
     ]
+
+
+def chosen_cells(study: Study, out: str | Path) -> NDArray[np.bool_]:
+    """The cells that a refinement has chosen so far, shape (sizes of all axes)."""
+    first = coarse(study)
+    record = read_sealed(work_path(out) / REFINED)
+    if record is None or record.get("study") != study.full_hash():
+        return first
+    bits = np.frombuffer(bytes.fromhex(str(record["cells"])), dtype=np.uint8)
+    return np.unpackbits(bits, count=first.size).reshape(first.shape).astype(bool)
+
+
+def record_chosen(study: Study, out: str | Path, chosen: NDArray[np.bool_]) -> None:
+    """Record the cells that a refinement has chosen; the caller has the lock."""
+    cells = np.packbits(chosen.reshape(-1)).tobytes().hex()
+    write_sealed(work_path(out) / REFINED, {"study": study.full_hash(), "cells": cells})
 
 
 def recorded_study(out: str | Path) -> Study | None:

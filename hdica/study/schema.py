@@ -32,7 +32,18 @@ from hdica.systems import system as registry
 from hdica.systems.method import Method
 from hdica.systems.parameters import Parameters
 from hdica.systems.space import Space, in_one_spelling, space_of
-from hdica.systems.values import ZIP, Cases, Grid, Sample, check_keys, columns, parse_sample
+from hdica.systems.values import (
+    ZIP,
+    Cases,
+    Grid,
+    Refine,
+    Sample,
+    Values,
+    check_keys,
+    columns,
+    parse_refine,
+    parse_sample,
+)
 
 _Numbers = tuple[float, ...] | None
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"  # what a text may hold beside what is printed
@@ -314,7 +325,18 @@ def _respelled(value: object, other: dict[str, str], depth: int = 4) -> object:
     return other.get(value, value) if isinstance(value, str) else value
 
 
-LATER = ("question", "cases", "sample", "where")
+def _refined(content: dict[str, Any]) -> dict[str, Any]:
+    """A study whose refinement names the dimensions that it refines: those of its analysis."""
+    refine, every = content.get("refine"), content.get("analysis")
+    if not isinstance(refine, dict) or "over" in refine or not isinstance(every, dict):
+        return content
+    settings = every.get(refine.get("analysis"))
+    own = [settings.get(key) for key in ("x", "y")] if isinstance(settings, dict) else []
+    over = [name for name in own if isinstance(name, str)]
+    return {**content, "refine": {**refine, "over": over}}
+
+
+LATER = ("question", "cases", "sample", "where", "refine")
 """Keys that a study does not write where it has nothing under them, so that digests stay."""
 
 
@@ -356,6 +378,13 @@ class StudySchema(Section):
         max_length=1_000,
         description="condition on swept numbers, such as tau*omega < 2; other points are left out",
     )
+    refine: Annotated[Refine | None, BeforeValidator(parse_refine)] = Field(
+        default=None,
+        description=(
+            "where to add points: {analysis, levels}; steps of the grid are halved that many times "
+            "between neighbours that the analysis sees differ"
+        ),
+    )
     times: Annotated[tuple[float, ...], BeforeValidator(_parse_times)] = Field(
         default=(0.0,),
         description=(
@@ -381,7 +410,8 @@ class StudySchema(Section):
     @classmethod
     def in_full(cls, content: object) -> object:
         """The system that has the parameters, and swept constants in one spelling."""
-        return _one_spelling(_variant(_zipped(check_keys(content, list(cls.model_fields)))))
+        content = _zipped(check_keys(content, list(cls.model_fields)))
+        return _refined(_one_spelling(_variant(content)))
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -393,7 +423,12 @@ class StudySchema(Section):
     def space(self) -> Space:
         """The systems that the study is about."""
         system = registry.system_named(self.system).parameters
-        return space_of(system, self.parameters, self.grid, self.cases, self.sample)
+        return space_of(system, self.parameters, self.finest, self.cases, self.sample)
+
+    @property
+    def finest(self) -> dict[str, Values]:
+        """The grid with all values that a refinement may add."""
+        return self.grid if self.refine is None else self.refine.finest(self.grid)
 
     def methods_used(self) -> dict[str, Method]:
         """The methods of the study, by name."""
@@ -446,6 +481,7 @@ class StudySchema(Section):
             "kernels": {name: method.about.kernel for name, method in self.methods_used().items()},
             **({"save": save} if save else {}),
             **({"where": self.where} if self.where else {}),
+            **({"refine": self.refine.model_dump()} if self.refine else {}),
             **({"data": data} if data else {}),
         }
 

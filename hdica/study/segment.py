@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import without_place
 from hdica.ingredients.save import ALL, NOTHING, Save
+from hdica.study.refine import coarse
 from hdica.study.schema import StudySchema, canonical_json, json_digest, plain_save
 from hdica.systems import system as registry
 from hdica.systems.method import Method, Output, no_memory
@@ -468,12 +469,16 @@ def own_dimension(study: StudySchema, dim: str) -> tuple[float, ...]:
     return tuple(range(len(first))) if others else first
 
 
-def segments_of(study: StudySchema) -> list[Segment]:
-    """All segments of a study, by method in the study's order, then by n."""
+def segments_of(study: StudySchema, left_out: NDArray[np.bool_] | None = None) -> list[Segment]:
+    """All segments of a study, by method in the study's order, then by n.
+
+    ``left_out`` says which combinations of all values are, shape (axes' sizes), where results
+    decide that; else the study does.
+    """
     methods = registry.methods_of(study.system, study.noise)
     asked, space = study.save_spec(), study.space
     texts, sizes = field_texts(space), space.system.sized_by
-    left_out = check_where(study.where, space.axes)
+    left_out = _left_out(study) if left_out is None else left_out
     coords: dict[str, tuple[float, ...]] = {}
     segments = []
     for name, settings in study.methods.items():
@@ -487,3 +492,10 @@ def segments_of(study: StudySchema) -> list[Segment]:
             Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values
         ]
     return segments
+
+
+def _left_out(study: StudySchema) -> NDArray[np.bool_] | None:
+    """What a study leaves out before anything of it is computed."""
+    if study.refine is None:
+        return check_where(study.where, study.space.axes)
+    return ~coarse(study)

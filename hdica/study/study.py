@@ -14,6 +14,7 @@ from hdica.analysis.settings import Gives, Named, Settings, saved_for
 from hdica.errors import HdicaError, from_validation, path_of, suggestion
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process.compile_cache import refuse_threads
+from hdica.study.refine import check_refine
 from hdica.study.schema import StudySchema
 from hdica.study.segment import can_keep, check_where, parts, segments_of
 from hdica.systems import arguments
@@ -45,6 +46,7 @@ class Study(StudySchema):
         gives = {m.name: _gives(self, m.name) for m in system.methods if m.name in used}
         object.__setattr__(self, "analysis", self.analysis.settled(system, gives))
         _check_analysis(self)
+        check_refine(self)
         _check_question(self)
         return self
 
@@ -85,7 +87,7 @@ def point_count(study: Study) -> int:
     count = 0
     for name, settings in study.methods.items():
         ignores = methods[name].scope.ignores
-        cells = math.prod(size(v) for k, v in study.grid.items() if tops[k] not in ignores)
+        cells = math.prod(size(v) for k, v in study.finest.items() if tops[k] not in ignores)
         if not together <= ignores:
             cells *= size(next(iter(study.cases.values())))
         if study.sample is not None and not drawn <= ignores:
@@ -119,6 +121,10 @@ def _rows(spec: Study) -> list[tuple[str, str, str]]:
         *(("cases", key, _axis(axis)) for key, axis in spec.cases.items()),
         *(("grid", key, _axis(axis)) for key, axis in spec.grid.items()),
         *([("where", spec.where, "")] if spec.where else []),
+        *(
+            ("refine", ", ".join(one.over), f"{one.levels} times, where {one.analysis} changes")
+            for one in ([spec.refine] if spec.refine else [])
+        ),
         *(
             ("method", name, ", ".join(f"{k} = {v}" for k, v in settings if v is not None))
             for name, settings in spec.methods.items()
@@ -192,7 +198,7 @@ def _check_noise(study: StudySchema) -> None:
 
 
 def _check_points(study: Study) -> None:
-    sizes = {f"grid.{key}": size(values) for key, values in study.grid.items()}
+    sizes = {f"grid.{key}": size(values) for key, values in study.finest.items()}
     sizes |= {f"cases.{key}": size(values) for key, values in study.cases.items()}
     if study.sample is not None:
         sizes["sample.points"] = study.sample.points

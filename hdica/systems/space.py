@@ -28,6 +28,7 @@ from hdica.systems.values import (
     expanded,
     number,
     parse_axis,
+    parse_refine,
     parse_sample,
     shown,
 )
@@ -378,5 +379,6 @@ def space_of_study(system: type[Parameters], content: Mapping[str, Any]) -> Spac
     """The space of a study as it is written."""
     grid = {key: parse_axis(v, f"grid.{key}") for key, v in (content.get("grid") or {}).items()}
     cases = columns(content["cases"], "cases") if content.get("cases") else None
-    sample = parse_sample(content.get("sample"))
+    sample, refine = parse_sample(content.get("sample")), parse_refine(content.get("refine"))
+    grid = grid if refine is None else refine.finest(grid)
     return space_of(system, content.get("parameters") or {}, grid, cases, sample)

@@ -1,4 +1,4 @@
-"""Values of swept parameters as a user writes them: lists, ranges, labels, and cases."""
+"""Values of swept parameters as a user writes them: lists, ranges, labels, cases, refinements."""
 
 from __future__ import annotations
 
@@ -357,3 +357,63 @@ def _between(given: object, field: str) -> Between:
     if log and low <= 0:
         raise HdicaError(f"{field}.from = {low:g} is not allowed (log needs from > 0)")
     return Between(low=low, high=high, log=log)
+
+
+MOST_LEVELS = 8
+
+
+class Refine(BaseModel):
+    """Halving the steps of some axes, so many times, where an analysis sees neighbours differ."""
+
+    model_config = ConfigDict(frozen=True)
+
+    analysis: str
+    levels: int
+    over: tuple[str, ...] = ()
+    """Names of the dimensions; empty for those that the analysis is over."""
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts a step of the grid is divided at the finest level."""
+        return 2**self.levels
+
+    def finest(self, grid: Mapping[str, Values]) -> dict[str, Values]:
+        """The grid with all values that may be added."""
+        return {
+            key: _divided(values, self.parts, f"grid.{key}")
+            if key.replace(".", "_") in self.over
+            else values
+            for key, values in grid.items()
+        }
+
+
+def _divided(values: Values, parts: int, field: str) -> Values:
+    """An axis of numbers with each step divided, a range in its own spacing."""
+    if isinstance(values, Range):
+        return values.model_copy(update={"num": parts * (values.num - 1) + 1})
+    numbers = [as_number(value) for value in values]
+    if len(numbers) < 2 or not all(isinstance(one, int | float) for one in numbers):
+        raise HdicaError(f"{field} is not allowed with refine (at least two numbers are needed)")
+    coarse = np.sort(np.array(numbers, dtype=float))
+    at = np.arange(parts * (coarse.size - 1) + 1) / parts
+    return tuple(canonical(v) for v in np.interp(at, np.arange(coarse.size), coarse).tolist())
+
+
+def parse_refine(given: object) -> Refine | None:
+    """Read a refinement as a user writes it; None is none."""
+    if given is None or isinstance(given, Refine):
+        return given
+    check_keys(given, ["analysis", "levels", "over"], "refine")
+    content = dict(given)  # type: ignore[call-overload]
+    analysis, over = content.get("analysis"), content.get("over", ())
+    if not isinstance(analysis, str):
+        raise HdicaError(
+            f"refine.analysis = {analysis!r} is not allowed (an analysis of the study: phase or "
+            "success)"
+        )
+    if not isinstance(over, list | tuple) or not all(isinstance(one, str) for one in over):
+        raise HdicaError(f"refine.over = {over!r} is not allowed (names of swept parameters)")
+    levels = _whole(content.get("levels"), "refine.levels", 1)
+    if levels > MOST_LEVELS:
+        raise HdicaError(f"refine.levels = {levels} is not allowed (at most {MOST_LEVELS})")
+    return Refine(analysis=analysis, levels=levels, over=tuple(over))

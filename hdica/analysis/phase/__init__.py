@@ -16,6 +16,7 @@ class Phase(Settings):
     """Where learning stops, over two swept parameters."""
 
     suits: ClassVar = lazy(__name__, "compute:suits")
+    sides: ClassVar = lazy(__name__, "compute:sides")
 
     simulation: Run
     x: Horizontal
@@ -43,6 +44,8 @@ BOUND = r"<= *-?\d+(\.\d+)?"
 
 class Success(Settings):
     """Where runs succeed: the probability of an event over two swept parameters."""
+
+    sides: ClassVar = lazy(__name__, "success:sides")
 
     simulation: Annotated[str, Needs(True, looked_at, ("", "time"))] = Field(
         description="stochastic method, at the last time"

@@ -14,7 +14,7 @@ from hdica.analysis.settings import Suiting
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.show.terms import entries, starts
-from hdica.status import DIVERGED, DONE
+from hdica.status import DIVERGED, DONE, LEFT_OUT
 from hdica.systems.method import FOLD, ZERO, Limit, Method, Role, varied
 from hdica.systems.space import Space
 from hdica.systems.system import System
@@ -54,6 +54,7 @@ LONG_NAMES = {
     "rise": "excess where success is likely less that where it is not",
     "rise_se": "standard error of the rise",
     "odds_chance": "chance that this p-value is below 0.05 if the prediction is right",
+    "nearest": "number, along x and then y, of the nearest cell that is computed",
 }
 
 CELL_LEVEL = 0.05
@@ -90,7 +91,14 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     last = float(data["time"].values[-1])
     out = _outcomes(final, data["status"], fates, last)
     shared = fates.assign(finished=final.notnull()) if shares_noise(data) else None
-    out = out.merge(_threshold(out, y, shared))
+    if reading.written(tree).get("refine"):
+        out["nearest"] = _nearest(data["status"] != LEFT_OUT, x, y)
+    absent = (data["status"] == LEFT_OUT).all([d for d in ("n", "seed") if d in data.dims])
+    known = out["probability"]
+    if reading.written(tree).get("refine"):
+        out["nearest"] = _nearest(~absent, x, y)
+        known = known.where(~absent, _plateaus(spread_out(out, out["nearest"], x, y)))
+    out = out.merge(_threshold(out, known, absent, y, shared))
     if limit:
         curve = reading.finished(reading.group(tree, limit), variable)
         out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), shared))
@@ -104,6 +112,59 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     out.attrs["divides"] = int(states is None or states.attrs["divides"])
     own = [d for d in ("n", "transition") if d in out.dims]
     return reading.described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
+
+
+def _nearest(computed: xr.DataArray, x: str, y: str) -> xr.DataArray:
+    """Number of the nearest cell that a refinement has computed, in steps of the finest grid."""
+    from scipy.ndimage import distance_transform_edt
+
+    def numbers(there: np.ndarray) -> np.ndarray:
+        rows, columns = distance_transform_edt(~there, return_distances=False, return_indices=True)
+        return np.asarray(rows * there.shape[1] + columns, dtype=float)
+
+    dims = [[x, y]]
+    return xr.apply_ufunc(
+        numbers, computed, input_core_dims=dims, output_core_dims=dims, vectorize=True
+    )
+
+
+def spread_out(data: xr.Dataset, nearest: xr.DataArray | None, x: str, y: str) -> xr.Dataset:
+    """Maps in which a cell that a refinement left out is as the nearest that it has computed.
+
+    All cells between are on the same side, or the refinement would have divided them.
+    """
+    if nearest is None:
+        return data
+    number, columns = nearest.drop_vars([x, y]).astype(int), nearest.sizes[y]
+    places = {x: number // columns, y: number % columns}
+    others = {str(d): n for d, n in number.sizes.items() if d not in places}
+    places |= {d: xr.DataArray(np.arange(n), dims=d) for d, n in others.items()}
+    out = data.copy()
+    for name, values in data.items():
+        if {x, y} <= {*values.dims}:
+            moved = values.drop_vars([*places], errors="ignore").isel(places)
+            out[name] = moved.transpose(*values.dims).assign_coords(values.coords)
+    return out
+
+
+def sides(tree: xr.DataTree, settings: Phase) -> xr.DataArray:
+    """Whether few, half and nearly all runs succeed in each cell: see :func:`contours`."""
+    data = reading.group(tree, settings.simulation)
+    tree = with_theory(tree, settings.x, settings.simulation)
+    states = states_of(tree, settings.variable, settings.limit)
+    fates = fate(reading.finished(data, settings.variable), settings.success, states)
+    return contours(fates["success"], data["status"])
+
+
+def contours(success: xr.DataArray, status: xr.DataArray) -> xr.DataArray:
+    """1 where the share of successes exceeds a level, else 0, NaN where no run has ended.
+
+    Over ``level``: from :data:`EDGE` to 1 - EDGE a threshold is estimated, and 1/2 is its place.
+    """
+    ended = (status == DONE) | (status == DIVERGED)
+    share = (success & ended).sum("seed") / ended.sum("seed")
+    levels = xr.DataArray([EDGE, 0.5, 1 - EDGE], dims="level")
+    return (share > levels).where(share.notnull()).astype(float)
 
 
 def _outcomes(
@@ -132,15 +193,24 @@ def shares(
     return {f"probability{end}": values.where(counts) for end, values in each.items()}
 
 
-def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
+def _plateaus(near: xr.Dataset) -> xr.DataArray:
+    """Shares of the nearest cells where these are on a plateau: so are all up to them."""
+    share = near["probability"]
+    return share.where((share <= EDGE) | (share >= 1 - EDGE))
+
+
+def _threshold(
+    out: xr.Dataset, known: xr.DataArray, absent: xr.DataArray, y: str, runs: xr.Dataset | None
+) -> xr.Dataset:
     """Start with even odds along ``y``, by Spearman and Karber.
 
     The success share, read as a distribution function of a random threshold, has this mean; the
     estimate needs no model of the share's shape. NaN where the share does not go from 0 to 1, or
     where ``y`` is not a number. Its error comes from the shares of independent cells, or from
     whole seeds where cells share them: ``runs`` are ``success`` and ``finished`` of these.
+    ``known`` are the shares, those of cells that are ``absent`` by their neighbours.
     """
-    known = out["probability"].sortby(y)
+    known = known.sortby(y)
     if known.sizes[y] < 3 or known[y].dtype.kind not in "fiu":
         nothing = known.isel({y: 0}, drop=True) * np.nan
         names = ("threshold", "threshold_se", "threshold_spacing")
@@ -160,25 +230,28 @@ def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
         # A single run does not tell how much runs scatter.
         variance = variance.where(~((trials == 1) & (lever > 0)).any(y))
     else:
-        without = _spearman_karber(_shares_without_one(runs, known.notnull(), y), y)
+        without = _spearman_karber(_shares_without_one(runs, known, absent, y), y)
         seeds = runs["finished"].any(y).sum("seed")
         variance = (jackknife_error(without, seeds) ** 2).where(seeds > 1)
     crosses = (
         (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
     )
-    crosses &= (out["trials"].sortby(y) > 0).all(y)
+    crosses &= ((out["trials"] > 0) | absent).all(y)
     result = {"threshold": _spearman_karber(share, y), "threshold_se": (variance + cell) ** 0.5}
     result["threshold_spacing"] = cell**0.5
     return xr.Dataset({name: values.where(crosses) for name, values in result.items()})
 
 
-def _shares_without_one(runs: xr.Dataset, known: xr.DataArray, y: str) -> xr.DataArray:
+def _shares_without_one(
+    runs: xr.Dataset, known: xr.DataArray, absent: xr.DataArray, y: str
+) -> xr.DataArray:
     """Share of successes of all seeds but one, over ``seed`` and sorted along ``y``."""
     done = runs["finished"]
     success, trials = runs["success"] & done, done.sum("seed") - done
     share = ((success.sum("seed") - success) / trials).where(trials > 0).sortby(y)
-    between = share.where(known).interpolate_na(y, use_coordinate=True)
-    return share.where(known, between).transpose(*share.dims)
+    share = share.where(~absent, known)
+    between = share.where(known.notnull()).interpolate_na(y, use_coordinate=True)
+    return share.where(known.notnull(), between).transpose(*done.dims)
 
 
 def _levers(share: np.ndarray, at: np.ndarray) -> np.ndarray:

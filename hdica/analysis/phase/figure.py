@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from hdica.analysis.phase.compute import CELL_LEVEL
+from hdica.analysis.phase.compute import CELL_LEVEL, spread_out
 from hdica.show.choose import Point, at_last_n, cells_of, evenly, has_values, positions
 from hdica.show.finding import Finding, verdict_of
 from hdica.show.marks import SHARES, captioned, colored, interval, map_of, tailed
@@ -69,6 +69,18 @@ def phase(data: xr.Dataset) -> list[Panel]:
     return out
 
 
+def _refined(data: xr.Dataset) -> str:
+    """How many cells of a refined map are computed, and what the others show; else empty."""
+    if "nearest" not in data:
+        return ""
+    numbers = data["nearest"].stack(cell=[data.attrs["x"], data.attrs["y"]])
+    own = int((numbers == np.arange(numbers.sizes["cell"])).sum())
+    return (
+        f" {count(own)} of {count(numbers.size)} cells are computed, closest together where "
+        "neighbours differ; each other cell shows the nearest of them."
+    )
+
+
 def success(data: xr.Dataset) -> str:
     """What counts as success, in words."""
     variable, limit = size(data.attrs["variable"]).html, number(data.attrs["success"])
@@ -97,7 +109,8 @@ def unstable(here: xr.Dataset) -> str:
 
 def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     """Maps of the overlap, of success, and of runs that are large and do not succeed, if any."""
-    x, y = here.attrs["x"], here.attrs["y"]
+    x, y, refined = here.attrs["x"], here.attrs["y"], _refined(here)
+    here = spread_out(here, here.get("nearest"), x, y)
     quantity, time = size(here.attrs["variable"]), place({"snapshot": here.attrs["time"]})
     trials, when = here["trials"], f"at <i>t</i> = {number(here.attrs['time'])}"
     of_overlap = f"Mean of {quantity.html} over seeds at {time.html}."
@@ -128,7 +141,7 @@ def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     }
     out = []
     for name, values, title, label, caption in drawn if (decaying > 0).any() else drawn[:2]:
-        whole = " ".join([caption, *captioned(items, marks)])
+        whole = " ".join([caption, *captioned(items, marks)]) + refined
         key, titles = f"phase_{name}{tail}", (titled(title, other), label)
         scale, at = "viridis" if name == "overlap" else "cividis", values.transpose(y, x)
         out.append(map_of(at, key, titles, whole, items, other, scale=scale))
@@ -346,7 +359,8 @@ def _stop(data: xr.Dataset) -> list[Finding]:
     known = critical_values(data)
     if not known or data[data.attrs["x"]].dtype.kind not in "fiu":
         return []
-    value, last, x = known[0][0], at_last_n(data), data.attrs["x"]
+    value, x = known[0][0], data.attrs["x"]
+    last = at_last_n(spread_out(data, data.get("nearest"), x, data.attrs["y"]))
     others = [d for d in last["probability"].dims if d != x]
     share = last["probability"].max(others)
     # Where no start succeeds, one from which runs have not separated may be one that does.

@@ -14,7 +14,7 @@ from scipy import special
 
 from hdica.analysis import reading
 from hdica.analysis.phase import Success
-from hdica.analysis.phase.compute import shares
+from hdica.analysis.phase.compute import contours, shares
 from hdica.show.choose import Point, dims_of, evenly, has_values, numbers, points, positions
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, colored, interval, lines_first, map_of, tailed
@@ -90,6 +90,12 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     if "time" in data[settings.variable].dims:
         out.attrs["time"] = float(data["time"].values[-1])
     return reading.described(out.transpose(x, y, ...), LONG_NAMES, settings.variable, x=x, y=y)
+
+
+def sides(tree: xr.DataTree, settings: Success) -> xr.DataArray:
+    """Whether few, half and nearly all runs succeed in each cell."""
+    data = reading.group(tree, settings.simulation)
+    return contours(settings.event(reading.at_end(data, settings.variable)), data["status"])
 
 
 def _boundary(
