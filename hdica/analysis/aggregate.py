@@ -12,11 +12,11 @@ import xarray as xr
 from markupsafe import Markup
 
 from hdica.analysis.points import GROUP, means
-from hdica.analysis.reading import requested, written
+from hdica.analysis.reading import parts_of_cases, requested, written
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
 from hdica.show.finding import Finding, Group, grouped, verdict_of
-from hdica.show.terms import speaking_of
+from hdica.show.terms import speaking_of_results
 from hdica.show.typeset import unmarked
 from hdica.show.wording import clause, of_points, sentence, where
 from hdica.show.words import capital
@@ -45,12 +45,13 @@ def analysed(tree: xr.DataTree) -> xr.DataTree:
     There is one for each other analysis that has something to say, too; the root has the store's
     attributes.
     """
-    groups = {}
+    groups, parts = {}, parts_of_cases(tree)
     for name, analysis in analyses().items():
         given = () if analysis.settings is None else (requested(tree, name),)
         data = None if None in given else analysis.compute(tree, *given)
         if data is not None:
-            groups[name] = data
+            own = {k: one for k, one in parts.items() if one.dims[0] in data.dims}
+            groups[name] = data.assign_coords({k: v for k, v in own.items() if k not in data})
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(tree.attrs)), **groups})
 
 
@@ -135,7 +136,7 @@ def record(analysis: str, one: Finding) -> dict[str, str | float]:
 @contextmanager
 def about(aggregate: xr.DataTree) -> Iterator[None]:
     """Sentences with the names of its system, which say how many of its points are done."""
-    with speaking_of(str(aggregate.attrs.get("system", ""))), of_points(*_points_done(aggregate)):
+    with speaking_of_results(aggregate.attrs), of_points(*_points_done(aggregate)):
         yield
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from hdica.analysis.laws.densities import histogram_of, over_bins
 from hdica.analysis.reading import computed, finished, grid_of, overlaps, written
 from hdica.show.choose import dims_of, has_values, spread
-from hdica.show.terms import padded
+from hdica.show.terms import padded, together
 from hdica.show.words import Text, axis, count, counted, is_numbered, symbol, value_of, words
+from hdica.show.words import place as at_point
 from hdica.status import STATUS_NAMES
 from hdica.systems.method import DENSITIES, HISTOGRAM, STEADY_DENSITIES
 from hdica.verdict.ladder import moments
@@ -88,7 +89,12 @@ class Axis:
     def shown(self, place: int) -> str:
         """One value."""
         value = self.values.item(place)
-        return count(counted(self.name, value)) if self._counts else value_of(value)
+        if self._counts:
+            return count(counted(self.name, value))
+        others = {k: v for k, v in together(self.name, value).items() if k != self.name}
+        # Words are ticks of an axis, too.
+        beside = f" ({at_point(others).plain})" if others and not isinstance(value, str) else ""
+        return value_of(value) + beside
 
     def at(self, value: object) -> int:
         """Position of a value, or of the one that is closest; 0 for a word that is not there."""

@@ -21,6 +21,7 @@ from hdica.status import DONE
 from hdica.systems.method import Method, Role, varied
 from hdica.systems.space import Space, space_of_study
 from hdica.systems.system import System, lookup
+from hdica.systems.values import SAMPLE
 from hdica.verdict.resample import shares_noise
 
 if TYPE_CHECKING:
@@ -34,6 +35,19 @@ OWN = frozenset({"n", "seed", "time"})
 def space(tree: xr.DataTree, record: System) -> Space:
     """The grid of the study of a store, of whose points systems can be built."""
     return space_of_study(record.parameters, study(tree))
+
+
+def parts_of_cases(tree: xr.DataTree) -> dict[str, xr.DataArray]:
+    """Parameters that go together along a dimension, each as a coordinate over it alone."""
+    content, record = written(tree), system_of(tree)
+    if record is None or not (content.get("cases") or content.get("sample")):
+        return {}
+    axes = [axis for axis in space(tree, record).axes if axis.parts]
+    parts = [(axis, one) for axis in axes for one in axis.parts if one.dim != axis.dim]
+    return {
+        one.dim: xr.DataArray(np.asarray(one.values), {axis.dim: list(axis.values)}, [axis.dim])
+        for axis, one in parts
+    }
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
@@ -327,7 +341,8 @@ def keeping(tree: xr.DataTree, output: str, *dims: str) -> tuple[list[str], list
 def numeric(tree: xr.DataTree, method: str) -> list[str]:
     """Swept parameters of a method with two values or more, which are numbers, in order."""
     data = tree[method].to_dataset()
-    return [d for d in grid_of(data) if data[d].dtype.kind in "fiu" and data.sizes[d] > 1]
+    swept = [d for d in grid_of(data) if d != SAMPLE]
+    return [d for d in swept if data[d].dtype.kind in "fiu" and data.sizes[d] > 1]
 
 
 def control(tree: xr.DataTree, swept: list[str]) -> str:

@@ -19,7 +19,7 @@ from hdica.explore import slices
 from hdica.explore.feed import Feed, Snapshot
 from hdica.report.explored import Entry, Numbers, Table, catalogue, kinds, written
 from hdica.report.parts import EXPLORER, STYLES, digest, embedded, joined, template
-from hdica.show.terms import speaking_of
+from hdica.show.terms import speaking_of_results
 from hdica.show.words import clock, count
 from hdica.status import STATUS_NAMES
 
@@ -193,7 +193,7 @@ class Answers:
 
 
 def _speaking_of(now: Snapshot) -> AbstractContextManager[None]:
-    return speaking_of(str(now.tree.attrs.get("system", "")))
+    return speaking_of_results(now.tree.attrs)
 
 
 def tables(tree: xr.DataTree, every: Sequence[Quantity]) -> list[Table]:

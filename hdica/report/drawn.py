@@ -20,7 +20,7 @@ from hdica.report.parts import data_address
 from hdica.report.place import ALONE, CARD, place
 from hdica.report.printed import HEIGHT, draw, files, own_style
 from hdica.show.panel import Film, Panel
-from hdica.show.terms import speaking_of
+from hdica.show.terms import speaking_of_results
 from hdica.systems.system import lookup
 
 CAPTIONS = "captions.rst"  # in the folder of the figures; no figure has this ending
@@ -42,7 +42,7 @@ def write_aggregate(
     """Write the report of an aggregate; ``top`` is the gallery's folder, ``out`` by default."""
     top = out if top is None else top
     drawn: dict[str, bytes] = {}
-    with speaking_of(str(aggregate.attrs.get("system", ""))):
+    with speaking_of_results(aggregate.attrs):
         sections = panels(aggregate)
         content = summary(aggregate)
         shown: list[Shown] = []

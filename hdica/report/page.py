@@ -23,7 +23,7 @@ from hdica.report import parts
 from hdica.report.explored import explored, kinds, packed
 from hdica.report.interactive import figure
 from hdica.show.panel import Panel, Pictures
-from hdica.show.terms import speaking_of
+from hdica.show.terms import speaking_of_results
 from hdica.show.wording import listed, table_of
 from hdica.show.words import count, plural, symbol
 from hdica.store.provenance import several
@@ -38,7 +38,7 @@ EQUATIONS = ("method", "equations", "kernel")  # columns of the account of what 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
     """All panels of a report by section, in reading order."""
-    with speaking_of(str(aggregate.attrs.get("system", ""))):
+    with speaking_of_results(aggregate.attrs):
         drawn = {
             section: _saying_n(
                 section.draw(aggregate[analysis.name].to_dataset()), aggregate, analysis

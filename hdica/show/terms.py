@@ -2,25 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+import json
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
 
+from hdica.systems.space import Axis, space_of_study
 from hdica.systems.system import OrderParameter, Symbol, System, lookup, systems
+from hdica.systems.values import Value, shown
 
 STATES = frozenset({"fixed_point", "transition", "branch_point"})
 """Dimensions along which steady states and transitions are numbered."""
 _SPOKEN_OF: ContextVar[str] = ContextVar("system", default="")
+_STUDY: ContextVar[str] = ContextVar("study", default="")
 
 
 @contextmanager
-def speaking_of(system: str) -> Iterator[None]:
-    """Names as one system writes them, where it says how: several may share a name."""
-    token = _SPOKEN_OF.set(system)
+def speaking_of(system: str, study: str = "") -> Iterator[None]:
+    """Names as one system writes them, where it says how: several may share a name.
+
+    Cases of a ``study``, the JSON of one, are named by the parameters that go together in them.
+    """
+    tokens = _SPOKEN_OF.set(system), _STUDY.set(study)
     try:
         yield
     finally:
-        _SPOKEN_OF.reset(token)
+        _SPOKEN_OF.reset(tokens[0])
+        _STUDY.reset(tokens[1])
+
+
+def speaking_of_results(attrs: Mapping[Hashable, Any]) -> AbstractContextManager[None]:
+    """Names as the system of some results, or an aggregate of them, writes them."""
+    return speaking_of(str(attrs.get("system", "")), str(attrs.get("study_yaml") or ""))
+
+
+@lru_cache(maxsize=8)
+def _cases(system: str, study: str) -> dict[str, tuple[Axis, dict[Value, int]]]:
+    """Axes along which parameters go together, and the place of each value."""
+    record, content = lookup(system), json.loads(study or "{}")
+    if record is None or not (content.get("cases") or content.get("sample")):
+        return {}
+    axes = space_of_study(record.parameters, content).axes
+    places = ((axis, {value: k for k, value in enumerate(axis.values)}) for axis in axes)
+    return {axis.dim: (axis, each) for axis, each in places if axis.parts}
+
+
+def together(name: str, value: object = None) -> dict[str, Value]:
+    """Parameters that go together with one, or in a case, at a value; the first without any."""
+    axis, places = _cases(_SPOKEN_OF.get(), _STUDY.get()).get(name, (None, {}))
+    if axis is None:
+        return {}
+    place = 0 if value is None else places.get(value)  # type: ignore[call-overload]
+    return {} if place is None else {one.dim: one.values[place] for one in axis.parts}
+
+
+def is_spelled_out(name: str, value: object) -> bool:
+    """Whether the label of a case says no more than the parameters that it sets."""
+    axis, _ = _cases(_SPOKEN_OF.get(), _STUDY.get()).get(name, (None, {}))
+    parts = zip(axis.parts, together(name, value).values(), strict=False) if axis else ()
+    return value == "; ".join(f"{one.key} = {shown(each)}" for one, each in parts)
 
 
 def speaker() -> System | None:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from hdica.show import terms
 from hdica.show.typeset import GREEK, LOWERED, power_of_ten, typeset
 from hdica.systems.system import Clock, Symbol
+from hdica.systems.values import SAMPLE
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colour-blind-safe colours (Okabe and Ito) that stand out from white and from near-black."""
@@ -140,8 +141,13 @@ def measured(name: str) -> Text:
 
 
 def axis(name: str) -> Text:
-    """A swept parameter as the label of an axis."""
-    return ("initial overlap " if name in terms.starts() else CALLED.get(name, "")) + symbol(name)
+    """A swept parameter as the label of an axis, with those that go together with it."""
+    lead = "initial overlap " if name in terms.starts() else CALLED.get(name, "")
+    others = [symbol(one) for one in terms.together(name) if one != name]
+    own = lead + symbol(name)
+    if not others or name not in terms.together(name):
+        return own
+    return own + ", with " + joined(*others)
 
 
 def critical(name: str) -> Text:
@@ -235,13 +241,26 @@ def value_of(value: object) -> str:
 
 
 def place(point: Mapping[str, object]) -> Text:
-    """A grid point, "τ = 0.05, Q₀ = 0.7"; an entry of a matrix by its symbol, "R₁₂"."""
+    """A grid point, "τ = 0.05, Q₀ = 0.7"; an entry of a matrix by its symbol, "R₁₂".
+
+    A case is followed by the parameters that go together in it.
+    """
     record = terms.speaker()
     known = () if record is None else record.order_parameters
     matrix = next((p for p in known if p.dims and set(p.dims) <= point.keys()), None)
     own = () if matrix is None else matrix.dims
     entry = EMPTY if matrix is None else _entry(matrix.name, {d: point[d] for d in own})
-    return joined(entry, *(at(name, value) for name, value in point.items() if name not in own))
+    parts = [_with_case(name, value, point) for name, value in point.items() if name not in own]
+    return joined(entry, *parts)
+
+
+def _with_case(name: str, value: object, point: Mapping[str, object]) -> Text:
+    """A parameter at a value, and what goes together with it and is not in the point by itself."""
+    others = {k: v for k, v in terms.together(name, value).items() if k not in point}
+    lead = EMPTY if terms.is_spelled_out(name, value) else at(name, value)
+    if name == SAMPLE:  # where the numbers are drawn, and none is round
+        others = {k: float(number(float(v), 4)) for k, v in others.items()}
+    return joined(lead, *(at(k, v) for k, v in others.items()))
 
 
 def at(name: str, value: object) -> Text:

@@ -1,13 +1,17 @@
 """Formulas, texts and figures as they are printed."""
 
+import json
+
 import numpy as np
 import pytest
 from markupsafe import Markup
 
+import hdica
+from hdica.analysis.aggregate import aggregate
 from hdica.ingredients.save import NOTHING
 from hdica.show.terms import speaking_of
 from hdica.show.typeset import formula, prose, tied, typeset
-from hdica.show.words import at, place
+from hdica.show.words import at, axis, place
 from hdica.systems.system import systems
 
 OF_MATRICES = [
@@ -56,3 +60,47 @@ def test_entries_of_a_matrix_are_counted_from_one(name, parameter) -> None:
         each = [at(dim, numbers[dim][0]).plain for dim in parameter.dims]
     assert first.plain == parameter.name + "₁" * len(parameter.dims)
     assert all(one.endswith(" 1") for one in each)
+
+
+CASES = {
+    "zip": {"grid": {"zip": {"tau": [0.02, 0.04], "Q0": [0.8, 0.7]}}},
+    "rows": {"cases": [{"tau": 0.02, "Q0": 0.7, "label": "slow"}, {"tau": 0.05, "Q0": 0.7}]},
+    "sample": {"sample": {"points": 2, "seed": 1, "over": {"tau": [0.02, 0.04], "Q0": [0.1, 0.9]}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "text"),
+    [
+        ("zip", {"tau": 0.04, "n": 100}, "τ = 0.04, Q₀ = 0.7, n = 100"),
+        ("rows", {"case": "slow"}, "case = slow, τ = 0.02, Q₀ = 0.7"),
+        ("rows", {"case": "tau = 0.05; Q0 = 0.7"}, "τ = 0.05, Q₀ = 0.7"),
+        ("rows", {"case": "another"}, "case = another"),
+        ("sample", {"sample": 1.0}, "sample = 1, τ = 0.03"),
+    ],
+)
+def test_a_case_is_named_by_what_goes_together_in_it(name, point, text) -> None:
+    study = hdica.Study(
+        study="cases", system="OnlineICA", times=[0, 1], methods={"ode": {}}, **CASES[name]
+    )
+    with speaking_of("OnlineICA", json.dumps(study.to_mapping())):
+        assert place(point).plain.startswith(text)
+        named = axis("tau").plain
+    assert named == ("step size τ, with Q₀" if name == "zip" else "step size τ")
+    with speaking_of("OnlineICA"):
+        assert place(point).plain.count("=") == len(point) + ("Q0" in str(point)) * 2
+
+
+def test_aggregates_have_the_parameters_of_cases(tmp_path) -> None:
+    study = hdica.Study(
+        study="cases",
+        system="OnlineICA",
+        times=[0, 1],
+        methods={"chain": {"n": [20, 40], "seeds": 3}, "ode": {}},
+        **CASES["zip"],
+    )
+    tree = study.run(out=tmp_path / "cases.zarr")
+    found = aggregate(tree)["convergence"]
+    assert found["Q0"].dims == ("tau",)
+    assert found["Q0"].values.tolist() == [0.8, 0.7]
+    assert found.sel(tau=0.04)["Q0"] == 0.7
