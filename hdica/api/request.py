@@ -23,7 +23,17 @@ from hdica.systems.labelled import Methods
 from hdica.systems.method import Array, Method, Output, Role
 from hdica.systems.parameters import Parameters, constants_of
 from hdica.systems.system import record_of
-from hdica.systems.values import LABEL, ZIP, Labelled, Value, columns, expanded, parse_axis
+from hdica.systems.values import (
+    LABEL,
+    SAMPLE,
+    ZIP,
+    Labelled,
+    Value,
+    columns,
+    expanded,
+    parse_axis,
+    parse_sample,
+)
 
 Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
@@ -108,7 +118,13 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
     for key, given in over.items():
         if key in (ZIP, "cases"):
             table = columns(given, f"over.{key}", rounded=False)
+            table = {space.in_one_spelling(k, cls, content): v for k, v in table.items()}
             axes.append(space.case_axis(table, cls, {**table, **content}, f"over.{key}"))
+            continue
+        if key == SAMPLE and (sample := parse_sample(given)) is not None:
+            ranges = {space.in_one_spelling(k, cls, content): v for k, v in sample.over.items()}
+            sample = sample.model_copy(update={"over": ranges})
+            axes.append(space.sample_axis(sample, cls, content))
             continue
         if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
             raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")

@@ -297,13 +297,14 @@ def _zipped(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
-    """A study whose swept constants have one spelling, in the grid and in its analyses."""
-    grid, record = content.get("grid"), registry.lookup(content.get("system"))
-    if not isinstance(grid, dict) or record is None or not all(isinstance(k, str) for k in grid):
+    """A study whose swept constants have one spelling, wherever they are swept or analysed."""
+    record, fixed = registry.lookup(content.get("system")), content.get("parameters")
+    grid, cases, over = _swept(content)
+    keys = [*grid, *cases, *over]
+    if record is None or not all(isinstance(k, str) for k in keys):
         return content
-    fixed = content.get("parameters")
-    texts = {**grid, **(fixed if isinstance(fixed, dict) else {})}
-    own = {key: in_one_spelling(key, record.parameters, texts) for key in grid}
+    texts = {**over, **cases, **grid, **(fixed if isinstance(fixed, dict) else {})}
+    own = {key: in_one_spelling(key, record.parameters, texts) for key in keys}
     if len(set(own.values())) < len(own):
         return content  # set twice, which is refused with the keys as they are written
     other = {
@@ -312,9 +313,17 @@ def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
         if name not in record.parameters.model_fields
         for sign in "._"
     }
-    if "analysis" in content:
-        content = {**content, "analysis": _respelled(content["analysis"], other)}
-    return {**content, "grid": {own[key]: value for key, value in grid.items()}}
+    every = ("grid", "cases", "sample", "analysis")
+    return {**content, **{k: _respelled(content[k], other) for k in every if k in content}}
+
+
+def _swept(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the grid, the cases and the sample of a study sweep, by key; empty for what is none."""
+    cases, sample = content.get("cases"), content.get("sample")
+    if isinstance(cases, list | tuple):
+        cases = {k: v for row in cases if isinstance(row, dict) for k, v in row.items()}
+    over = sample.get("over") if isinstance(sample, dict) else None
+    return [one if isinstance(one, dict) else {} for one in (content.get("grid"), cases, over)]
 
 
 def _respelled(value: object, other: dict[str, str], depth: int = 4) -> object:

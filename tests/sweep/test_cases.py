@@ -254,3 +254,36 @@ def test_what_are_no_cases_is_one_sentence(parts: dict[str, object], sentence: s
         study(**parts)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_call_spreads_points_over_ranges_as_a_study_does() -> None:
+    given = {"points": 3, "seed": 1, "over": {"tau": [0.02, 0.05], "Q0": [0.3, 0.8]}}
+    one = hdica.limit(hdica.OnlineICA(tau=0.1), times=TIMES, over={"sample": given})
+    other = study(sample=given).run()["ode"].to_dataset()
+    assert one.Q.dims == other.Q.dims == ("sample", "time")
+    assert np.array_equal(one.Q, other.Q)
+    assert np.array_equal(one.tau, other.tau)
+    with pytest.raises(HdicaError, match=r"sample\.points"):
+        hdica.limit(hdica.OnlineICA(tau=0.1), times=TIMES, over={"sample": {**given, "points": 0}})
+
+
+@pytest.mark.parametrize("key", ["beta", "constants.beta", "constants_beta"])
+@pytest.mark.parametrize("kind", ["zip", "cases", "sample"])
+def test_a_constant_has_one_spelling_wherever_it_is_swept(key: str, kind: str) -> None:
+    pairs: object = {key: [0.01, 0.02], "Q0": [0.3, 0.5]}
+    over = {"points": 2, "over": pairs} if kind == "sample" else pairs
+    rule = {"omega": 1.0, "tau": 0.1, "regularizer": "beta*sign(x)"}
+    whole = hdica.Study(
+        study="constants",
+        system="SparsePCA",
+        parameters=rule,
+        times=[0, 1],
+        methods={"vector": {"n": 20, "seeds": 1}},
+        **({"grid": {"zip": over}} if kind == "zip" else {kind: over}),  # type: ignore[arg-type]
+    )
+    (axis,) = whole.spec.space.axes
+    assert [part.dim for part in axis.parts] == ["beta", "Q0"]
+    system = hdica.SparsePCA(**rule, constants={"beta": 0.1})  # type: ignore[arg-type]
+    found = hdica.simulate(system, n=20, times=[0, 1], seeds=1, method="vector", over={kind: over})
+    assert "beta" in found.coords
+    assert np.array_equal(found.Q, whole.run()["vector"].to_dataset().sel(n=20).Q)
