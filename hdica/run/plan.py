@@ -196,10 +196,10 @@ def block_points(
 
 def block_size(segment: Segment, workers: int = 1) -> int:
     """Points a block of a segment."""
-    size = segment.bytes_per_point
-    points = block_points(segment.seconds_per_point, segment.size, size, workers)
+    size, many = segment.bytes_per_point, max(1, segment.points)
+    points = block_points(segment.seconds_per_point, many, size, workers)
     # One alone would take the time of all that a kernel computes side by side.
-    points = max(points, min(segment.size, segment.method.lanes, max(1, MOST_BYTES // size)))
+    points = max(points, min(many, segment.method.lanes, max(1, MOST_BYTES // size)))
     if segment.method.about.noise == "own":
         return points
     # A draw serves the points of its block alone, however long they take.
