@@ -23,6 +23,7 @@ from hdica.finite.record import (
     Values,
     aligned_zeros,
     contiguous,
+    observe,
     orthonormal,
     record,
 )
@@ -31,6 +32,7 @@ from hdica.ingredients.laws import Source
 from hdica.ingredients.plain import Array
 from hdica.ingredients.prior import Prior
 from hdica.ingredients.quadrature import dot, gram, root_of
+from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.update import NORMALISATIONS, Update
 
@@ -166,8 +168,33 @@ def placed(rule: FiniteRule, n: int, rng: np.random.Generator) -> tuple[Array, A
     return rows[:m], np.sum(mixed[:, :, None] * rows, axis=1)
 
 
-def run_vector(rule: FiniteRule, times: Array, n: int, stream: Stream) -> Values:
-    """R and P of one point by all n coordinates; else as :func:`run_chains`."""
+def _with_entries(
+    seen: Observation, estimate: Callable[[], Array], xi: Array, rule: FiniteRule, save: Save
+) -> Observation:
+    """What is seen of a point, with what is kept of the measure of entries (xi_i, x_i)."""
+    assert rule.prior is not None
+    x = np.zeros(xi.size)
+    entries = observe(xi, x, rule.prior, rule.psi, save)
+
+    def at_times() -> Mapping[str, float | Array]:
+        x[:] = estimate()
+        means = entries.at_times() if save.functionals else {}
+        return {**seen.at_times(), **{name: means[name] for name in save.functionals}}
+
+    def at_snapshots() -> dict[str, Array]:
+        x[:] = estimate()
+        return entries.at_snapshots()
+
+    return Observation(at_times, at_snapshots, entries.snapshots, entries.once)
+
+
+def run_vector(
+    rule: FiniteRule, times: Array, n: int, stream: Stream, save: Save = NOTHING
+) -> Values:
+    """R and P of one point by all n coordinates; else as :func:`run_chains`.
+
+    Of one estimate of one feature with a prior, what ``save`` says of their entries is kept, too.
+    """
     # Imported here, because loading compiled code takes about a second.
     from hdica.finite.projected.passes import BLOCK
     from hdica.finite.random.gaussian import lanes_of
@@ -200,13 +227,19 @@ def run_vector(rule: FiniteRule, times: Array, n: int, stream: Stream) -> Values
         )  # fmt: skip
         return made
 
+    def estimates_now() -> Array:
+        return np.asarray(np.sum(carried[:k, :, None] * x[:, :n], axis=1))
+
     def at_times() -> Mapping[str, Array]:
-        now = np.sum(carried[:k, :, None] * x[:, :n], axis=1)
+        now = estimates_now()
         return {
             OVERLAP: np.array([[dot(one, xi[j, :n]) / n for j in range(m)] for one in now]),
             PRODUCT: np.array([[dot(one, other) / n for other in now] for one in now]),
         }
 
-    track = Track(Observation(at_times), _columns(rule, stream), CLOCK)
+    seen = Observation(at_times)
+    if save.anything and rule.prior is not None:
+        seen = _with_entries(seen, lambda: estimates_now()[0], features[0], rule, save)
+    track = Track(seen, _columns(rule, stream), CLOCK)
     width = m + len(rule.noise)
     return record(advance, [track], times, n, 1, width, n * (m + k))[0]

@@ -34,6 +34,7 @@ from hdica.systems.rules.system import (
 )
 
 S = TypeVar("S", bound=Parameters)
+KEEPS = frozenset({"densities", "support", "functionals", "estimate"})
 _STEP = "x + F y/sqrt(n) + psi(x)/n"
 _LIMIT = (
     "dR/dt = <F v'> - lambda R - B R and dP/dt = D - B P - P B' with D = <F u'> + <u F'> + <F F'> "
@@ -114,7 +115,9 @@ def simulations(labels: Labels) -> tuple[method.Simulation[Rule], ...]:
         )
 
     def vector(system: Rule, times: Array, n: int, stream: Stream, save: Save) -> Values:
-        return _labelled(run_vector(rule_of(system), times, n, stream), labels)
+        values, why = run_vector(rule_of(system), times, n, stream, save)
+        entries = {k: v for k, v in values.items() if k not in (OVERLAP, PRODUCT)}
+        return entries | labels.values(values[OVERLAP], values[PRODUCT]), why
 
     own = chains(trials.content_of)
     chain = method.Simulation[Rule](
@@ -145,7 +148,8 @@ def simulations(labels: Labels) -> tuple[method.Simulation[Rule], ...]:
             bits=method.Bits.EVERY_KIND,
             engines=FINITE,
         ),
-        outputs=method.Outputs(labels.outputs),
+        # Entries have a law by groups of the feature's where there is one feature with a prior.
+        outputs=method.Outputs(labels.outputs, keeps=KEEPS if labels is ONE else frozenset()),
         cost=method.Cost(seconds=_vector_seconds, memory=_numbers, fused=True),
         run=trials.seeded("vector", vector),
     )

@@ -185,3 +185,50 @@ def test_a_finer_step_of_particles_changes_little(fields) -> None:
         ]
         ends.append(np.mean(each, axis=0))
     assert np.abs(ends[0] - ends[1]).max() < 1.5e-3
+
+
+KEPT = {
+    "snapshots": [2.0, 6.0],
+    "x": np.linspace(-3, 3, 9).tolist(),
+    "thresholds": [0.5],
+    "functionals": {"fourth": "x**4"},
+}
+
+
+def distances(found, limit) -> np.ndarray:
+    """What runs have beyond the limit, in standard errors of their mean."""
+    gaps = []
+    for name in ("cdf", "tpr", "fpr", "misclassified", "fourth"):
+        each = found[name].isel(time=slice(1, None)) if name == "fourth" else found[name]
+        other = limit[name].isel(time=slice(1, None)) if name == "fourth" else limit[name]
+        error = each.std("seed", ddof=1) / each.sizes["seed"] ** 0.5
+        gaps.append(((each.mean("seed") - other) / error.where(error > 1e-4)).values.ravel())
+    return np.concatenate(gaps)
+
+
+def test_entries_of_all_coordinates_have_the_density_of_the_limit() -> None:
+    rule = hdica.OnlineRule(**SHRUNK)
+    found = hdica.simulate(rule, n=2000, times=TIMES, seeds=24, method="vector", **KEPT)
+    assert found.density.dims == ("seed", "snapshot", "feature", "x")
+    assert np.isfinite(found.cdf).all()
+    right, wrong = (
+        distances(found, hdica.limit(one, times=TIMES, method="pde", **KEPT))
+        for one in (rule, rule.model_copy(update={"entrywise": "-0.45*tau*sign(x)"}))
+    )
+    known = np.isfinite(right)
+    assert known.sum() > 15
+    # Runs have n^-1 beyond the limit, and their mean is known to n^-1/2 over 5.
+    assert np.abs(right[known]).max() < 5
+    assert np.abs(wrong[known]).max() > 15
+    # The same runs without what is kept.
+    plain = hdica.simulate(rule, n=2000, times=TIMES, seeds=2, method="vector")
+    assert np.array_equal(plain.Q, found.Q[:2])
+
+
+def test_what_several_estimates_have_no_groups_for_is_refused() -> None:
+    committee = hdica.OnlineRule(
+        update=["tau*(v1 + v2 - u1 - u2)"] * 2, source=["gaussian", "gaussian"],
+        start={"overlap": [[0.1, 0.0], [0.0, 0.1]]}, constants={"tau": 0.1},
+    )  # fmt: skip
+    with pytest.raises(hdica.HdicaError, match="method"):
+        hdica.simulate(committee, n=50, times=TIMES, seeds=1, method="vector", **KEPT)
