@@ -67,6 +67,22 @@ def test_nothing_is_judged_by_them(tree):
     assert (first.predicted, last.predicted) == (float(here[2]), float(here[-1]))
 
 
+def test_what_does_not_depend_on_a_swept_parameter_is_beside_the_limit_of_each_value(tree):
+    plainer = store()
+    plainer["batch_fastica"] = xr.DataTree(
+        tree["batch_fastica"].to_dataset().isel(tau=0, drop=True)
+    )
+    asked = {**toy.CONVERGENCE, "baselines": "batch_fastica"}
+    every, own = (
+        [one for one in findings(convergence(each, asked)) if "simulation" in one.place]
+        for each in (tree, plainer)
+    )
+    assert len(own) == len(every) == 2 * 2 * 2
+    assert {one.predicted for one in own} == {one.predicted for one in every}
+    assert len({one.value for one in own}) == 4
+    assert len(drawn(trajectories(convergence(plainer, asked))[-1])) == 1
+
+
 def drawn(panel) -> dict[str, Points]:
     return {item.label.plain: item for item in panel.items if isinstance(item, Points)}
 

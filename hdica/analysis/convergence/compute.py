@@ -178,13 +178,13 @@ def findings(data: xr.Dataset) -> list[Finding]:
             for cell in cells
             for place in [{**named(data, cell), "n": int(top["n"])}]
         ),
-        *_baselines(data),
+        *(_baselines(data) if "baseline" in data.dims else ()),
     ]
 
 
 def _baselines(data: xr.Dataset) -> Iterator[Finding]:
     """The first and the last mean of what is drawn and not judged, beside the limit."""
-    for cell in cells_of(data["baseline_mean"], "time") if "baseline" in data.dims else ():
+    for cell in cells_of(data["baseline_mean"] + data["limit"], "time"):
         here = data.sel(cell).dropna("time", subset=["baseline_mean"])
         for t in sorted({*here["time"].values[:1].tolist(), *here["time"].values[-1:].tolist()}):
             value, error, n, limit = numbers(here.sel(time=t), {}, *reading.OF_BASELINES, "limit")

@@ -218,7 +218,7 @@ BATCH_FASTICA = method.Simulation[OnlineICA](
         accuracy="exact",
         equations="Hyvarinen and Oja 1997, x <- mean(y f(u)) - mean(f'(u)) x on the first t n "
         f"samples of {_PAPER}, eq. (1), whitened, with a batch m t n",
-        engines=(*method.FINITE, "hdica.finite.fastica", OWN, __package__),
+        engines=(*method.FINITE, "hdica.finite.fastica", __package__),
         remark="Offline FastICA is an estimate from as many samples as the rule has seen, all at "
         "once and from the same start, and no proven optimum. No line is called optimal: message "
         "passing, the measure of PCA, cannot leave Q = 0 in ICA at any t of order one.",
