@@ -22,6 +22,7 @@ from hdica.systems.method import Method, Role, varied
 from hdica.systems.space import Space, space_of_study
 from hdica.systems.system import System, lookup
 from hdica.systems.values import SAMPLE
+from hdica.verdict.ladder import moments
 from hdica.verdict.resample import shares_noise
 
 if TYPE_CHECKING:
@@ -288,6 +289,24 @@ def over(parts: Mapping[str, xr.Dataset], dim: str, *counts: str) -> xr.Dataset:
     every = list(parts.values())
     out = xr.concat(every, dim=index, join="outer", data_vars="all", coords="minimal")
     return out.assign({name: out[name].fillna(0).astype(int) for name in counts})
+
+
+OF_BASELINES = {
+    "baseline_mean": "mean of {v} over seeds of a baseline at its largest n",
+    "baseline_se": "standard error of this mean",
+    "baseline_n": "largest n of a baseline, NaN without",
+}
+
+
+def baselines(tree: xr.DataTree, methods: Iterable[str], variable: str) -> xr.Dataset:
+    """What is drawn and not judged, over ``baseline``; NaN before there are enough samples."""
+    parts = {}
+    for name, data in groups(tree, methods).items():
+        values, n = at_top(done(data, variable))
+        runs = values if "seed" in values.dims else values.expand_dims("seed")
+        each = moments(runs, along="").assign(n=np.nan if n is None else n)
+        parts[name] = xr.Dataset({key: each[key.split("_")[1]] for key in OF_BASELINES})
+    return over(parts, "baseline") if parts else xr.Dataset()
 
 
 def compared(

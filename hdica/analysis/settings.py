@@ -133,6 +133,9 @@ Variable = Annotated[
     str, Field(description="output (default: the first order parameter that a method named has)")
 ]
 
+Baselines = Annotated[
+    Names, Needs(None, looked_at, "time"), Field(description="methods to draw and not to judge")
+]
 Run = Annotated[str, Needs(True, looked_at, "time"), Field(description="stochastic method")]
 Runs = Annotated[
     tuple[str, ...],

@@ -252,7 +252,7 @@ def limit_over(
     timeout, systems = check_timeout(timeout), grid.systems
     methods = candidates(systems[0], method, "limit", able, auto(request))
     chosen, against = first_everywhere(methods, systems, timeout, "limit", given)
-    check_held(chosen, max(systems, key=lambda one: chosen.cost.memory(one, None)), None)
+    check_held(chosen, max(systems, key=lambda one: chosen.cost.memory(one, None, 0.0)), None)
     times = request.times_of(chosen, given)
     save = _kept(chosen, system, times, request)
     own = grid.own_of(chosen.outputs_of(save))

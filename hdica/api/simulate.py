@@ -205,9 +205,9 @@ def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None
         among = f"over{'' if most is None else ', n'} and seeds: {count} points"
         fewer = "fewer of them, or of times"
     arguments.check_memory(count * size, among, fewer)
-    arguments.check_held(
-        method, max(grid.systems, key=lambda one: method.cost.memory(one, most)), most
-    )
+    last = float(trials.times[-1])
+    largest = max(grid.systems, key=lambda one: method.cost.memory(one, most, last))
+    arguments.check_held(method, largest, most, last)
 
 
 Cell = list[PointResult] | HdicaError  # the trials of a system at an n, or why there are none

@@ -103,7 +103,7 @@ def _contrast(name: str, formula: Formula) -> Contrast:
         )
     slope = formula.derivative
     for kink in formula.kinks:
-        if _jumps(slope.value, kink):
+        if jumps(slope.value, kink):
             raise HdicaError(
                 f"contrast = {formula.text!r} is not allowed (its slope jumps at s = {kink:.6g}; "
                 "allowed are functions with a continuous slope)"
@@ -116,7 +116,7 @@ def _contrast(name: str, formula: Formula) -> Contrast:
     return Contrast(name, formula)
 
 
-def _jumps(slope: Function, at: float) -> bool:
+def jumps(slope: Function, at: float) -> bool:
     """Whether a slope has two values at a point; one that is steep there, such as s^(1/2), has not.
 
     What is left of a jump closer to the point is all of it, of a steep rise little.

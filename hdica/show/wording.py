@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from hdica.show import terms
 from hdica.show.finding import METHODS, Finding, Form, Group, verdict_of
-from hdica.show.typeset import power_of_ten
+from hdica.show.typeset import power_of_ten, prose
 from hdica.show.words import (
     EMPTY,
     Text,
@@ -146,7 +147,7 @@ def predicted(one: Finding) -> str:
         return "0"
     if one.predicted_error > one.error / 3:
         return measurement(one.predicted, one.predicted_error)
-    if one.error > 0 and 1e-3 <= abs(one.value) < LARGE:
+    if one.error > ROUNDING * abs(one.value) and 1e-3 <= abs(one.value) < LARGE:
         decimals = max(2 - int(np.floor(np.log10(one.error))), 0)
         return number(round(one.predicted, decimals), 9)
     if abs(one.predicted) >= LARGE:
@@ -333,6 +334,13 @@ def _needed(group: Sequence[Finding]) -> str:
         return f"; about {rounded(max(some))} seeds would decide{each}"
     reasons = dict.fromkeys(one.evidence for one in group if one.evidence)
     return f" ({next(iter(reasons))})" if len(reasons) == 1 else ""
+
+
+def remarks(methods: Collection[object]) -> list[str]:
+    """What captions say of some methods of the system that is spoken of, each sentence once."""
+    record = terms.speaker()
+    some = [one.about.remark for one in record.methods if one.name in methods] if record else []
+    return [str(prose(text)) for text in dict.fromkeys(filter(None, some))]
 
 
 def listed(parts: Sequence[str]) -> str:

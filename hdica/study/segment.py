@@ -427,7 +427,7 @@ class Segment:
             place = np.ravel_multi_index(index, self.cells.shape) if axes else 0
             with suppress(HdicaError):  # not every cell need be allowed
                 (text,) = self.cells.systems(np.array([place]))
-                return 8.0 * memory(registry.built(self.system, text), self.n)
+                return 8.0 * memory(registry.built(self.system, text), self.n, self.times[-1])
             return 0.0
 
         for position, axis in enumerate(axes):

@@ -244,12 +244,12 @@ def check_memory(needed: float, what: str, fewer: str) -> None:
         )
 
 
-def check_held(method: Method, system: Parameters, n: int | None) -> None:
+def check_held(method: Method, system: Parameters, n: int | None, last: float = 0.0) -> None:
     """Refuse a point that this machine cannot hold while it is computed."""
     what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"
     if n is None:
         what, fewer = f"method {method.name!r}", "a smaller system"
-    check_memory(8.0 * method.cost.memory(system, n), what, fewer)
+    check_memory(8.0 * method.cost.memory(system, n, last), what, fewer)
 
 
 def seed_count(seeds: object) -> int | None:

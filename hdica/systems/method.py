@@ -294,6 +294,8 @@ class About:
     """Packages whose code can change its numbers: see :func:`kernel_of`."""
     version: str = ""
     """Version of that code; made of the versions of ``engines`` if empty."""
+    remark: str = ""
+    """What a caption says of its curve: what it is, and what it is not."""
     noise: str = "own"
     """``"own"``, or ``"shared"`` where points of the same n and seed share their noise."""
 
@@ -324,7 +326,7 @@ class Outputs:
     """``coords(times) -> {dim: values}`` for every dimension of the variables."""
 
 
-def no_memory(system: object, n: int | None) -> int:
+def no_memory(system: object, n: int | None, last: float) -> int:
     """A point takes no memory to speak of."""
     return 0
 
@@ -337,8 +339,8 @@ class Cost(Generic[P]):
     """``seconds(system, n, last_time)``: the cost model of one point on one core."""
     prepares: Callable[[P], Mapping[Hashable, float]] = lambda system: {}
     """Seconds that a process needs once, by what it prepares, such as averages over a source."""
-    memory: Callable[[P, int | None], int] = no_memory
-    """``memory(system, n)``: how many numbers a computation of a point holds at least."""
+    memory: Callable[[P, int | None, float], int] = no_memory
+    """``memory(system, n, last_time)``: numbers that a computation of a point holds at least."""
     fused: bool = False
     """Whether fused kernels take its time, not interpreted code: :mod:`hdica.process.machine`."""
 

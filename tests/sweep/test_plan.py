@@ -81,7 +81,7 @@ def test_a_plan_has_the_memory_of_its_largest_point_and_a_run_refuses_more_than_
     toy_system: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     line = toy.make()["line"]
-    cost = replace(line.cost, memory=lambda s, n: int(1e12 * s.tau * s.start["overlap"]))
+    cost = replace(line.cost, memory=lambda s, n, last: int(1e12 * s.tau * s.start["overlap"]))
     toy.lend(monkeypatch, replace(line, cost=cost))
     content = toy.study(methods={"line": {}}, grid={"tau": [0.1, 0.3, 0.2], "Q0": [0.5, 0.25]})
     study, out = study_from(content), tmp_path / "toy.zarr"

@@ -84,7 +84,7 @@ WANDER = Simulation(
     name="wander", role=Role.SIMULATION, rank=1, about=ABOUT, scope=Scope(n=Size.NONE),
     outputs=Outputs((MEAN,), extras=(Output("x", ("time", "component"), "all of x"),)),
     # So that a small system is too large.
-    cost=replace(COST, memory=lambda system, n: system.dimension**8),
+    cost=replace(COST, memory=lambda system, n, last: system.dimension**8),
     run=seeded("wander", wander),
 )  # fmt: skip
 SIZED = Simulation(

@@ -9,6 +9,7 @@ from pydantic import Field
 from hdica.analysis.record import Analysis, Answer, Section, lazy
 from hdica.analysis.settings import (
     Band,
+    Baselines,
     Control,
     Level,
     Methods,
@@ -32,6 +33,7 @@ class Convergence(Settings):
     level: Level = 0.01
     control: Control = 0.02
     band: Band = 1.0
+    baselines: Baselines = ()
 
 
 TRAJECTORIES, SCALING = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +11,7 @@ import xarray as xr
 
 from hdica.analysis import reading
 from hdica.analysis.convergence import Convergence
-from hdica.show.choose import Point, at_largest_n, cells_of, numbers, positions
+from hdica.show.choose import Point, at_largest_n, cells_of, numbers, positions, without
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
@@ -22,6 +23,7 @@ from hdica.verdict.trajectory import controlled, judge
 
 LONG_NAMES = {
     **VERDICT_NAMES,
+    **reading.OF_BASELINES,
     "mean": "mean of {v} over seeds",
     "se": "standard error of the mean of {v}",
     "sd": "standard deviation of {v} over seeds",
@@ -86,6 +88,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
 
     out = reading.compared(tree, settings, variable, "time", compare, "count", *COUNTS)
     out = out.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
+    out = xr.merge([out, reading.baselines(tree, settings.baselines, variable)], join="left")
     out.attrs |= {"variable": variable, "band": settings.band}
     return reading.described(out, LONG_NAMES, variable, reading.units_by(out["time"]))
 
@@ -175,7 +178,19 @@ def findings(data: xr.Dataset) -> list[Finding]:
             for cell in cells
             for place in [{**named(data, cell), "n": int(top["n"])}]
         ),
+        *(_baselines(data) if "baseline" in data.dims else ()),
     ]
+
+
+def _baselines(data: xr.Dataset) -> Iterator[Finding]:
+    """The first and the last mean of what is drawn and not judged, beside the limit."""
+    for cell in cells_of(data["baseline_mean"] + data["limit"], "time"):
+        here = data.sel(cell).dropna("time", subset=["baseline_mean"])
+        for t in sorted({*here["time"].values[:1].tolist(), *here["time"].values[-1:].tolist()}):
+            value, error, n, limit = numbers(here.sel(time=t), {}, *reading.OF_BASELINES, "limit")
+            at = {"simulation": cell["baseline"], **named(data, without(cell, "baseline"))}
+            at |= {"n": int(n), "t": t} if np.isfinite(n) else {"t": t}
+            yield Finding(_mean(data), at, value, error, predicted=limit, theory=words("the limit"))
 
 
 def _mean(data: xr.Dataset) -> Text:

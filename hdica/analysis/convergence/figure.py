@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
+from itertools import product
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdica.analysis.reading import OF_BASELINES
 from hdica.analysis.steady.figure import once
 from hdica.show import marks
 from hdica.show.choose import (
@@ -30,6 +32,7 @@ from hdica.show.choose import (
 )
 from hdica.show.panel import Array, Item, Line, Panel, Points
 from hdica.show.terms import starts
+from hdica.show.wording import remarks
 from hdica.show.words import (
     EMPTY,
     Text,
@@ -37,6 +40,7 @@ from hdica.show.words import (
     leading,
     limit_name,
     method_name,
+    named_at,
     number,
     of_n,
     place,
@@ -69,9 +73,10 @@ def trajectories(data: xr.Dataset) -> list[Panel]:
     for k, (outer, members) in enumerate(grouped(shown(data, ordered), start)):
         one = {**outer, **(members[0] if len(members) == 1 else {})}
         runs, theory = _runs(data, members, sizes), edges(data, members, drawn)
-        items = (*runs, *theory, *_limits(data, members))
+        drawn_too, note = baselines(data, members)
+        items = (*runs, *theory, *_limits(data, members), *drawn_too)
         labels = place(one) or words("Trajectories"), *marks.time_axes(data)
-        text = _caption(data, members, start, list(drawn))
+        text = _caption(data, members, start, list(drawn)) + note
         out.append(Panel(f"trajectories_{k + 1}", *labels, items, text))
     return out
 
@@ -136,6 +141,21 @@ def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, b
     time, mean, sd = time[keep], mean[keep], sd[keep]
     mark = marks.SYMBOLS[method % len(marks.SYMBOLS)]
     return Points(time, mean, label, color, mean - sd, mean + sd, mark, listed=listed)
+
+
+def baselines(data: xr.Dataset, members: Sequence[Point]) -> tuple[list[Item], str]:
+    """What is drawn and not judged, and the end of the caption that says what it is."""
+    time, out = positions(data, "time"), list[Item]()
+    every = data["baseline"].values.tolist() if "baseline" in data.dims else []
+    for (k, name), point in product(enumerate(every), members):
+        here = data.sel({**point, "baseline": name})
+        mean, se, n = (here[key].values for key in OF_BASELINES)
+        at = np.flatnonzero(np.isfinite(mean))[spread(np.isfinite(mean).sum(), 16)]
+        y, bar, label = mean[at], np.nan_to_num(se[at]), named_at(name, float(n))
+        look = marks.color_of(5 - k % 6, 6), y - bar, y + bar, marks.SYMBOLS[-1 - k % 4]
+        out.append(Points(time[at], y, label, *look, joined=True))
+    lead = " Joined markers: mean over seeds ± standard error, drawn and not judged."
+    return once(marks.known(out)), " ".join([lead, *remarks(every)]) if every else ""
 
 
 def _limits(data: xr.Dataset, members: list[Point]) -> list[Line]:

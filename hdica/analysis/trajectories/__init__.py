@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from hdica.analysis.record import lazy, question
 from hdica.analysis.settings import (
     Band,
+    Baselines,
     Methods,
     Names,
     Needs,
@@ -36,6 +37,7 @@ class Paths(Settings):
         description="method whose `summit` is where r = √n R has its barrier: dashed lines there",
     )
     until: float | None = Field(default=None, gt=0, description="last time that is shown")
+    baselines: Baselines = ()
 
 
 PATHS = question(

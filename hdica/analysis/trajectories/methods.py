@@ -39,6 +39,7 @@ from hdica.show.marks import (
     time_axes,
 )
 from hdica.show.panel import Array, Line, Panel, Points
+from hdica.show.wording import remarks
 from hdica.show.words import Text, leading, method_name, named_at, number, place, symbol, words
 from hdica.systems.method import Role
 from hdica.verdict.ladder import moments
@@ -177,9 +178,10 @@ def compare_panels(data: xr.Dataset) -> list[Panel]:
         "solid": "Lines: limits.",
         "dot": "Dotted: stable steady states." if "steady" in data else "",
     }
-    text = " ".join([*captioned(drawn, marks), *selection_note(data, grid, len(chosen))])
+    methods = {name for dim in ("simulation", "limit") if dim in data for name in data[dim].values}
+    text = [*captioned(drawn, marks), *selection_note(data, grid, len(chosen)), *remarks(methods)]
     labels = words("Methods side by side"), *time_axes(data)
-    return [Panel("compare", *labels, lines_first(drawn), text, wide=True)]
+    return [Panel("compare", *labels, lines_first(drawn), " ".join(text), wide=True)]
 
 
 def _curves(data: xr.Dataset, point: Point, color: str) -> list[Item]:

@@ -9,6 +9,8 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
+from hdica.analysis import reading
+from hdica.analysis.convergence.figure import baselines
 from hdica.analysis.reading import at_top, described, finished, grid_of, group, over
 from hdica.analysis.steady.figure import once
 from hdica.analysis.trajectories import Curves, Paths
@@ -295,7 +297,8 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
         shared = {str(d): thin[d].values for d in summit.dims if d in thin.dims}
         top = selected(summit, {**shared, "n": n}) / np.sqrt(n)
         out["level"] = top.reset_coords(drop=True)
-    return described(out, OF_PATHS, variable)
+    out = xr.merge([out, reading.baselines(tree, settings.baselines, variable)], join="left")
+    return described(out, OF_PATHS | reading.OF_BASELINES, variable)
 
 
 def _most(values: xr.DataArray, grid: list[str]) -> dict[str, int]:
@@ -376,10 +379,11 @@ def paths_panels(data: xr.Dataset) -> list[Panel]:
         single = place(cell) or words("Single runs")
         title = titled(of_n(data.attrs["n"]), cell) if "n" in data.attrs else single
         labels = title, *time_axes(data)
-        drawn, text = (*_marked(data, cell), *once(lines)), _caption(data, cell, len(cells))
+        more, note = baselines(data, [cell])
+        drawn, text = (*_marked(data, cell), *once(lines), *more), _caption(data, cell, len(cells))
         largest = max(float(np.nanmax(np.abs(line.y))) for line in lines)
         ends = WITHIN if largest <= WITHIN[1] else None
-        out.append(Panel(f"paths_{k + 1}", *labels, drawn, text, y_range=ends))
+        out.append(Panel(f"paths_{k + 1}", *labels, drawn, text + note, y_range=ends))
     return out
 
 

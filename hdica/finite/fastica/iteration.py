@@ -15,6 +15,7 @@ from hdica.errors import HdicaError
 from hdica.finite.random import LANES
 from hdica.finite.record import aligned_zeros
 from hdica.ingredients.contrasts import Contrast
+from hdica.ingredients.formula import Formula
 from hdica.ingredients.plain import Array
 from hdica.process.machine import one_thread
 from hdica.process.progress import check_deadline
@@ -27,7 +28,7 @@ class Fit:
     w: Array  # unit vectors in whitened coordinates, whose sign is that of the start, shape (k, d)
     iterations: NDArray[np.int64]  # how many each start made, shape (k,)
     converged: NDArray[np.bool_]  # whether 1 - abs(w'.w) of its last two was below the tolerance
-    score: Array  # mean of G(w.y) less that over a standard normal law, shape (k,)
+    score: Array  # mean of G(w.y) less that over a standard normal law, (k,); NaN without G
     path: Array | None = None  # w after 0, 1, ... iterations, (k, longest + 1, d), if asked for
 
 
@@ -93,17 +94,21 @@ def scratch(starts: int, d: int) -> tuple[Array, Array]:
     return both[:starts], both[starts]
 
 
-def code_of(contrast: Contrast) -> tuple[int, int, int, int]:
-    """Kind of a contrast, and addresses of G, g and g' of a formula."""
+Aim = Contrast | Formula  # a contrast G, or its slope g = G' alone
+
+
+def code_of(aim: Aim) -> tuple[int, int, int, int]:
+    """Kind of a contrast, and addresses of G, g and g' of a formula; 0 if there is no G."""
     from hdica.finite.fastica.functions import FORMULA, KINDS
 
-    kind = KINDS.get(contrast.name, FORMULA)
+    if isinstance(aim, Formula):
+        g, curvature = (int(f.compiled_block.address) for f in (aim, aim.derivative))
+        return FORMULA, 0, g, curvature
+    kind = KINDS.get(aim.name, FORMULA)
     if kind != FORMULA:
         return kind, 0, 0, 0
-    slope = contrast.formula.derivative
-    each = (contrast.formula, slope, slope.derivative)
-    height, g, curvature = (int(formula.compiled_block.address) for formula in each)
-    return kind, height, g, curvature
+    _, _, g, curvature = code_of(aim.formula.derivative)
+    return kind, int(aim.formula.compiled_block.address), g, curvature
 
 
 _AT_ONCE = 100_000_000  # products between two checks of the deadline: a tenth of a second
@@ -128,13 +133,15 @@ def scores(y: Array | Packed, w: Array, contrast: Contrast) -> Array:
     return _scores(samples, w, contrast, scratch(*w.shape))
 
 
-def _scores(samples: Packed, w: Array, contrast: Contrast, room: tuple[Array, Array]) -> Array:
-    _, height = _one_pass(samples, w, contrast, True, room)
-    return height / len(samples[0]) - contrast.gaussian_mean
+def _scores(samples: Packed, w: Array, aim: Aim, room: tuple[Array, Array]) -> Array:
+    if isinstance(aim, Formula):
+        return np.full(len(w), np.nan)
+    _, height = _one_pass(samples, w, aim, True, room)
+    return height / len(samples[0]) - aim.gaussian_mean
 
 
 def _one_pass(
-    samples: Packed, w: Array, contrast: Contrast, only_value: bool, room: tuple[Array, Array]
+    samples: Packed, w: Array, contrast: Aim, only_value: bool, room: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     from hdica.finite.fastica.kernels import one_pass
 
@@ -146,7 +153,7 @@ def _one_pass(
 def fastica(
     y: Array | Packed,
     starts: Array,
-    contrast: Contrast,
+    contrast: Aim,
     *,
     before: Array | None = None,
     tolerance: float = 1e-10,
@@ -160,7 +167,7 @@ def fastica(
     of two iterates that follow one another is below the tolerance, and then drops out; each has
     the bits that it has alone. It is given up after ``most`` iterations; one whose next iterate
     would vanish or not be finite stays where it is, not converged. ``path`` keeps w after every
-    iteration.
+    iteration. In place of a contrast G a formula g = G' will do, for which there is no score.
 
     Refused if the samples or starts have a wrong shape, or a start is no direction.
     """

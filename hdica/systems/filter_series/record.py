@@ -140,7 +140,7 @@ HISTORY = Simulation[FilterSeries](
             ),
         )
     ),
-    cost=Cost(seconds=_seconds, memory=lambda system, n: 2 * system.patches, fused=True),
+    cost=Cost(seconds=_seconds, memory=lambda system, n, last: 2 * system.patches, fused=True),
     scope=Scope(refuses=refusal(_able), n=Size.NONE),
     run=_history,
 )

@@ -146,7 +146,7 @@ ESCAPE_TIMES = method.Simulation[HebbianICA](
     outputs=method.Outputs(PASSAGES),
     cost=method.Cost(
         seconds=_passage_seconds,
-        memory=lambda system, n: LANES * hebbian.numbers_of_overlaps(system),
+        memory=lambda system, n, last: LANES * hebbian.numbers_of_overlaps(system),
         fused=True,
     ),
     scope=method.Scope(

@@ -348,12 +348,12 @@ def turned(system: HebbianICA, sign: float) -> Formula:
     return parse_formula(turned_text(system, sign), "x", system.constants)
 
 
-def numbers_of_overlaps(system: HebbianICA, n: int | None = None) -> int:
+def numbers_of_overlaps(system: HebbianICA, n: int | None = None, last: float = 0.0) -> int:
     """Numbers of R and of two K x K matrices beside it, which a run of the overlaps has."""
     return system.projections * (len(system.sources) + 2 * system.projections)
 
 
-def numbers_of_modes(system: HebbianICA, n: int | None = None) -> int:
+def numbers_of_modes(system: HebbianICA, n: int | None = None, last: float = 0.0) -> int:
     """Numbers of a matrix between all entries of R."""
     return int(np.prod(system.shape) ** 2)
 

@@ -14,12 +14,20 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.errors import HdicaError
+from hdica.finite.fastica.iteration import fastica
+from hdica.finite.fastica.whitening import whitened
 from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.passage import Passage, passages
 from hdica.finite.random import LANES
-from hdica.finite.random.streams import Stream
+from hdica.finite.random.streams import RUN, Stream
+from hdica.finite.record import Values, begin, steps_of
+from hdica.ingredients.contrasts import jumps
+from hdica.ingredients.quadrature import dot
+from hdica.ingredients.save import Save
+from hdica.ingredients.sources import Source
 from hdica.limits.overlap.nonlinear import closed_overlap, closed_refusal, folds_of
-from hdica.process.machine import slowness
+from hdica.process.machine import one_thread, slowness
+from hdica.process.progress import check_deadline
 from hdica.systems import fields, method
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.online_ica import escape
@@ -48,7 +56,7 @@ from hdica.systems.projected.pushed import chained_refusal
 from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 from hdica.systems.projected.stream import of_model, streams
-from hdica.systems.trials import FIRST, FIRST_SEEN, alone, content_of, races
+from hdica.systems.trials import FIRST, FIRST_SEEN, alone, content_of, races, seeded
 
 TIME_UNIT = "samples per dimension"
 _AT_FOLD = 40.0
@@ -161,6 +169,80 @@ CLOSED = method.Limit[OnlineICA](
 )
 
 
+def samples(law: Source, xi: Array, count: int, stream: Stream) -> Array:
+    """At least the first ``count`` samples y = xi c/sqrt(n) + (I - xi xi'/n) z, shape (>=, n)."""
+    source, noise = stream("source"), stream("noise")
+    y = np.empty((-(-count // RUN) * RUN, xi.size))
+    for first in range(0, count, RUN):
+        check_deadline()
+        c, z = law.sample(source, RUN) / math.sqrt(xi.size), noise.standard_normal((RUN, xi.size))
+        y[first : first + RUN] = z + (c - z @ xi / xi.size)[:, None] * xi
+    return y
+
+
+def _offline_refusal(system: OnlineICA) -> str:
+    """Empty if FastICA follows f, else the sentence that says why not."""
+    f = fields.formula(system, "nonlinearity")
+    if f.derivative.derivative.is_zero or any(jumps(f.value, kink) for kink in f.kinks):
+        return (
+            f"nonlinearity = {system.nonlinearity!r} is not allowed for method 'batch_fastica' "
+            "(one that is not linear and does not jump, since its slope is averaged over samples)"
+        )
+    return fields.resting_refusal(system, "what is found from all samples at once")
+
+
+def _offline(system: OnlineICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    """FastICA of the first m t n samples, whitened by their own mean and covariance."""
+    law, start = fields.prior(system), fields.start(system)
+    xi, x = begin(law, start, n, stream)
+    f, side = fields.formula(system, "nonlinearity"), math.copysign(1.0, start.overlap(law))
+    counts, rows = system.batch * steps_of(times, n), np.full((3, times.size), np.nan)
+    with one_thread():
+        every = samples(fields.source(system), xi, int(counts[-1]), stream)
+        for index in np.flatnonzero(counts > n):
+            y = every[: counts[index]]
+            white = whitened(y)
+            fit = fastica(white.scores(y), np.sqrt(white.variances) * (x @ white.directions), f)
+            w = white.unmixing @ fit.w[0]
+            overlap = side * abs(dot(xi, w)) / math.sqrt(n * dot(w, w))
+            rows[:, index] = overlap, fit.converged[0], fit.iterations[0]
+    return dict(zip(("Q", "converged", "iterations"), rows, strict=True)), ""
+
+
+_OF_RULE = IGNORED | {"tau", "nu", "regularizer", "sign"}
+BATCH_FASTICA = method.Simulation[OnlineICA](
+    name="batch_fastica",
+    role=method.Role.BASELINE,
+    about=method.About(
+        text="offline: FastICA with f of all samples so far, whitened, from the start of the rule",
+        accuracy="exact",
+        equations="Hyvarinen and Oja 1997, x <- mean(y f(u)) - mean(f'(u)) x on the first t n "
+        f"samples of {_PAPER}, eq. (1), whitened, with a batch m t n",
+        engines=(*method.FINITE, "hdica.finite.fastica", __package__),
+        remark="Offline FastICA is an estimate from as many samples as the rule has seen, all at "
+        "once and from the same start, and no proven optimum. No line is called optimal: message "
+        "passing, the measure of PCA, cannot leave Q = 0 in ICA at any t of order one.",
+    ),
+    outputs=method.Outputs(
+        (
+            Output("Q", ("time",), "overlap of the estimate with xi, with the sign of the start"),
+            Output("converged", ("time",), "1 if the iteration converged, else 0"),
+            Output("iterations", ("time",), "iterations over all samples"),
+        )
+    ),
+    cost=method.Cost(
+        seconds=lambda system, n, last: (
+            2e-3 + last * system.batch * (n or 1) ** 2 * (1.2e-7 + 4.2e-10 * (n or 1))
+        ),
+        # Of ten output times. Samples, white, and once more in the order of the kernels.
+        memory=lambda system, n, last: int(3 * (n or 0) ** 2 * (1 + last * system.batch)),
+        fused=True,
+    ),
+    scope=method.Scope(refuses=_offline_refusal, ignores=_OF_RULE),
+    run=seeded("batch_fastica", _offline, _OF_RULE),
+)
+
+
 _FLOW = np.linspace(0.0, 1.0, 201)
 
 _STEADY = f"{_PAPER}, steady states of (6) (roots of the drift below (11) for linear phi)"
@@ -255,6 +337,7 @@ _METHODS = (
                 (*_CLOSED, method.MEAN_FIELD),
             ),
             DRIFT,
+            BATCH_FASTICA,
             best_step_method(drift, _STEADY, _CLOSED),
         )
     ),

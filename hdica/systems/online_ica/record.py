@@ -119,6 +119,7 @@ SYSTEM = System(
         ),
         **in_words(
             first="time of the first passage",
+            batch_fastica="offline FastICA",
             escape="diffusion in the limit",
             escape_exact="exact chain at n",
             escape_diffusion="diffusion at n",

@@ -117,7 +117,7 @@ HELD_OUT = Simulation[PatchICA](
     cost=Cost(
         seconds=_seconds,
         # Scores, projections of held-out patches, and the covariance.
-        memory=lambda system, n: (
+        memory=lambda system, *_: (
             count(system) * rank(system)
             + system.test * (system.iterations + 2 * system.directions)
             + 3 * dimension(system) ** 2
@@ -196,7 +196,7 @@ FILTER_BANK = replace(
     ),
     cost=Cost(
         seconds=_bank_seconds,
-        memory=lambda system, n: 2 * count(system) * rank(system) + 3 * dimension(system) ** 2,
+        memory=lambda system, *_: 2 * count(system) * rank(system) + 3 * dimension(system) ** 2,
     ),
     scope=replace(HELD_OUT.scope, ignores=frozenset({"restarts", "test", "directions"})),
     run=_filter_bank,

@@ -154,7 +154,7 @@ def entries(
         cost=method.Cost(
             seconds=lambda system, n, last: 0.02 + (2e-6 + 1.5e-9 * (n or 1)) * last * (n or 1),
             prepares=fields.averages("drift"),
-            memory=lambda system, n: 2 * (n or 0),
+            memory=lambda system, n, last: 2 * (n or 0),
         ),
         scope=method.Scope(refuses=lambda one: _refusal(without_limit, one)),
         run=seeded("entries", runner),
@@ -235,7 +235,7 @@ def particles(
         cost=method.Cost(
             seconds=_particle_seconds,
             prepares=fields.averages("drift"),
-            memory=lambda system, n: 2 * (n or 0),
+            memory=lambda system, n, last: 2 * (n or 0),
         ),
         scope=method.Scope(
             refuses=lambda one: without_limit(one) or fields.vector_refusal(one),

@@ -138,7 +138,7 @@ def vector(
                 slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
                 + _of_samples(system, n, last)
             ),
-            memory=lambda system, n: 2 * (n or 0),
+            memory=lambda system, n, last: 2 * (n or 0),
             fused=True,
         ),
         scope=method.Scope(ignores=ignores),

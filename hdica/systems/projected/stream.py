@@ -372,7 +372,7 @@ def streams(
         outputs=method.Outputs(_OF_SAMPLES, extras=(LOADING,)),
         cost=method.Cost(
             seconds=seconds,
-            memory=lambda system, n: 4 * shape_of(optional(system, "data"))[1] + 2**21,
+            memory=lambda system, n, last: 4 * shape_of(optional(system, "data"))[1] + 2**21,
         ),
         scope=method.Scope(
             refuses=lambda system: _no_data(system) or _aimed(system),

@@ -241,7 +241,7 @@ def _vector_seconds(system: Rule, n: int | None, last: float) -> float:
     return 3e-4 + slowness() * (3e-7 + entry * (n or 1)) * last * (n or 1)
 
 
-def _numbers(system: Rule, n: int | None) -> int:
+def _numbers(system: Rule, n: int | None, last: float) -> int:
     k, m = _sizes(system)
     return (k + m + 1) * (n or 0)
 

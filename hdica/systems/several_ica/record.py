@@ -58,7 +58,7 @@ _VECTOR = method.Simulation[SeveralICA](
             * (n or 1)
             * (5e-8 + 1e-9 * (n or 1) * (4 + 2 * len(system.sources)))
         ),
-        memory=lambda system, n: (3 + len(system.sources)) * (n or 0),
+        memory=lambda system, n, last: (3 + len(system.sources)) * (n or 0),
         fused=True,
     ),
     run=trials.seeded("vector", _vector),

@@ -110,7 +110,7 @@ SAMPLE_PCA = _offline(
     run_sample_pca,
     method.Cost(
         seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
-        memory=lambda system, n: 2 * (n or 0) ** 2,
+        memory=lambda system, n, last: 2 * (n or 0) ** 2,
     ),
 )
 SAMPLE_PCA_LIMIT = method.Limit[SparsePCA](
@@ -156,6 +156,8 @@ BAYES = method.Limit[SparsePCA](
         equations="state evolution of the posterior and its free entropy (Deshpande and Montanari "
         "2014; Lesieur, Krzakala and Zdeborova 2017), and what message passing reaches",
         engines=(*method.COMMON, __package__),
+        remark="The posterior is the optimum as n → ∞: no estimate from as many samples has a "
+        "larger overlap, and no other line is called optimal.",
     ),
     outputs=method.Outputs(
         (
@@ -180,7 +182,7 @@ MESSAGE_PASSING = _offline(
     run_message_passing,
     method.Cost(
         seconds=lambda system, n, last: 1e-2 + 1e-7 * (n or 1) ** 2 * (1 + last * system.batch),
-        memory=lambda system, n: 20 * (n or 0) ** 2,
+        memory=lambda system, n, last: int(2 * (n or 0) ** 2 * (1 + last * system.batch)),
     ),
     _bayes_refusal,
 )
@@ -201,7 +203,7 @@ PENALISED_PCA = _offline(
         seconds=lambda system, n, last: (
             5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
         ),
-        memory=lambda system, n: 2 * (n or 0) ** 2,
+        memory=lambda system, n, last: 2 * (n or 0) ** 2,
     ),
     lambda system: _baseline_refusal(system) or _unpenalised(system),
     frozenset({"start", "variant"}),

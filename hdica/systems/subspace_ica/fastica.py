@@ -254,7 +254,7 @@ FASTICA = method.Simulation[SubspaceICA](
     cost=method.Cost(
         seconds=lambda system, n, last: 1e-3 + drawing_seconds(system) + iteration_seconds(system),
         # Whitened samples, once more in the kernels' order, and what whitening all D makes.
-        memory=lambda system, n: (
+        memory=lambda system, *_: (
             2 * model.needed_samples(system) * model.size_of_space(system)
             + 3 * system.dimension**2 * (system.space == "ambient" and system.whitening == "sample")
         ),
@@ -276,7 +276,7 @@ SCORES = replace(
     ),
     cost=method.Cost(
         seconds=lambda system, n, last: rotated_seconds(system) + iteration_seconds(system),
-        memory=lambda system, n: 2 * model.needed_samples(system) * model.size_of_space(system),
+        memory=lambda system, *_: 2 * model.needed_samples(system) * model.size_of_space(system),
     ),
     scope=replace(FASTICA.scope, refuses=method.refusal(_check_principal)),
     run=_estimated("fastica_scores", without_samples),

@@ -241,7 +241,7 @@ SGD = replace(
     ),
     cost=Cost(
         seconds=_sgd_seconds,
-        memory=lambda system, n: (model.samples_of(system) or 0) * model.size_of_space(system),
+        memory=lambda system, *_: (model.samples_of(system) or 0) * model.size_of_space(system),
     ),
     scope=replace(FASTICA.scope, refuses=refusal(_check_sgd), ignores=OF_FASTICA),
     run=_sgd,

@@ -317,7 +317,7 @@ FASTICA = method.Simulation[TensorialICA](
         seconds=lambda system, n, last: (
             1e-3 + last * system.dimension * (1.5e-7 + 5e-10 * system.dimension)
         ),
-        memory=lambda system, n: system.dimension**2,
+        memory=lambda system, *_: system.dimension**2,
     ),
     scope=method.Scope(
         # Of all other fields, the step size too, the samples are drawn.

@@ -102,7 +102,7 @@ VECTOR = method.Simulation[TensorialICA](
     outputs=method.Outputs(PATH, extras=(V,)),
     cost=method.Cost(
         seconds=lambda system, n, last: steps_seconds(system, last),
-        memory=lambda system, n: 2 * system.dimension,
+        memory=lambda system, *_: 2 * system.dimension,
     ),
     scope=method.Scope(ignores=IGNORED, n=method.Size.NONE),
     run=alone(_vectors),
@@ -128,7 +128,7 @@ OBSERVED = replace(
             * system.dimension
             * (2e-8 + 1e-9 * system.dimension * (system.mixing != "identity"))
         ),
-        memory=lambda system, n: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
+        memory=lambda system, *_: 2 * system.dimension ** (1 if system.mixing == "identity" else 2),
     ),
     scope=replace(VECTOR.scope, ignores=frozenset({"bounds"})),
     run=_observed,
@@ -330,7 +330,7 @@ DEFLATION = replace(
         seconds=lambda system, n, last: (
             1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
         ),
-        memory=lambda system, n: 2 * system.dimension**2,
+        memory=lambda system, *_: 2 * system.dimension**2,
     ),
     scope=replace(REPEATS.scope, refuses=method.always),
     run=_deflation,

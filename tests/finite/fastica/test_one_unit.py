@@ -178,3 +178,13 @@ def test_an_iterate_that_overflows_stays_where_it_is():
 def test_refusals(y, w, words):
     with pytest.raises(HdicaError, match=words):
         fastica(y, w, make_contrast("exp"))
+
+
+@pytest.mark.parametrize("text", ["s**3 + s**4/7", "log(cosh(2*s))/2"])
+def test_a_slope_alone_does_what_its_contrast_does_and_has_no_score(text):
+    contrast, y, w = make_contrast(text), white(300, 5), starts(3, 5)
+    whole, alone = (fastica(y, w, aim) for aim in (contrast, contrast.formula.derivative))
+    for name in ("w", "iterations", "converged"):
+        assert np.array_equal(getattr(whole, name), getattr(alone, name))
+    assert np.isfinite(whole.score).all()
+    assert np.isnan(alone.score).all()

@@ -196,9 +196,9 @@ def test_what_a_method_holds_grows_with_what_it_allocates():
     held = {one.name: one.cost.memory for one in SYSTEM.methods}
     large = hdica.TensorialICA(dimension=1000, eta=1e-6)
     mixed = large.model_copy(update={"mixing": "random"})
-    assert held["deflation"](large, None) >= 1000**2
-    assert held["observed"](mixed, None) >= 1000**2
-    assert held["observed"](large, None) < 10**4
+    assert held["deflation"](large, None, 0.0) >= 1000**2
+    assert held["observed"](mixed, None, 0.0) >= 1000**2
+    assert held["observed"](large, None, 0.0) < 10**4
 
 
 def test_critical_points_are_counted_and_their_rates_are_those_of_the_drift():
