@@ -16,19 +16,21 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+
+
+# The first rule, and not marked as the target: a Snakefile that imports this one may have a target of its own.
+rule all:
+    input:
+        targets(STUDIES),
+        INDEX,
+
+
 include: "workflow/rules/sweep.smk"
 include: "workflow/rules/report.smk"
 
 
 localrules:
     gallery,
-
-
-rule all:
-    default_target: True
-    input:
-        targets(STUDIES),
-        INDEX,
 
 
 rule reproduce:

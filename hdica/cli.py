@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hdica import __version__
-from hdica.cli_files import data_app, new
+from hdica.cli_files import cluster_app, data_app, new
 from hdica.cli_samples import samples
 from hdica.errors import HdicaError, Incomplete, extras, printable
 from hdica.process.machine import LEAST, allowed
@@ -43,6 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app)
+app.add_typer(cluster_app)
 app.command(epilog="Example: hdica new first.yaml --system OnlineICA")(new)
 app.command(epilog="Example: hdica samples --system OnlineICA --start random")(samples)
 

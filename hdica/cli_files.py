@@ -1,4 +1,4 @@
-"""Files of the user: ``hdica new`` writes a first study, ``hdica data`` lists and verifies data."""
+"""Files of the user: ``hdica new`` writes a study, ``data`` lists data, ``cluster`` shows a job."""
 
 from __future__ import annotations
 
@@ -177,3 +177,30 @@ def verify(path: Folder = "") -> None:
         raise DamageError(f"{files} not what a manifest lists (the first: {bad[0]})")
     many = "1 manifest agrees" if len(folders) == 1 else f"{len(folders)} manifests agree"
     _say(f"{many} with the files listed")
+
+
+cluster_app = typer.Typer(name="cluster", help="Show what a run submits to a cluster.")
+
+
+@cluster_app.callback()
+def _cluster() -> None:
+    """Show what a run submits to a cluster."""
+
+
+@cluster_app.command(epilog="Example: hdica cluster show --config config/config.yaml")
+def show(
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Its section cluster says where Dask runs."),
+    ] = None,
+) -> None:
+    """Show the settings, the script of a job and what a run would submit, also without Slurm."""
+    from hdica.inputs.plain_yaml import written_yaml
+    from hdica.run.settings import settings_of, submission
+    from hdica.run.slurm import example_script
+
+    settings = settings_of(config, {})
+    script = example_script(settings) if settings.kind == "slurm" else ""
+    section = {"cluster": settings.model_dump(mode="json", exclude_none=True)}
+    text = "\n".join(filter(None, (written_yaml(section), script, submission(settings))))
+    typer.echo(printable(text, " \n"))

@@ -106,6 +106,10 @@ class Incomplete(HdicaError):
     """Something is missing that a rerun can bring."""
 
 
+class OutOfMemory(Incomplete):
+    """A process that computes had too little memory; with more of it a rerun may succeed."""
+
+
 class DataGone(HdicaError):
     """Data that a problem names are missing here, or changed: elsewhere it has its result."""
 

@@ -102,3 +102,76 @@ def test_a_warning_is_one_line() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "hdica: a key can be read\n")
+
+
+SITE = """\
+studies: [tiny]
+cluster:
+  mode: slurm
+  slurm:
+    queue: 12
+    account: 1234
+    cores: 4
+    memory: 8GiB
+    walltime: "04:00:00"
+    maximum: 20
+    array: true
+    at_once: 5
+    retry: {memory: 2, walltime: 1.5, most: 1}
+    exclude: "node[1-3],node7"
+    requeue: false
+    prologue: ["module load python"]
+    shared_folder: shared
+"""
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert call(["cluster", "show", *arguments]) == 0
+    found = capsys.readouterr()
+    assert found.err == ""
+    return found.out
+
+
+def test_a_job_is_shown_also_where_no_slurm_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "site.yaml").write_text(SITE)
+    text = shown(capsys, "--config", "site.yaml")
+    settings, script, sentence = text.rstrip("\n").split("\n\n")
+    # The settings can be used as they are printed.
+    (tmp_path / "again.yaml").write_text(settings)
+    assert settings_of(Path("again.yaml"), {}) == settings_of(Path("site.yaml"), {})
+    lines = script.splitlines()
+    assert lines[0].startswith("#!")
+    assert {
+        "#SBATCH --array=0-19%5", "#SBATCH -p 12", "#SBATCH -A 1234", "#SBATCH --mem=8192M",
+        "#SBATCH -x node[1-3],node7", "#SBATCH --no-requeue", "module load python",
+    } <= {*lines}  # fmt: skip
+    assert f"--tls-key {tmp_path}/shared/tls-RUN/key.pem" in lines[-1]
+    assert sentence == (
+        "a run would submit up to 20 jobs of 4 workers each, 8GiB for 04:00:00, to Slurm's queue "
+        "'12', as tasks of one array of which 5 run at once, and replace those that end while "
+        "there is work; after one that lacked memory or time the next ask for 2 times the memory "
+        "or 1.5 times the walltime, at most once"
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"site.yaml", "again.yaml"}
+
+
+def test_other_places_have_no_job_to_show(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shown(capsys).endswith("\na run would submit no job (mode = 'auto', here serial)\n")
+    (tmp_path / "site.yaml").write_text("cluster: slurm\n")
+    assert "of 1 worker each, 4GiB for 01:00:00, to Slurm's default queue" in shown(
+        capsys, "--config", str(tmp_path / "site.yaml")
+    )
+
+
+def test_settings_that_are_not_allowed_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "site.yaml").write_text("cluster: {mode: slurm, slurm: {at_once: 5}}\n")
+    assert call(["cluster", "show", "--config", str(tmp_path / "site.yaml")]) == 2
+    assert "at_once = 5 needs array: true" in said(capsys)

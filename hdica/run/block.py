@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable, printable
+from hdica.errors import DataGone, HdicaError, Incomplete, OutOfMemory, Unwritable, printable
 from hdica.ingredients.save import Save
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, damaged_file, of_machine
 from hdica.store.files import NO_ROOM, in_words, written
@@ -239,8 +239,8 @@ def _hindered(exc: Exception) -> Incomplete:
         return Unwritable(f"{place} cannot be written: {in_words(exc)}")
     text = str(exc) if isinstance(exc, DataGone) else failure(exc)
     if isinstance(exc, MemoryError):
-        text = f"out of memory ({text}); run with fewer workers"
-    elif isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
+        return OutOfMemory(f"out of memory ({text}); run with fewer workers")
+    if isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
         text = f"{text} (raise the limit: ulimit -n)"
     elif file := damaged_file(exc):
         text = f"{file} is damaged: remove it, Python writes it again"

@@ -6,16 +6,17 @@ from a keyboard.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TextIO, TypeVar
 
-from hdica.errors import Stopped
+from hdica.errors import HdicaError, Stopped
 from hdica.process.progress import Pace
 
 QUIET_SECONDS = 10.0  # at most one line in this time
@@ -224,3 +225,25 @@ def aside(
 
     threading.Thread(target=compute, daemon=True).start()
     return future.result(seconds)
+
+
+@contextmanager
+def logged(path: str) -> Iterator[TextIO]:
+    """Send everything that a job of a workflow and its children print to a log file.
+
+    A mistake of the user's, or a signal to stop, ends the job with one sentence there. The body
+    gets the standard error of before, where somebody may wait for the job.
+    """
+    with ExitStack() as opened:
+        log = opened.enter_context(open(path, "w", buffering=1))
+        shown = opened.enter_context(open(os.dup(sys.stderr.fileno()), "w", buffering=1))
+        # Descriptors, not sys.stderr: the processes of a local cluster inherit only those.
+        os.dup2(log.fileno(), sys.stdout.fileno())
+        os.dup2(log.fileno(), sys.stderr.fileno())
+        try:
+            yield shown
+        except HdicaError as exc:
+            sys.exit(str(exc))
+        except Stopped as exc:
+            sys.stderr.write(f"{exc}\n")
+            sys.exit(exc.status)

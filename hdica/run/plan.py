@@ -257,6 +257,10 @@ class Task(NamedTuple):
         """What the cost model says of them, on one core."""
         return self.points.size * self.placed.segment.seconds_per_point
 
+    def unchanged(self, statuses: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Those of its points to which statuses of the segment give what they had when planned."""
+        return self.points[statuses[self.points] == self.placed.statuses[self.points]]
+
 
 def tasks(
     placed: list[Placed],

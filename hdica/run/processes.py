@@ -167,11 +167,20 @@ def write_certificates(security: Security, folder: Path) -> Security:
     return read_certificates(str(folder))
 
 
-def read_certificates(folder: str, key: str = "") -> Security:
-    """The certificates in a folder; ``key`` is the private key's path, where it lies elsewhere."""
+def certificates_in(folder: str, key: str = "") -> Security:
+    """The paths of certificates in a folder; ``key`` is that of the key, if it lies elsewhere."""
     base = Path(folder).expanduser().absolute()
     secret = Path(key).expanduser().absolute() if key else base / KEY
-    paths = base / CA, base / CERTIFICATE, secret
+    return _security(str(base / CA), str(base / CERTIFICATE), str(secret))
+
+
+def read_certificates(folder: str, key: str = "") -> Security:
+    """The certificates in a folder, read and checked; ``key`` is as for `certificates_in`."""
+    security = certificates_in(folder, key)
+    paths = [
+        Path(f) for f in (security.tls_ca_file, security.tls_worker_cert, security.tls_worker_key)
+    ]
+    base, secret = Path(folder).expanduser().absolute(), paths[-1]
     for path in paths:
         try:
             content = path.read_bytes()
@@ -187,7 +196,6 @@ def read_certificates(folder: str, key: str = "") -> Security:
         if writable(path.stat()):
             text = f"others can write to {path}, and whoever does runs commands as you"
             warnings.warn(f"{text} (chmod go-w {path})", stacklevel=2)
-    security = _security(*map(str, paths))
     try:
         security.get_connection_args("client")
     except (ssl.SSLError, ValueError) as exc:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, Incomplete, Removed, Stopped, Unwritable
+from hdica.errors import HdicaError, Incomplete, OutOfMemory, Removed, Stopped, Unwritable
 from hdica.process.compile_cache import nothing_compiled, refuse_interpreter
 from hdica.process.private import remove_ended_scratch
 from hdica.run.block import Block, block_of
@@ -240,7 +240,7 @@ class _Run:
                 self.next_look = begun + took + max(LEAST_LOOK, took / LOOK_SHARE)
             placed, points = task.placed, task.points
             if (now := self.there.get(placed.path)) is not None:
-                points = points[now[points] == placed.statuses[points]]
+                points = task.unchanged(now)
                 others = task.points.size - points.size
                 shown.advance(others, task.seconds * others / task.points.size)
             if points.size:
@@ -287,9 +287,29 @@ class _Run:
         return len(self.summary.lost) < MOST_LOST
 
     def _distributed(self, todo: list[Task], shown: Progress) -> None:
-        """Compute blocks on a cluster."""
-        settings, note = self.settings, shown.note
-        patience = Patience(settings.patience, settings.kind != "local", note, self._committed)
+        """Compute blocks on a cluster; what jobs were too small for again, in larger ones."""
+        settings: ClusterSettings | None = self.settings
+        while settings is not None and todo:
+            settings = settings.larger(*self._on_cluster(settings, todo, shown))
+            if settings is not None:
+                self.summary.lost.clear()
+                now = self._now()
+                left = (Task(t.placed, t.unchanged(now[t.placed.path].statuses)) for t in todo)
+                todo = [task for task in left if task.points.size]
+                points = _points(sum(task.points.size for task in todo))
+                shown.note(
+                    f"{points} lacked memory or time: again, in jobs of {settings.slurm.size}"
+                )
+
+    def _on_cluster(
+        self, settings: ClusterSettings, todo: list[Task], shown: Progress
+    ) -> tuple[bool, bool]:
+        """Compute blocks on a cluster; whether some were lost for want of memory, and of time."""
+        memory = walltime = False
+        care = Care(settings.budget, settings.memory_each)
+        patience = Patience(
+            settings.patience, settings.kind != "local", shown.note, self._committed
+        )
         with ExitStack() as cluster:
             # A local cluster that is half made cannot be closed; the others may wait for hours.
             making = unbroken if settings.kind == "local" else nullcontext
@@ -304,16 +324,19 @@ class _Run:
                     if last:
                         raise Incomplete(text) from exc
             cluster.enter_context(_ended_at_once(client))
-            blocks = self._blocks(todo, shown)
-            for block, failure in spread(client, blocks, self.care, patience):
+            for block, failure in spread(client, self._blocks(todo, shown), care, patience):
                 if failure is None:
                     shown.advance(block.size, block.seconds)
                     continue
                 if isinstance(failure, Unwritable):
                     # Each of the others would end like this, too.
                     raise failure
+                # Why its workers were killed nobody knows.
+                walltime |= (killed := type(failure).__name__ == "KilledWorker")
+                memory |= killed or isinstance(failure, OutOfMemory)
                 if not self._lose(block, _why(failure, client)) or client.status != "running":
-                    return
+                    break
+        return memory, walltime
 
 
 @contextmanager

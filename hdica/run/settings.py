@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import re
 from contextlib import suppress
@@ -37,7 +38,7 @@ ENVIRONMENT = {
 """Variables that say what settings leave out."""
 FORMS = "tcp://host:port or tls://host:port"
 WORD = r"^[\w.,:@%+/=-]*$"  # what stands in a line of a job script unquoted
-WALLTIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,2}):([0-5]\d):([0-5]\d)")
+WALLTIME = re.compile(r"(?:(\d{1,6})-)?(\d{1,2}):([0-5]\d):([0-5]\d)")
 OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
 """Directives that a run needs for itself."""
 
@@ -48,6 +49,7 @@ Word = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "pattern": WORD}),
 ]
 """A name, which YAML reads as a number where it is made of digits."""
+NODES = r"^[\w.,\[\]-]*$"
 Memory = Annotated[str, AfterValidator(lambda text: check_size(text, "memory") if text else text)]
 
 
@@ -95,6 +97,18 @@ def parse_address(text: str, field: str = "address") -> Address:
     return Address(parts.scheme, host, port)
 
 
+class Retry(Section):
+    """How much more jobs ask for once some have ended for want of it."""
+
+    memory: float = Field(
+        default=2.0, ge=1, le=8, allow_inf_nan=False, description="times the memory of before"
+    )
+    walltime: float = Field(
+        default=2.0, ge=1, le=8, allow_inf_nan=False, description="times the walltime of before"
+    )
+    most: int = Field(default=2, ge=1, le=4, description="times that jobs ask for more")
+
+
 class SlurmSettings(Section):
     """Jobs of Dask workers that hdica submits to Slurm."""
 
@@ -110,6 +124,13 @@ class SlurmSettings(Section):
     walltime: str = Field(default="01:00:00", description="HH:MM:SS or D-HH:MM:SS")
     minimum: int = Field(default=1, ge=1, le=10_000, description="jobs to keep while a run goes on")
     maximum: int = Field(default=1, ge=1, le=10_000, description="jobs at a time")
+    array: bool = Field(default=False, description="whether jobs are tasks of one array")
+    at_once: int | None = Field(default=None, ge=1, le=10_000, description="tasks of it that run")
+    retry: Retry | None = Field(default=None, description="more memory and time for a second try")
+    exclude: str = Field(default="", pattern=NODES, description="nodes to avoid: node[1-3],node7")
+    requeue: bool | None = Field(
+        default=None, description="whether Slurm puts jobs back that it ends; the site's if none"
+    )
     interface: str = Field(default="", pattern=WORD, description="network of scheduler and workers")
     directives: tuple[str, ...] = Field(default=(), description="more lines after #SBATCH")
     prologue: tuple[str, ...] = Field(default=(), description="shell lines before the workers")
@@ -149,6 +170,8 @@ class SlurmSettings(Section):
             value, bound = getattr(self, name), getattr(self, most)
             if value is not None and value > bound:
                 raise HdicaError(f"{name} = {value} is not allowed (at most {most} = {bound})")
+        if self.at_once is not None and not self.array:
+            raise HdicaError(f"at_once = {self.at_once} needs array: true")
         check_size(self.memory, "memory", self.workers_each)
         return self
 
@@ -163,9 +186,36 @@ class SlurmSettings(Section):
         return self.maximum * self.workers_each
 
     @property
+    def where(self) -> str:
+        """The queue, in words."""
+        return f"queue {self.queue!r}" if self.queue else "default queue"
+
+    @property
+    def size(self) -> str:
+        """What a job asks for, in words."""
+        return f"{self.memory} for {self.walltime}"
+
+    @property
     def seconds(self) -> int:
         """The walltime."""
         return _seconds(self.walltime)
+
+    def larger(self, memory: bool, walltime: bool) -> SlurmSettings | None:
+        """Jobs for the try after one that lacked memory or time; None if there is none."""
+        if self.retry is None or not self.retry.most:
+            return None
+        room = self.retry.memory if memory else 1.0
+        time = self.retry.walltime if walltime else 1.0
+        if max(room, time) == 1:
+            return None
+        minutes, seconds = divmod(round(self.seconds * time), 60)
+        left = self.retry.model_copy(update={"most": self.retry.most - 1})
+        changes = {
+            "memory": f"{math.ceil(in_bytes(self.memory) * room / 2**20)}MiB",
+            "walltime": f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:{seconds:02}",
+            "retry": left,
+        }
+        return self.model_copy(update=changes)
 
     def jobs_for(self, blocks: int) -> int:
         """How many jobs so many blocks are worth."""
@@ -231,6 +281,11 @@ class ClusterSettings(Section):
             return in_bytes(self.slurm.memory) // self.slurm.workers_each
         return in_bytes(self.memory)
 
+    def larger(self, memory: bool, walltime: bool) -> ClusterSettings | None:
+        """Settings for the try after jobs that lacked memory or time; None if there is none."""
+        slurm = self.slurm.larger(memory, walltime) if self.kind == "slurm" else None
+        return None if slurm is None else self.model_copy(update={"slurm": slurm})
+
     def allowed(self, text: str, field: str = "address") -> Address:
         """Read an address; these settings say whether it may be used.
 
@@ -249,6 +304,28 @@ class ClusterSettings(Section):
                 "docs/where-it-runs.md says how to make them; or HDICA_TLS in the environment)"
             )
         return address
+
+
+def submission(settings: ClusterSettings) -> str:
+    """What a run would submit, in one sentence; Slurm is not asked."""
+    slurm, retry = settings.slurm, settings.slurm.retry
+    if settings.kind != "slurm":
+        return f"a run would submit no job (mode = {settings.mode!r}, here {settings.kind})"
+    jobs = "1 job" if slurm.maximum == 1 else f"up to {slurm.maximum} jobs"
+    workers = "1 worker" if slurm.workers_each == 1 else f"{slurm.workers_each} workers"
+    array = ", as tasks of one array" * slurm.array
+    array += f" of which {slurm.at_once} run at once" if slurm.at_once else ""
+    more = ""
+    if retry is not None:
+        often = "once" if retry.most == 1 else f"{retry.most} times"
+        more = (
+            f"; after one that lacked memory or time the next ask for {retry.memory:g} times the "
+            f"memory or {retry.walltime:g} times the walltime, at most {often}"
+        )
+    return (
+        f"a run would submit {jobs} of {workers} each, {slurm.size}, to Slurm's {slurm.where}"
+        f"{array}, and replace those that end while there is work{more}"
+    )
 
 
 def cluster_settings(content: object = None, workers: int | None = None) -> ClusterSettings:

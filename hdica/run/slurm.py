@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING
 from hdica.errors import HdicaError, suggestion
 from hdica.process.machine import in_bytes
 from hdica.process.private import HOST, make_folders, private_folder, scratch
-from hdica.run.processes import NODE, certificates, own_dask, write_certificates
+from hdica.run.processes import (
+    NODE,
+    certificates,
+    certificates_in,
+    own_dask,
+    write_certificates,
+)
 from hdica.run.settings import WORD, ClusterSettings, SlurmSettings
 
 if TYPE_CHECKING:
@@ -39,6 +45,11 @@ RESERVED = 0.1  # part of the walltime for ending what runs: half a minute to a 
 DEATH = 60  # seconds without a scheduler after which a worker ends
 AWAY = "Requested node configuration is not available"
 """What Slurm says when asked of a job for which there is no node now, though it would take it."""
+ENDED = (
+    "", "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+    "PREEMPTED", "TIMEOUT",
+)  # fmt: skip
+"""States of jobs that are over; none is that of a job which Slurm has forgotten (MinJobAge)."""
 log = logging.getLogger(__name__)
 
 
@@ -58,14 +69,18 @@ def check_slurm(settings: ClusterSettings) -> None:
         )
     folder = shared_folder(settings.slurm)
     with _certificates(settings, folder) as security:
-        script = scratch() / "check.sh"
-        text = job_script(settings.slurm, folder, "hdica-check", "tcp://127.0.0.1:1", security)
-        script.write_text(text, encoding="utf-8")
-        try:
-            _ask("sbatch", "--test-only", str(script))
-        except HdicaError as exc:
-            if AWAY not in str(exc):
-                raise
+        script, field = scratch() / "check.sh", ""
+        slurm: SlurmSettings | None = settings.slurm
+        while slurm is not None:  # and then those of every further try
+            address, tasks = "tcp://127.0.0.1:1", slurm.maximum
+            text = job_script(slurm, folder, "hdica-check", address, security, tasks)
+            script.write_text(text, encoding="utf-8")
+            try:
+                _ask("sbatch", "--test-only", str(script))
+            except HdicaError as exc:
+                if AWAY not in str(exc):
+                    raise HdicaError(f"{field}{exc}") from exc
+            slurm, field = slurm.larger(memory=True, walltime=True), "slurm.retry: "
 
 
 def shared_folder(settings: SlurmSettings) -> Path:
@@ -135,19 +150,36 @@ def lifetime(walltime: int) -> tuple[float, float]:
 
 
 def job_script(
-    settings: SlurmSettings, folder: Path, name: str, address: str, security: Security | None
+    settings: SlurmSettings,
+    folder: Path,
+    name: str,
+    address: str,
+    security: Security | None,
+    tasks: int = 1,
 ) -> str:
-    """The script of a job of workers, named ``name``, whose messages go to a folder."""
+    """The script of a job of workers, named ``name``, whose messages go to a folder.
+
+    ``tasks`` are those of an array, if the settings want one. Workers are called as squeue calls
+    their job.
+    """
     each, memory = settings.workers_each, in_bytes(settings.memory)
+    log_name, number, array = "%j", "$SLURM_JOB_ID", []
+    if settings.array:
+        log_name, number = "%A_%a", "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"
+        array = [f"--array=0-{tasks - 1}{f'%{settings.at_once}' if settings.at_once else ''}"]
+    requeue = {None: [], True: ["--requeue"], False: ["--no-requeue"]}[settings.requeue]
     directives = [
         f"-J {name}",
-        f"-o {folder}/{name}-%j.log",
+        f"-o {folder}/{name}-{log_name}.log",
+        *array,
         *([f"-p {settings.queue}"] if settings.queue else []),
         *([f"-A {settings.account}"] if settings.account else []),
         "-n 1",
         f"--cpus-per-task={settings.cores}",
         f"--mem={memory // 2**20}M",
         f"-t {settings.walltime}",
+        *([f"-x {settings.exclude}"] if settings.exclude else []),
+        *requeue,
         *settings.directives,
     ]
     begin, stagger = lifetime(settings.seconds)
@@ -162,8 +194,19 @@ def job_script(
         options += ["--tls-cert", security.tls_worker_cert, "--tls-key", security.tls_worker_key]
     command = shlex.join([sys.executable, "-P", "-m", NODE, "worker", address, *options])
     lines = [f"#SBATCH {line}" for line in directives]
-    last = f'{command} --name "$SLURM_JOB_ID"\n'
+    last = f'{command} --name "{number}"\n'
     return "\n".join(["#!/usr/bin/env bash", *lines, *settings.prologue, last])
+
+
+def example_script(settings: ClusterSettings) -> str:
+    """The script of the jobs of a run; RUN, HOST and PORT stand for what only a run knows."""
+    slurm = settings.slurm
+    folder = Path(slurm.shared_folder).expanduser().resolve()
+    security = None
+    if settings.tls or not settings.insecure:
+        security = certificates_in(settings.tls or str(folder / "tls-RUN"), settings.tls_key)
+    address = f"{'tls' if security else 'tcp'}://HOST:PORT"
+    return job_script(slurm, folder, "hdica-RUN", address, security, slurm.maximum)
 
 
 @dataclass
@@ -176,11 +219,13 @@ class Jobs:
 
     scheduler: Scheduler  # in this process
     name: str  # what Slurm calls the jobs
-    script: Path
-    each: int  # workers of a job
-    minimum: int  # jobs that stay as long as the run
+    settings: SlurmSettings  # of those that are submitted next
+    script: Callable[[SlurmSettings, int], str]  # of a job, or of so many tasks of an array
+    file: Path  # where Slurm reads it
     wanted: int  # jobs to have as long as there is work
-    there: set[str] = field(default_factory=set)  # numbers of those that have not ended
+    # Jobs that have not ended, by number, and what each was submitted with.
+    there: dict[str, SlurmSettings] = field(default_factory=dict)
+    before: SlurmSettings | None = None  # of smaller jobs, which Slurm has taken
     came: set[str] = field(default_factory=set)  # of these, those of which a worker has come
     failed: int = 0  # jobs in a row that have ended before a worker came
     next_try: float = 0.0
@@ -192,7 +237,7 @@ class Jobs:
         """Have jobs, in a thread that looks after them, and cancel them at the end."""
         looking = threading.Thread(target=self._keep, daemon=True)
         try:
-            self._submit(1)
+            self._submit(self.wanted if self.settings.array else 1)
             looking.start()
             yield
         finally:
@@ -225,53 +270,86 @@ class Jobs:
             number = str(worker.name).partition("-")[0]
             present[number] = present.get(number, False) or bool(worker.processing)
         self.came |= set(present)
-        for number in self.there - self._queued() - set(present):
-            self._forget(number)
+        states = self._states()
+        for number in self.there.keys() - present.keys():
+            if (state := states.get(number, "")) in ENDED:
+                self._forget(number, state)
+        small = (number for number, used in self.there.items() if used is not self.settings)
+        self._cancel([number for number in small if states.get(number) == "PENDING"])
         missing = self._target() - len(self.there)
+        if self.settings.at_once and self.there:
+            missing = min(missing, 0)  # tasks of two arrays would run beside each other
         if missing > 0 and time.monotonic() >= self.next_try:
             self._submit(1 if self.hopeless else missing)
         elif missing < 0:
             # First those that wait, then those without a busy worker.
             idle = [number for number, busy in present.items() if not busy]
-            self._cancel([*sorted(self.there - set(present)), *idle][:-missing])
+            self._cancel([*sorted(self.there.keys() - present.keys()), *idle][:-missing])
 
-    def _queued(self) -> set[str]:
-        """Numbers of the jobs that wait or run."""
-        return set(_ask("squeue", "--noheader", "--format=%A", f"--name={self.name}").split())
+    def _states(self) -> dict[str, str]:
+        """States of the jobs by number, also of those that have ended not long ago."""
+        form = ("--noheader", "--array", "--states=all", "--format=%i %T")
+        lines = _ask("squeue", *form, f"--name={self.name}").splitlines()
+        return dict(line.split(maxsplit=1) for line in lines)
 
     def described(self) -> str:
         """What Slurm says of the jobs now."""
         with suppress(HdicaError):
-            form = "--format=job %A is %T: %r"
+            form = "--format=job %i is %T: %r"
             answer = _ask("squeue", "--noheader", form, f"--name={self.name}")
             return "; ".join(answer.splitlines()[:3]) or "no job is left in the queue"
         return "Slurm does not answer"
 
-    def _forget(self, number: str) -> None:
+    def _forget(self, number: str, state: str) -> None:
         """A job has ended; if no worker of it ever came, the next attempts are ever rarer."""
-        self.there.discard(number)
+        if (used := self.there.pop(number)) is self.settings:
+            self._grow(number, state)
         if number in self.came:
             self.failed = 0
             return
+        if used is not self.settings:
+            return  # the larger ones are still to be tried
         self.failed += 1
         if self.hopeless:
             log.warning("jobs of %s end before a worker has come", self.name)
             pause = min(SLOWEST, LOOK * 2.0 ** (self.failed - HOPELESS + 1))
             self.next_try = time.monotonic() + pause
 
+    def _grow(self, number: str, state: str) -> None:
+        """Let the next jobs ask for more of what a job has ended for want of."""
+        memory = state == "OUT_OF_MEMORY" or (state == "FAILED" and number not in self.came)
+        larger = self.settings.larger(memory, walltime=state == "TIMEOUT")
+        if not state and self.settings.retry:
+            log.warning("Slurm does not say how job %s ended; the next asks for the same", number)
+        elif larger is not None:
+            log.warning("job %s ended with %s; the next ask for %s", number, state, larger.size)
+            self.before, self.settings, self.failed = self.settings, larger, 0
+
     def _submit(self, count: int) -> None:
-        for _ in range(count):
+        tasks = count if self.settings.array else 1
+        for _ in range(count // tasks):
             if self.over.is_set():
                 return
-            answer = _ask("sbatch", str(self.script))
+            self.file.write_text(self.script(self.settings, tasks), encoding="utf-8")
+            try:
+                answer = _ask("sbatch", str(self.file))
+            except HdicaError as exc:
+                if self.before is None:
+                    raise
+                log.warning("%s; jobs ask for %s again", exc, self.before.size)
+                self.settings, self.before = self.before.model_copy(update={"retry": None}), None
+                return
             if (number := re.search(r"batch job (\d+)", answer)) is None:
                 raise HdicaError(f"sbatch names no job ({answer.strip()})")
-            self.there.add(number[1])
+            several = [f"{number[1]}_{task}" for task in range(tasks)]
+            numbers = several if self.settings.array else [number[1]]
+            self.there.update(dict.fromkeys(numbers, self.settings))
 
     def _cancel(self, numbers: list[str]) -> None:
         if numbers:
             _ask("scancel", *numbers)
-            self.there -= set(numbers)
+            for number in numbers:
+                self.there.pop(number, None)
 
     def _target(self) -> int:
         """How many jobs there shall be: fewer once there is less than a block for each worker."""
@@ -289,7 +367,8 @@ class Jobs:
         # Until a block has ended the driver may not have seen that there are more workers.
         if now - since < IDLE or moves == before:
             return min(self.wanted, len(self.there))
-        return min(self.wanted, max(self.minimum, math.ceil(blocks / self.each)))
+        least, each = self.settings.minimum, self.settings.workers_each
+        return min(self.wanted, max(least, math.ceil(blocks / each)))
 
 
 @contextmanager
@@ -304,13 +383,13 @@ def slurm_client(settings: ClusterSettings, blocks: int) -> Iterator[Client]:
         _certificates(settings, folder) as security,
         _scheduler(slurm, security) as cluster,
     ):
+
+        def script(settings: SlurmSettings, tasks: int) -> str:
+            return job_script(settings, folder, name, cluster.scheduler_address, security, tasks)
+
         # Among all temporary files somebody else may take its name before Slurm reads it.
-        script = scratch() / f"{name}.sh"
-        text = job_script(slurm, folder, name, cluster.scheduler_address, security)
-        script.write_text(text, encoding="utf-8")
-        wanted, each = slurm.jobs_for(blocks), slurm.workers_each
-        least = min(slurm.minimum, wanted)
-        jobs = Jobs(cluster.scheduler, name, script, each, least, wanted)
+        file = scratch() / f"{name}.sh"
+        jobs = Jobs(cluster.scheduler, name, slurm, script, file, slurm.jobs_for(blocks))
         with jobs.running():
             _wait(jobs, slurm, folder)
             with Client(cluster) as client:
@@ -341,8 +420,7 @@ def _scheduler(settings: SlurmSettings, security: Security | None) -> SpecCluste
 
 def _wait(jobs: Jobs, settings: SlurmSettings, folder: Path) -> None:
     """Until the first worker has come."""
-    where = f"queue {settings.queue!r}" if settings.queue else "default queue"
-    begun, noted = time.monotonic(), False
+    where, begun, noted = settings.where, time.monotonic(), False
     while not jobs.scheduler.workers:
         if jobs.hopeless:
             raise HdicaError(

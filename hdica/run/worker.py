@@ -24,7 +24,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import psutil
 
-from hdica.errors import HdicaError, Incomplete
+from hdica.errors import HdicaError, Incomplete, OutOfMemory
 from hdica.process.progress import compilations
 from hdica.run.block import Block, Results, commit, compute, compute_and_commit, failure
 from hdica.run.console import HEEDED, unbroken
@@ -66,12 +66,13 @@ class Care:
 class Ended(Exception):
     """A process has ended, or was ended, before it had a result; the message says how.
 
-    It is the point's ``own`` fault or that of its machine; ``late`` is one beyond its limit.
+    It is the point's ``own`` fault or that of its machine; ``late`` is one beyond its limit, and
+    ``short`` one that lacked memory.
     """
 
-    def __init__(self, message: str, own: bool, late: bool = False) -> None:
+    def __init__(self, message: str, own: bool, late: bool = False, short: bool = False) -> None:
         super().__init__(message)
-        self.own, self.late = own, late
+        self.own, self.late, self.short = own, late, short
 
 
 class Worker:
@@ -145,7 +146,7 @@ class Worker:
                 raise Ended(f"{limit:.6g} s were not enough", own=True, late=True)
             if memory and (bytes_used := _own_memory(pid)) > memory:
                 used = f"{bytes_used / 2**20:.0f} MiB were in use"
-                raise Ended(f"beyond its memory ({used})", own=False)
+                raise Ended(f"beyond its memory ({used})", own=False, short=True)
 
     def close(self) -> None:
         """End the process."""
@@ -171,7 +172,9 @@ class Worker:
             return Ended("nobody knows how", own=False)
         if status >= 0:
             return Ended(f"exit status {status}", own=True)
-        return Ended(signal.Signals(-status).name, own=-status in FAULTS)
+        # SIGKILL is how Linux ends a process when the memory of its machine, or job, is used up.
+        short = -status == signal.SIGKILL
+        return Ended(signal.Signals(-status).name, own=-status in FAULTS, short=short)
 
     def _wait(self) -> int:
         """Wait for the end of the process; its status, negative for a signal."""
@@ -271,7 +274,7 @@ def run_block(
             if why.own:
                 results.fail(0, text)
             else:
-                results.leave(0, Incomplete(text))
+                results.leave(0, (OutOfMemory if why.short else Incomplete)(text))
         hindrance, results.hindrance = results.hindrance or hindrance, None
         # At once: a run that is ended before the block is does not wait for it again.
         commit(point, results)

@@ -62,6 +62,7 @@ SlurmdLogFile={folder}/%n.log
 NodeName=hd1 NodeHostname={host} NodeAddr=127.0.0.1 Port=17001 CPUs=1 RealMemory=4000 State=UNKNOWN
 NodeName=hd2 NodeHostname={host} NodeAddr=127.0.0.1 Port=17002 CPUs=1 RealMemory=4000 State=UNKNOWN
 PartitionName=hd Nodes=hd1,hd2 Default=YES MaxTime=600 State=UP
+PartitionName=12 Nodes=hd1,hd2 MaxTime=600 State=UP
 """
 
 

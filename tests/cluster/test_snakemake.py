@@ -40,6 +40,15 @@ def jobs_of(site: Site) -> Counter[tuple[str, str]]:
     )
 
 
+def sizes_of(site: Site) -> list[str]:
+    """Walltime and memory of the Slurm jobs of shards, in the order in which they came."""
+    lines = ask("squeue", "--noheader", "--states=all", "--format=%Z|%k|%A|%l %m").splitlines()
+    found = (line.split("|") for line in lines)
+    here = str(site.folder)
+    shards = ((int(n), size) for where, k, n, size in found if where == here and "_shard_" in k)
+    return [size for _, size in sorted(shards)]
+
+
 def running_shard(site: Site) -> str:
     """The number of a Slurm job that computes a shard."""
     lines = ask("squeue", "--noheader", "--states=running", "--format=%i|%Z|%k").splitlines()
@@ -85,9 +94,21 @@ def test_the_profile_lists_its_jobs_and_makes_nothing(slurm: Path, site: Site) -
     assert not jobs_of(site)
 
 
-def test_a_study_is_built_though_one_of_its_shards_is_cancelled(
-    slurm: Path, site: Site, undisturbed: Undisturbed
+@pytest.mark.parametrize(
+    ("more", "sizes"),
+    [
+        ("", ["4:00:00 2000M"] * 2 + ["8:00:00 4000M"]),
+        (
+            "cluster: {slurm: {memory: 1GiB, walltime: '00:20:00', retry: {memory: 3}}}",
+            ["20:00 1G"] * 2 + ["40:00 3G"],
+        ),
+    ],
+    ids=["profile", "configuration"],
+)
+def test_a_study_is_built_though_one_of_its_shards_is_cancelled_which_then_asks_for_more(
+    slurm: Path, site: Site, undisturbed: Undisturbed, more: str, sizes: list[str]
 ) -> None:
+    site.config(f"studies: [{NAME}]\n{more}\n")
     with snakemake(site, *BUILD) as process:
         site.begun(4)
         ask("scancel", running_shard(site))
@@ -97,6 +118,7 @@ def test_a_study_is_built_though_one_of_its_shards_is_cancelled(
     jobs = jobs_of(site)
     assert jobs.pop(("shard", "CANCELLED")) == 1
     assert jobs == {("shard", "COMPLETED"): 2, ("publish", "COMPLETED"): 1}
+    assert sizes_of(site) == sizes
     assert undisturbed.same_bits(site.out)
 
 

@@ -12,7 +12,7 @@ import psutil
 
 SBATCH = """\
 #!/bin/bash
-if [ -e "$FAKE_SLURM/refused" ]; then
+if [ -e "$FAKE_SLURM/refused" ] && grep -q -- "$(cat "$FAKE_SLURM/line")" "${@: -1}"; then
   echo "sbatch: error: invalid partition specified: $(cat "$FAKE_SLURM/refused")" >&2
   exit 1
 fi
@@ -20,21 +20,32 @@ if [ "$1" = --test-only ]; then cp "$2" "$FAKE_SLURM/tested"; exit 0; fi
 echo "$1" > "$FAKE_SLURM/given"
 id=100
 until mkdir "$FAKE_SLURM/jobs/$id" 2>/dev/null; do id=$((id + 1)); done
-job=$FAKE_SLURM/jobs/$id
-cp "$1" "$job/script"
-sed -n 's/^#SBATCH -J //p' "$1" > "$job/name"
-if [ ! -e "$FAKE_SLURM/full" ]; then
-  SLURM_JOB_ID=$id setsid bash "$job/script" > "$job/said" 2>&1 < /dev/null &
+submit() {
+  job=$FAKE_SLURM/jobs/$1
+  mkdir -p "$job"
+  cp "$2" "$job/script"
+  sed -n 's/^#SBATCH -J //p' "$2" > "$job/name"
+  [ ! -e "$FAKE_SLURM/full" ] || return
+  export SLURM_JOB_ID=$1 SLURM_ARRAY_JOB_ID=$id SLURM_ARRAY_TASK_ID=${1#*_}
+  setsid bash -c 'bash "$0/script"; echo $? > "$0/status"' "$job" > "$job/said" 2>&1 < /dev/null &
   echo $! > "$job/pid"
+}
+last=$(sed -n 's/^#SBATCH --array=0-//p' "$1")
+last=${last%%%*}
+if [ "$last" ]; then
+  for task in $(seq 0 "$last"); do submit "${id}_$task" "$1"; done
+else
+  submit "$id" "$1"
 fi
 echo "Submitted batch job $id"
 """
-# A job without a process waits; one whose process has gone has ended.
+# A job without a process waits; one whose process has gone has ended, and nobody knows why if it
+# has left no status: its walltime was over.
 SQUEUE = """\
 #!/bin/bash
 for option in "$@"; do case $option in
   --name=*) wanted=${option#--name=} ;;
-  --format=%A) short=yes ;;
+  "--format=%i %T") short=yes ;;
 esac; done
 cd "$FAKE_SLURM/jobs"
 for id in *; do
@@ -42,10 +53,15 @@ for id in *; do
   [ ! -e "$id/cancelled" ] || continue
   state=PENDING reason=Resources
   if [ -e "$id/pid" ]; then
-    grep -q '^State:.[^ZX]' "/proc/$(cat "$id/pid")/status" 2>/dev/null || continue
     state=RUNNING reason=None
+    if ! grep -q '^State:.[^ZX]' "/proc/$(cat "$id/pid")/status" 2>/dev/null; then
+      [ "$short" ] || continue
+      case $(cat "$id/status" 2>/dev/null) in
+        0) state=COMPLETED ;; "") state=TIMEOUT ;; *) state=FAILED ;;
+      esac
+    fi
   fi
-  if [ "$short" ]; then echo "$id"; else echo "job $id is $state: $reason"; fi
+  if [ "$short" ]; then echo "$id $state"; else echo "job $id is $state: $reason"; fi
 done
 """
 SCANCEL = """\
@@ -79,8 +95,9 @@ class FakeSlurm:
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         return {"PATH": path, "FAKE_SLURM": str(self.folder)}
 
-    def refuse(self, reason: str) -> None:
-        """Refuse every job."""
+    def refuse(self, reason: str, line: str = "") -> None:
+        """Refuse every job whose script has a line."""
+        (self.folder / "line").write_text(line)
         (self.folder / "refused").write_text(reason)
 
     def fill(self) -> None:

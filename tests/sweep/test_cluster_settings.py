@@ -16,6 +16,7 @@ from hdica.run.cluster import Reached, ready
 from hdica.run.settings import (
     ENVIRONMENT,
     ClusterSettings,
+    Retry,
     SlurmSettings,
     cluster_settings,
     parse_address,
@@ -114,6 +115,13 @@ def test_an_encrypted_address_needs_certificates() -> None:
         ({"slurm": {"directives": ["qos=x"]}}, "'qos=x' is not allowed (one option a line"),
         ({"slurm": {"directives": ["--array=0-9"]}}, "'--array=0-9' is not allowed (hdica sets"),
         ({"slurm": {"directives": "--qos=x"}}, "slurm.directives = '--qos=x' is not allowed"),
+        ({"slurm": {"exclude": "node1 --uid=0"}}, "slurm.exclude = 'node1 --uid=0' is not allowed"),
+        ({"slurm": {"requeue": "perhaps"}}, "slurm.requeue = 'perhaps' is not allowed"),
+        ({"slurm": {"at_once": 5}}, "at_once = 5 needs array: true"),
+        ({"slurm": {"retry": {"most": 9}}}, "slurm.retry.most = 9 is not allowed"),
+        ({"slurm": {"retry": {"memory": 0.5}}}, "slurm.retry.memory = 0.5 is not allowed"),
+        ({"slurm": {"retry": 2}}, "cluster: slurm.retry: it must be a mapping"),
+        ({"slurm": {"account": 1.5}}, "slurm.account = 1.5 is not allowed"),
         ({"slurm": {"startup": -1}}, "cluster: slurm.startup = -1 is not allowed"),
     ],
 )  # fmt: skip
@@ -202,6 +210,22 @@ def test_jobs_are_as_many_as_the_blocks_are_worth() -> None:
     assert SlurmSettings(cores=8).workers_each == 8
 
 
+def test_larger_jobs_have_more_of_what_was_lacking_so_often() -> None:
+    first = SlurmSettings(memory="3GB", walltime="23:00:30", retry={"memory": 1.5, "walltime": 2})
+    assert first.larger(False, False) is None
+    second = first.larger(memory=True, walltime=False)
+    assert second is not None
+    assert (second.memory, second.seconds) == ("4292MiB", first.seconds)
+    third = second.larger(memory=False, walltime=True)
+    assert third is not None
+    assert (third.memory, third.walltime) == ("4292MiB", "1-22:01:00")
+    assert third.seconds == 2 * first.seconds
+    assert third.larger(True, True) is None
+    assert SlurmSettings().larger(True, True) is None
+    # More of one is no help where the other is lacking.
+    assert SlurmSettings(retry={"walltime": 1}).larger(memory=False, walltime=True) is None
+
+
 @pytest.mark.parametrize("walltime", [60, 600, 3600, 86400, 7 * 86400])
 def test_workers_begin_to_end_before_the_walltime(walltime: int) -> None:
     begin, stagger = lifetime(walltime)
@@ -212,7 +236,12 @@ def test_workers_begin_to_end_before_the_walltime(walltime: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "part"), [(ClusterSettings, ()), (SlurmSettings, ("properties", "slurm"))]
+    ("model", "part"),
+    [
+        (ClusterSettings, ()),
+        (SlurmSettings, ("properties", "slurm")),
+        (Retry, ("properties", "slurm", "properties", "retry")),
+    ],
 )
 def test_the_schema_of_the_workflow_has_the_same_keys_and_defaults(
     model: Any, part: tuple[str, ...]
@@ -238,7 +267,8 @@ def test_the_manual_lists_every_key_of_a_job() -> None:
     "argument",
     [
         "cluster={mode: local, workers: 2, memory: 2GiB, patience: 60.5, insecure: true}",
-        "cluster={mode: slurm, slurm: {cores: 4, walltime: '02:00:00', directives: [--qos=x]}}",
+        "cluster={mode: slurm, slurm: {cores: 4, walltime: '02:00:00', directives: [--qos=x], "
+        "requeue: false, array: true, retry: {memory: 1.5, most: 1}, account: 1234}}",
     ],
 )
 def test_the_command_line_of_snakemake_makes_texts_and_that_is_enough(argument: str) -> None:
@@ -250,7 +280,10 @@ def test_the_command_line_of_snakemake_makes_texts_and_that_is_enough(argument: 
     if found.kind == "local":
         assert (found.workers, found.patience, found.insecure) == (2, 60.5, True)
     else:
-        assert (found.slurm.cores, found.slurm.seconds) == (4, 7200)
+        slurm = found.slurm
+        assert (slurm.cores, slurm.seconds, slurm.account) == (4, 7200, "1234")
+        assert (slurm.requeue, slurm.array) == (False, True)
+        assert slurm.retry == Retry(memory=1.5, walltime=2, most=1)
 
 
 @pytest.mark.parametrize(

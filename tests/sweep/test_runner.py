@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError, Incomplete, Unwritable
+from hdica.errors import HdicaError, Incomplete, OutOfMemory, Unwritable
 from hdica.run import runner, worker
 from hdica.run.block import block_of, compute
 from hdica.run.console import report
@@ -78,6 +79,23 @@ def test_late_points_are_stored_before_their_block_ends(
     with pytest.raises(Unwritable):
         worker.run_block(block_of(placed, np.arange(4)), runner.Care(1.0, 0), Late())
     assert placed.again().statuses[:4].tolist() == [DONE, FAILED, PENDING, PENDING]
+
+
+@pytest.mark.parametrize(("parameters", "tau"), [({}, 0.19), ({"megabytes": 300}, 0.1)])
+def test_a_process_that_lacked_memory_is_called_so_and_its_point_stays_pending(
+    parameters: dict[str, float], tau: float, out: Path
+) -> None:
+    """Killed as Linux kills what a machine has no memory for, or beyond its own limit."""
+    content = toy.study(
+        parameters={"constants": parameters},
+        grid={"tau": [tau]},
+        methods={"walk": {"n": [10], "seeds": 1}},
+    )
+    (placed,) = place(study_from(content), out)
+    make_folder(placed.path)
+    with pytest.raises(OutOfMemory), closing(worker.new_worker()) as process:
+        worker.run_block(block_of(placed, np.arange(1)), Care(60.0, 250 * 2**20), process)
+    assert placed.again().statuses.tolist() == [PENDING]
 
 
 def test_a_caller_that_ignores_its_children_is_no_hindrance(

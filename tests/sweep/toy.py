@@ -123,6 +123,9 @@ def walk(
     time.sleep(system.constants.get("sleep", 0.0))
     if system.tau == 0.19:
         os.kill(os.getpid(), signal.SIGKILL)
+    if size := int(system.constants.get("megabytes", 0.0)) * (system.tau == 0.1):
+        _hoard = bytearray(size * 2**20)
+        time.sleep(2.5)  # until somebody has looked
     if trouble := system.constants.get("trouble", 0.0) * (system.tau == 0.1):
         _trouble(int(trouble))
     if system.tau == 0.13:

@@ -19,6 +19,7 @@ def refusal(checkout: Checkout, *arguments: str) -> str:
         ("studies: [first]\nsedes: 4\n", "'sedes' was unexpected"),
         ("studies: [first]\nshards: 0\n", "0 is less than the minimum of 1"),
         ("studies: [first]\ncluster: {mode: cloud}\n", "'cloud' is not one of"),
+        ("studies: [first]\ncluster: {slurm: {walltime: 1h}}\n", "walltime = '1h' is not allowed"),
         ("shards: 1\n", "'studies' is a required property"),
         ("studies: [missing]\n", "config/studies/missing.yaml"),
     ],

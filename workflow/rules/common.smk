@@ -6,6 +6,8 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from hdica.errors import HdicaError
+from hdica.process.machine import in_bytes
+from hdica.run.settings import cluster_settings, in_full
 from hdica.study.study import load_study
 
 RESULTS = config["results"].rstrip("/")
@@ -48,6 +50,33 @@ FIGURES = listed(config["figures"])
 # Up to four shards at a time: while one compiles or starts, which takes one core, the others compute.
 CORES = workflow.resource_settings.cores or 64
 THREADS = config.get("threads") or -(-CORES // min(4, SHARDS * max(1, len(STUDIES))))
+
+
+def shard_resources():
+    """What a shard's job asks for where Snakemake submits it, if cluster.slurm says; after a failure more."""
+    try:
+        section = in_full(config["cluster"])
+        asked = section.get("slurm") or {}
+        first = cluster_settings({"mode": "slurm", "slurm": asked}).slurm
+    except HdicaError as exc:
+        raise WorkflowError(str(exc)) from None
+    if section.get("mode") == "slurm":  # then it computes nothing itself
+        return {}
+
+    def job(attempt):
+        last = first
+        for _ in range(attempt - 1):
+            last = last.larger(memory=True, walltime=True) or last
+        return last
+
+    def memory(wildcards, threads, attempt):
+        return -(-in_bytes(job(attempt).memory) // (threads * 2**20))
+
+    def walltime(wildcards, attempt):
+        return job(attempt).seconds // 60
+
+    names = {"memory": ("mem_mb_per_cpu", memory), "walltime": ("runtime", walltime)}
+    return dict(names[key] for key in names if key in asked)
 
 
 def study_file(wildcards):

@@ -18,6 +18,8 @@ rule shard:
     conda:
         "../envs/hdica.yaml"
     threads: THREADS
+    resources:
+        **shard_resources(),
     params:
         content=content_hash,
         shards=SHARDS,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hdica.report.gallery import update
-from joblog import logged
+from hdica.run.console import logged
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import Snakemake

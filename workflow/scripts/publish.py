@@ -4,11 +4,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hdica.run.console import logged
 from hdica.run.runner import mending, run
 from hdica.store.paths import acting
 from hdica.store.publish import publish
 from hdica.study.study import load_study
-from joblog import logged
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import Snakemake

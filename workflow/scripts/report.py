@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from hdica.report import write
+from hdica.run.console import logged
 from hdica.show.typeset import unmarked
-from joblog import logged
 
 if TYPE_CHECKING:
     from snakemake.iocontainers import Snakemake
