@@ -21,7 +21,7 @@ from hdica.errors import HdicaError, Incomplete, extras, printable
 from hdica.process.machine import LEAST, allowed
 
 if TYPE_CHECKING:
-    from hdica.run.runner import Published
+    from hdica.run.compute import Published
     from hdica.study.study import Study
 
 USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
@@ -179,7 +179,7 @@ def run(
 
     It may be killed at any moment: the next call goes on.
     """
-    from hdica.run.runner import compute
+    from hdica.run.compute import compute
     from hdica.run.settings import settings_of
 
     part = _shard(shard)
@@ -213,7 +213,7 @@ def _published(store: Published) -> None:
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
 def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None:
     """Publish what is computed, computing nothing."""
-    from hdica.run.runner import mending, published
+    from hdica.run.compute import mending, published
 
     loaded, target = _load(study, out)
     mending(target, lambda: _published(published(loaded, target, replace)), _note)

@@ -239,8 +239,8 @@ class Study:
         HdicaError
             If a setting is not allowed, or the results of another study are there.
         """
+        from hdica.run.compute import compute
         from hdica.run.console import heeding
-        from hdica.run.runner import compute
         from hdica.run.settings import cluster_settings
         from hdica.store.results import loaded, open_results, passing_folder
 

@@ -178,7 +178,7 @@ def test_an_interruption_leaves_nothing_behind(monkeypatch):
         assert leftovers()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hdica.run.runner.publish_new", interrupted)
+    monkeypatch.setattr("hdica.run.compute.publish_new", interrupted)
     with pytest.raises(KeyboardInterrupt):
         probe().run()
     assert not leftovers()

@@ -188,7 +188,7 @@ def test_what_a_power_loss_leaves_of_a_file_is_told_from_what_somebody_changed(
 def test_a_torn_block_is_computed_again_unasked_and_a_changed_one_is_not(
     walk: Placed, study: Study, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from hdica.run.runner import compute
+    from hdica.run.compute import compute
     from hdica.run.settings import ClusterSettings
 
     for harm in (cut, empty):

@@ -4,8 +4,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hdica.run.compute import mending
 from hdica.run.console import logged
-from hdica.run.runner import mending, run
+from hdica.run.runner import run
 from hdica.store.paths import acting
 from hdica.store.publish import publish
 from hdica.study.study import load_study

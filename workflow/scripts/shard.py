@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hdica.errors import HdicaError
+from hdica.run.compute import mending
 from hdica.run.console import logged
-from hdica.run.runner import mending, run
+from hdica.run.runner import run
 from hdica.store.paths import acting
 from hdica.store.sealed import write_sealed
 from hdica.study.study import load_study
