@@ -241,7 +241,7 @@ def test_lost_blocks_are_status_one(
     def lose(*_: object, **__: object) -> RunSummary:
         return RunSummary(pending=5, lost=["block 3 of walk: its workers were killed"])
 
-    monkeypatch.setattr("hdica.run.runner.run", lose)
+    monkeypatch.setattr("hdica.run.compute.run", lose)
     assert call(["run", study, "--out", str(tmp_path / "toy.zarr"), "--quiet"]) == 1
     assert "5 points are pending; a rerun computes what is missing (block 3 of walk" in refused(
         capsys

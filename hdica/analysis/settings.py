@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from hdica.systems.system import OrderParameter, System
 from hdica.systems.values import check_keys
@@ -155,6 +164,9 @@ Levels = Annotated[
 ]
 
 
+LATER = ("baselines",)
+
+
 class Settings(BaseModel):
     """Settings of one analysis; its docstring is the question."""
 
@@ -170,6 +182,12 @@ class Settings(BaseModel):
     @classmethod
     def _keys(cls, given: object) -> object:
         return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
+
+    @model_serializer(mode="wrap")
+    def _written(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without keys of later versions that have nothing: digests of studies stay."""
+        content: dict[str, Any] = dump(self)
+        return {key: value for key, value in content.items() if value or key not in LATER}
 
     def swept(self) -> Iterator[tuple[str, str]]:
         """Every swept parameter named here, as pairs of key and dimension."""

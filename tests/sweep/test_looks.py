@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.run import runner as computed
+from hdica.run import compute as computed
 from hdica.run.settings import ClusterSettings
 from hdica.store.files import write_whole
 from hdica.store.paths import locked, manifest_path, previous_path
