@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 
 from hdica.finite.jit import call_pair, call_scalar
+from hdica.finite.projected.observed import observed
 from hdica.finite.projected.passes import (
     BLOCK,
     PLAIN,
@@ -36,7 +37,7 @@ _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """Weights of a pass that moves nothing."""
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS))
-_LAW = types.Tuple((types.int64, _COUNTS, _MATRIX, _FLOATS, types.int64, types.int64))
+_LAW = types.Tuple((types.int64, _COUNTS, _MATRIX, _FLOATS, types.int64, types.int64, _MATRIX))
 _SIGNATURE = types.void(_ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, _FLOATS, _COUNTS)
 
 
@@ -60,7 +61,7 @@ def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
 @numba.njit
 def _pushes(law, p, row, points, q, s):  # type: ignore[no-untyped-def]
     """Sums over the samples of a step of f c, f e and f^2, with u = q c + s e."""
-    model, _, numbers, coefficients, f, _ = law
+    model, _, numbers, coefficients, f, _, _ = law
     count = row.size // points // 2
     linear = model == BATCH + LINEAR
     signal = math.sqrt(1.0 + numbers[p, 3]) if linear else 1.0
@@ -88,7 +89,7 @@ def _batch_weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def
     exactly in law. So a step costs one pass for any number of samples. The row holds the c_j and
     then the e_j, each of all points.
     """
-    model, _, numbers, _, _, _ = law
+    model, _, numbers, _, _, _, _ = law
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
     a, b, linear, rate = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root, small = math.sqrt(n), tau / n
@@ -117,20 +118,25 @@ def _weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def]
     y = z + shift xi, where the component of z along xi is replaced by the source c;
     LINEAR: x + (tau/n) (y.x) y with y = z + sqrt(rate/n) c xi.
     """
-    model, _, numbers, coefficients, f, _ = law
+    model, _, numbers, coefficients, f, _, rows = law
     if model >= BATCH:
         return _batch_weights(law, p, n, carried, row, tau)
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
     a, b, linear, rate = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root, c = math.sqrt(n), row[p]
     if model != LINEAR:
-        part, small = 1.0 / root, tau / n
+        part = 1.0 / root
         shift = c * part - xi_z / n
         u = scale * part * (x_z + shift * x_xi)
+        if rows.size:
+            tau = observed(rows[p], u)
+        small = tau / n
         value = polynomial(coefficients, u) if coefficients.size else call_pair(f, u, c)
         step = rate * tau * part * value
         return scale * (1.0 - small * linear), step, step * shift, small * a, b, scale
     shift = math.sqrt(rate / n) * c
+    if rows.size:
+        tau = observed(rows[p], scale / root * (x_z + shift * x_xi))
     step = tau / n * scale * (x_z + shift * x_xi)
     return scale, step, step * shift, a, b, scale
 
@@ -166,7 +172,8 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     law
         The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and rate, shape
         (1, 4); f as coefficients of a polynomial in u, the highest first, or none and then the
-        address of a function of u and c; the address of phi of a block.
+        address of a function of u and c; the address of phi of a block; what is in the place of
+        ``tau``, a row a point (:mod:`hdica.finite.projected.observed`), or one without numbers.
     scratch
         Shape (3 BLOCK,), overwritten.
     made
