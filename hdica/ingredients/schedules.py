@@ -193,7 +193,8 @@ def _observed(rows: object, name: str) -> Schedule:
     numbers = set(given) == {"rate", "least"} and all(map(is_number, given.values()))
     if not numbers or not (0 < given["rate"] <= LARGEST and 0 <= given["least"] < 1):
         allowed = "{rate: r} or {rate: r, least: q} with r > 0 and 0 <= q < 1"
-        raise HdicaError(f"{name}: observed = {rows!r} is not allowed (allowed: {allowed})")
+        near = suggestion(rows, ("rate", "least"), allowed)
+        raise HdicaError(f"{name}: observed = {rows!r} is not allowed ({near})")
     seen = Observed(float(given["rate"]), float(given["least"]))
     return Schedule(lambda t: np.full(np.shape(t), np.nan), None, observed=seen)
 
