@@ -34,7 +34,7 @@ class Observed(NamedTuple):
 
     u = x.y/sqrt(n) has the moment E u^p = E z^p + scale abs(Q)^p, with z normal and p = 2 or 4, so
     that s <- s + (rate/n) ((u^p - E z^p)/scale - s), from s = 0 on, estimates abs(Q)^p. The step
-    size is linear between ``sizes``, at even Q^2 from 0 to 1, which are equal below ``least``^2.
+    size is linear between ``sizes``, at evenly spaced Q^2, which are equal below ``least``^2.
     """
 
     rate: float
@@ -187,34 +187,15 @@ def is_observed(spec: object) -> TypeGuard[Mapping[str, object]]:
     return isinstance(spec, Mapping) and set(spec) == {"observed"}
 
 
-def _observed(rows: object, name: str) -> Schedule:
-    """The schedule ``{"observed": rows}``, whose step sizes a system fills in."""
-    given = {"least": 0.0, **rows} if isinstance(rows, Mapping) else {}
-    numbers = set(given) == {"rate", "least"} and all(map(is_number, given.values()))
-    if not numbers or not (0 < given["rate"] <= LARGEST and 0 <= given["least"] < 1):
-        allowed = "{rate: r} or {rate: r, least: q} with r > 0 and 0 <= q < 1"
-        near = suggestion(rows, ("rate", "least"), allowed)
-        raise HdicaError(f"{name}: observed = {rows!r} is not allowed ({near})")
-    seen = Observed(float(given["rate"]), float(given["least"]))
-    return Schedule(lambda t: np.full(np.shape(t), np.nan), None, observed=seen)
-
-
 def make_schedule(
-    spec: object,
-    constants: Constants = None,
-    name: str = "tau",
-    zero: bool = False,
-    observes: bool = False,
+    spec: object, constants: Constants = None, name: str = "tau", zero: bool = False
 ) -> Schedule:
     """The schedule that a study names: a number, a formula in ``t``, or ``{"steps": ...}``.
 
     ``constants`` are numbers for names in the formula, ``name`` is what the system calls its step
-    size; values must be > 0, or >= 0 with ``zero``. With ``observes`` it may be ``{"observed":
-    {"rate", "least"}}``.
+    size; values must be > 0, or >= 0 with ``zero``.
     """
     spec = plain(spec)
-    if observes and is_observed(spec):
-        return _observed(spec["observed"], name)
     if is_number(spec):
         if zero and not 0 <= spec < math.inf:
             raise HdicaError(f"{name} = {spec!r} is not allowed (a finite number >= 0)")
@@ -224,6 +205,22 @@ def make_schedule(
     if not isinstance(spec, str):
         raise _not_allowed(name, spec, zero)
     return _of_formula(spec, constants, name, zero)
+
+
+def make_observed(spec: object, constants: Constants = None, name: str = "tau") -> Schedule:
+    """As :func:`make_schedule`, or ``{"observed": {"rate", "least"}}``, still without sizes."""
+    spec = plain(spec)
+    if not is_observed(spec):
+        return make_schedule(spec, constants, name)
+    rows = spec["observed"]
+    given = {"least": 0.0, **rows} if isinstance(rows, Mapping) else {}
+    numbers = set(given) == {"rate", "least"} and all(map(is_number, given.values()))
+    if not numbers or not (0 < given["rate"] <= LARGEST and 0 <= given["least"] < 1):
+        allowed = "{rate: r} or {rate: r, least: q} with r > 0 and 0 <= q < 1"
+        near = suggestion(rows, ("rate", "least"), allowed)
+        raise HdicaError(f"{name}: observed = {rows!r} is not allowed ({near})")
+    seen = Observed(float(given["rate"]), float(given["least"]))
+    return Schedule(lambda t: np.full(np.shape(t), np.nan), None, observed=seen)
 
 
 def make_signal(spec: object, constants: Constants = None, name: str = "omega") -> Schedule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used, read_expression
 from hdica.ingredients.plain import is_number, is_vector, vector_of
 from hdica.ingredients.priors import Prior, make_prior, vector_prior, wrong_length
-from hdica.ingredients.schedules import Motion, Schedule, is_observed, make_motion, make_schedule
+from hdica.ingredients.schedules import Motion, Schedule, make_motion, make_observed, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import NOT_NORMAL, Start, make_start, vector_start
 from hdica.inputs.data_input import Reads
@@ -244,9 +244,9 @@ def schedule(system: HasFormulas, name: str = "tau") -> Schedule:
     One that depends on n is what remains of it as n -> infinity, or, where nothing does and limits
     refuse it, its value at an n in the middle.
     """
-    observes = optional(system, "observes") == name
     if not uses_n(system, name):
-        return made_in_time(system, name, partial(make_schedule, observes=observes))
+        makes = make_observed if optional(system, "observes") == name else make_schedule
+        return made_in_time(system, name, makes)
 
     def make(text: str, constants: Mapping[str, float], name: str) -> Schedule:
         remains, _ = as_n_grows(text, name, tuple(sorted(constants.items())))
@@ -399,11 +399,10 @@ def noise_refusal(system: object, what: str) -> str:
 
 def check_bias(system: object) -> None:
     """Refuse what n leaves of a limit where the fourth cumulant of the noise adds as much to it."""
-    tau, names = optional(system, "tau"), ("tau", "nu")
-    if is_observed(tau) or any(uses_n(system, name) for name in names):  # type: ignore[arg-type]
+    if any(uses_n(system, name) for name in ("tau", "nu")):  # type: ignore[arg-type]
         raise HdicaError(
-            f"bias = True is not allowed for tau = {tau!r} (what n leaves of the mean is known of "
-            "step sizes that depend neither on n nor on the samples)"
+            f"bias = True is not allowed for tau = {optional(system, 'tau')!r} (what n leaves of "
+            "the mean is known of step sizes that do not depend on n)"
         )
     refusal = noise_refusal(system, "a bias of order 1/n")
     if refusal:

@@ -212,7 +212,7 @@ def test_all_methods_but_three_refuse_it(name: str) -> None:
         (lambda: OJA(tau=SEEN, omega="1 + t"), r"omega = '1 \+ t' is not allowed"),
         (lambda: OJA(tau=SEEN, omega=0), r"1 \+ 0 Q\^2 says nothing"),
         (lambda: hdica.SeveralICA(tau=SEEN), r"tau = .* is not allowed"),
-        (lambda: hdica.limit(ICA(tau=SEEN), times=[0, 1], bias=True), r"bias = True .* samples"),
+        (lambda: hdica.limit(ICA(tau=SEEN), times=[0, 1], bias=True), r"bias .* the samples"),
     ],
 )  # fmt: skip
 def test_what_it_cannot_be_is_one_sentence(make: Callable[[], object], match: str) -> None:
@@ -234,7 +234,9 @@ def test_an_average_that_is_no_number_has_a_step_size() -> None:
     # A chain that has stopped stands still beside others, whatever is drawn for it.
     from hdica.finite.projected.observed import SIZES, observed, rows_of
 
-    (row,) = rows_of([ica.steps(ICA(tau=SEEN))], 100)
+    rows = rows_of([ica.steps(ICA(tau=SEEN))], 100)
+    assert rows is not None
+    (row,) = rows
     for average, place in ((np.nan, SIZES), (-np.inf, SIZES), (0.0, SIZES), (np.inf, -1)):
         row[0] = average
         assert observed(row, 1.0) == pytest.approx(row[place], rel=1e-9)

@@ -162,8 +162,8 @@ def run_together(
     Parameters
     ----------
     rules
-        Problems with the same batch, step sizes that all follow what is observed or none does;
-        nonlinearities that are no polynomial must be the same.
+        Problems with the same batch, all or none of them with observed step sizes; nonlinearities
+        that are no polynomial must be the same.
     times
         Shape (T,), in samples per dimension.
     n
@@ -196,7 +196,7 @@ def run_together(
 
     batch, rows = rules[0].batch, rows_of([rule.schedule for rule in rules], n)
     # Lanes without a chain have the row of another.
-    seen = rows[np.arange(LANES) % len(rows)] if rows.size else None
+    seen = None if rows is None else rows[np.arange(LANES) % len(rows)]
     law = parameters, coefficients, f, None, None, seen
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:

@@ -14,11 +14,11 @@ from hdica.ingredients.schedules import Schedule
 AVERAGE, GAIN, POWER, SCALE, SIZES = range(5)
 
 
-def rows_of(schedules: Sequence[Schedule], n: int) -> NDArray[np.float64]:
-    """A row a schedule, shape (schedules, numbers); of schedules in time shape (1, 0)."""
+def rows_of(schedules: Sequence[Schedule], n: int) -> NDArray[np.float64] | None:
+    """A row a schedule, shape (schedules, numbers); None of schedules in time."""
     seen = [one.observed for one in schedules if one.observed is not None]
     rows = [[0.0, one.rate / n, one.power, one.scale, *one.sizes] for one in seen]
-    return np.array(rows or [[]], dtype=float)
+    return np.array(rows, dtype=float) if rows else None
 
 
 @numba.njit(error_model="numpy")

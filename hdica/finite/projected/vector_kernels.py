@@ -37,8 +37,10 @@ _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """Weights of a pass that moves nothing."""
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS))
-_LAW = types.Tuple((types.int64, _COUNTS, _MATRIX, _FLOATS, types.int64, types.int64, _MATRIX))
-_SIGNATURE = types.void(_ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, _FLOATS, _COUNTS)
+_LAW = types.Tuple((types.int64, _COUNTS, _MATRIX, _FLOATS, types.int64, types.int64))
+_SIGNATURE = (
+    _ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, types.none, _FLOATS, _COUNTS
+)  # fmt: skip
 
 
 @numba.njit(inline="always")
@@ -61,7 +63,7 @@ def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
 @numba.njit
 def _pushes(law, p, row, points, q, s):  # type: ignore[no-untyped-def]
     """Sums over the samples of a step of f c, f e and f^2, with u = q c + s e."""
-    model, _, numbers, coefficients, f, _, _ = law
+    model, _, numbers, coefficients, f, _ = law
     count = row.size // points // 2
     linear = model == BATCH + LINEAR
     signal = math.sqrt(1.0 + numbers[p, 3]) if linear else 1.0
@@ -89,7 +91,7 @@ def _batch_weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def
     exactly in law. So a step costs one pass for any number of samples. The row holds the c_j and
     then the e_j, each of all points.
     """
-    model, _, numbers, _, _, _, _ = law
+    model, _, numbers, _, _, _ = law
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
     a, b, linear, rate = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root, small = math.sqrt(n), tau / n
@@ -111,14 +113,14 @@ def _batch_weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def
 
 
 @numba.njit
-def _weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def]
+def _weights(law, p, n, carried, row, tau, rows):  # type: ignore[no-untyped-def]
     """Weights of point p's pass: see :func:`hdica.finite.projected.passes.own_pass`.
 
     NONLINEAR: x + (rate tau/sqrt n) f(u, c) y - (tau/n) phi(x), u = y.x/sqrt(n), with
     y = z + shift xi, where the component of z along xi is replaced by the source c;
     LINEAR: x + (tau/n) (y.x) y with y = z + sqrt(rate/n) c xi.
     """
-    model, _, numbers, coefficients, f, _, rows = law
+    model, _, numbers, coefficients, f, _ = law
     if model >= BATCH:
         return _batch_weights(law, p, n, carried, row, tau)
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
@@ -128,14 +130,14 @@ def _weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def]
         part = 1.0 / root
         shift = c * part - xi_z / n
         u = scale * part * (x_z + shift * x_xi)
-        if rows.size:
+        if rows is not None:
             tau = observed(rows[p], u)
         small = tau / n
         value = polynomial(coefficients, u) if coefficients.size else call_pair(f, u, c)
         step = rate * tau * part * value
         return scale * (1.0 - small * linear), step, step * shift, small * a, b, scale
     shift = math.sqrt(rate / n) * c
-    if rows.size:
+    if rows is not None:
         tau = observed(rows[p], scale / root * (x_z + shift * x_xi))
     step = tau / n * scale * (x_z + shift * x_xi)
     return scale, step, step * shift, a, b, scale
@@ -152,8 +154,8 @@ def _carry(carried, p, n, xi_z, x_z, x_xi, norm):  # type: ignore[no-untyped-def
     return True
 
 
-@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
-def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def own_steps(arrays, n, carried, source, tau, law, rows, scratch, made):  # type: ignore[no-untyped-def]
     """Steps of one point with noise of its own.
 
     Parameters
@@ -172,8 +174,9 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     law
         The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and rate, shape
         (1, 4); f as coefficients of a polynomial in u, the highest first, or none and then the
-        address of a function of u and c; the address of phi of a block; what is in the place of
-        ``tau``, a row a point (:mod:`hdica.finite.projected.observed`), or one without numbers.
+        address of a function of u and c; the address of phi of a block.
+    rows
+        None, or what replaces ``tau``, a row a point: :mod:`hdica.finite.projected.observed`.
     scratch
         Shape (3 BLOCK,), overwritten.
     made
@@ -186,7 +189,7 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
         kind, weights = PLAIN, _STILL
         if k >= 0:
-            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k], tau[k, 0])
+            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k], tau[k, 0], rows)
         sums = own_pass(*places, n, z.size, kind, weights, law[5], pointer(scratch))
         if not _carry(carried, 0, n, *sums):
             made[0] = max(k, 0)
@@ -232,15 +235,15 @@ def _shared_pass(lanes, x, z, xi, n, m, alive, kind, weights, sums, phi, scratch
     return summed(totals, along)
 
 
-@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
-def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def shared_steps(arrays, n, carried, source, tau, law, rows, scratch, made):  # type: ignore[no-untyped-def]
     """Steps of several points that see the same feature and the same noise.
 
     Each point's numbers are those of :func:`own_steps` with the same generators.
 
     Parameters
     ----------
-    arrays, n, law, scratch
+    arrays, n, law, rows, scratch
         As in :func:`own_steps`, with a row a point in x, kinds and numbers; all the rest is the
         same for all points.
     carried, source, tau, made
@@ -259,7 +262,7 @@ def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: 
                 _keep(weights, p, _STILL)
             elif alive[p]:
                 kinds[p] = law[1][p]
-                _keep(weights, p, _weights(law, p, n, carried, source[k], tau[k, p]))
+                _keep(weights, p, _weights(law, p, n, carried, source[k], tau[k, p], rows))
         xi_z = _shared_pass(*places, n, m, alive, kinds, weights, sums, law[5], pointer(scratch))
         for p in range(points):
             if alive[p]:
@@ -269,3 +272,8 @@ def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: 
                     made[p], alive[p] = max(k, 0), False
         if not alive.any():
             return
+
+
+# Compiled where a worker begins, before its first point; other kinds at their first call.
+own_steps.compile(_SIGNATURE)
+shared_steps.compile(_SIGNATURE)

@@ -63,10 +63,10 @@ def ode(
     def bias_of_mean(system: F, times: Array) -> Array:
         assert second is not None
         fields.check_bias(system)
-        if moving(system) is not None:
+        if moving(system) is not None or steps(system).observed is not None:
             raise HdicaError(
-                "bias = True is not allowed where the feature moves or the signal varies (the term "
-                "of order 1/n is known for a feature that stays and a constant signal)"
+                "bias = True is not allowed where the feature moves, the signal varies or step "
+                "sizes follow the samples (the term of order 1/n is known where none of them does)"
             )
         law, begin = fields.prior(system), fields.start(system)
         at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
@@ -123,9 +123,8 @@ def ode(
     )
 
 
-_SIZES = 129
-_NEAR, _CLOSE = 1e-3, 1e-6
-"""Overlaps at 0 and 1, where D1/D2 may be 0/0, are this far inside."""
+_SIZES, _NEAR, _CLOSE = 129, 1e-3, 1e-6
+"""Overlaps for a table; those at 0 and 1, where D1/D2 may be 0/0, are this far inside."""
 
 
 def observing(
@@ -147,8 +146,7 @@ def observing(
         # The moments of a normal number are 1 and 3.
         why = f"E u^{power} = {power - 1} + {slope:g} Q^{power} says nothing of Q"
     if why:
-        spec = fields.optional(system, "tau")
-        raise HdicaError(f"tau = {spec!r} is not allowed: {why}", ["tau"])
+        raise HdicaError(f"tau = {fields.optional(system, 'tau')!r} is not allowed: {why}", ["tau"])
     side = -1.0 if fields.start(system).overlap(fields.prior(system)) < 0 else 1.0
     q = np.clip(np.sqrt(np.linspace(0.0, 1.0, _SIZES)), schedule.observed.least, 1 - _CLOSE)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -161,9 +159,9 @@ def observing(
 def _seconds(system: fields.Projected, n: int | None, last: float) -> float:
     if fields.signal_varies(system):
         return 0.05 + 0.012 * last
-    steps, moves = fields.schedule(system), fields.motion(system).moves
-    often = 2 if steps.constant is None or moves else 1
-    return (0.02 + 2e-4 * last) * (often if steps.observed is None else 6)
+    steps = fields.schedule(system)
+    moves = steps.constant is None or fields.motion(system).moves
+    return (0.02 + 2e-4 * last) * (6 if steps.observed else 2 if moves else 1)
 
 
 def _unknown_moments(system: fields.Projected) -> str:
