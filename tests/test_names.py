@@ -23,9 +23,10 @@ WORDS = frozenset({"overlap", "P"})
 KEPT = {
     "analysis/steady/transition.py": "Q",
     "ingredients/plain.py": "vector",
+    "ingredients/schedules.py": "observed",
     "ingredients/update.py": "v",
 }
-"""Names of columns in files that users have, a key of theirs, and a variable of their formulas."""
+"""Names of columns in files that users have, keys of theirs, and a variable of their formulas."""
 FILES = sorted(
     path
     for path in PACKAGE.rglob("*.py")

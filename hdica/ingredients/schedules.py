@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +29,23 @@ PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
 _HALVINGS = 60
 
 
+class Observed(NamedTuple):
+    """A step size that follows what the samples of a run show of the overlap.
+
+    u = x.y/sqrt(n) has the moment E u^p = E z^p + scale abs(Q)^p, with z normal and p = 2 or 4, so
+    that s <- s + (rate/n) ((u^p - E z^p)/scale - s), from s = 0 on, estimates abs(Q)^p. The step
+    size is linear between ``sizes``, at evenly spaced Q^2, which are equal below ``least``^2.
+    """
+
+    rate: float
+    least: float
+    power: int = 4
+    scale: float = 1.0
+    sizes: tuple[float, ...] = ()
+
+
 class Schedule(NamedTuple):
-    """A step size as a function of time.
+    """A step size as a function of time, of which the values of one that is ``observed`` are NaN.
 
     ``value(t)`` takes times of any shape; ``constant`` is the step size if it never changes, else
     None; ``breaks`` are the times at which it jumps. ``refuses(last)`` is empty if its values are
@@ -42,6 +57,7 @@ class Schedule(NamedTuple):
     constant: float | None
     breaks: tuple[float, ...] = ()
     refuses: Callable[[float], str] = lambda last: ""
+    observed: Observed | None = None
 
     def at(self, t: float) -> float:
         """The step size at one time."""
@@ -166,6 +182,11 @@ def clock_of(*schedules: Schedule) -> Schedule:
     return Schedule(lambda t: 1.0 + np.asarray(t, dtype=float), None, tuple(breaks))
 
 
+def is_observed(spec: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether a step size is one that follows what is observed."""
+    return isinstance(spec, Mapping) and set(spec) == {"observed"}
+
+
 def make_schedule(
     spec: object, constants: Constants = None, name: str = "tau", zero: bool = False
 ) -> Schedule:
@@ -184,6 +205,22 @@ def make_schedule(
     if not isinstance(spec, str):
         raise _not_allowed(name, spec, zero)
     return _of_formula(spec, constants, name, zero)
+
+
+def make_observed(spec: object, constants: Constants = None, name: str = "tau") -> Schedule:
+    """As :func:`make_schedule`, or ``{"observed": {"rate", "least"}}``, still without sizes."""
+    spec = plain(spec)
+    if not is_observed(spec):
+        return make_schedule(spec, constants, name)
+    rows = spec["observed"]
+    given = {"least": 0.0, **rows} if isinstance(rows, Mapping) else {}
+    numbers = set(given) == {"rate", "least"} and all(map(is_number, given.values()))
+    if not numbers or not (0 < given["rate"] <= LARGEST and 0 <= given["least"] < 1):
+        allowed = "{rate: r} or {rate: r, least: q} with r > 0 and 0 <= q < 1"
+        near = suggestion(rows, ("rate", "least"), allowed)
+        raise HdicaError(f"{name}: observed = {rows!r} is not allowed ({near})")
+    seen = Observed(float(given["rate"]), float(given["least"]))
+    return Schedule(lambda t: np.full(np.shape(t), np.nan), None, observed=seen)
 
 
 def make_signal(spec: object, constants: Constants = None, name: str = "omega") -> Schedule:

@@ -17,7 +17,7 @@ from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used, read_expression
 from hdica.ingredients.plain import is_number, is_vector, vector_of
 from hdica.ingredients.priors import Prior, make_prior, vector_prior, wrong_length
-from hdica.ingredients.schedules import Motion, Schedule, make_motion, make_schedule
+from hdica.ingredients.schedules import Motion, Schedule, make_motion, make_observed, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import NOT_NORMAL, Start, make_start, vector_start
 from hdica.inputs.data_input import Reads
@@ -198,6 +198,11 @@ MOTIONS = (
     "none, or how the feature moves: `{exchange: delta}` (each entry changes places at the rate "
     "delta), `{jumps: {times: [50], share: 0.5}}`, or both"
 )
+OBSERVED = (
+    "; or `{observed: {rate: 0.1, least: 0.3}}`: the best step size of the limit at the overlap "
+    "that a running average of %s shows, u = x·y/√n, which forgets at the rate per unit of time; "
+    "abs(Q) is not taken for less than `least` (default 0)"
+)
 CONSTANTS = "numbers used by name in the formulas: `{beta: 0.2}`"
 """What fields that several systems have may hold, for the manual."""
 _WHOLE = frozenset({"batch"})
@@ -240,7 +245,8 @@ def schedule(system: HasFormulas, name: str = "tau") -> Schedule:
     refuse it, its value at an n in the middle.
     """
     if not uses_n(system, name):
-        return made_in_time(system, name, make_schedule)
+        makes = make_observed if optional(system, "observes") == name else make_schedule
+        return made_in_time(system, name, makes)
 
     def make(text: str, constants: Mapping[str, float], name: str) -> Schedule:
         remains, _ = as_n_grows(text, name, tuple(sorted(constants.items())))

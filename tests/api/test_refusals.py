@@ -178,6 +178,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: hdica.escape_time(ica(tau=None, nu=1), method="limt"), "did you mean 'limit'?"),
     (lambda: ica(motion={"exchang": 0.1}), "did you mean 'exchange'?"),
+    (lambda: ica(tau={"observed": {"rte": 0.1}}), "did you mean 'rate'?"),
     (lambda: ica(data={"array": [[1, 2, 3]], "order": "shufled"}), "did you mean 'shuffled'?"),
     (lambda: hdica.PatchICA(images={"bundled": ["chinna"]}), "did you mean 'china'?"),
     (lambda: patches(space="ambiant"), "did you mean 'ambient'?"),

@@ -116,9 +116,9 @@ class ChainRule:
 
     @property
     def called(self) -> object:
-        """What chains in one call must have in common: the batch, and f if it is no polynomial."""
-        f = self.nonlinearity
-        return self.batch, None if f is None or self.terms.size else f.expression
+        """What chains in one call must have in common: see :func:`run_together`."""
+        f, follows = self.nonlinearity, self.schedule.observed is not None
+        return self.batch, follows, None if f is None or self.terms.size else f.expression
 
 
 def powers(f: Formula | Push) -> Array:
@@ -162,7 +162,8 @@ def run_together(
     Parameters
     ----------
     rules
-        Problems with the same batch; nonlinearities that are no polynomial must be the same.
+        Problems with the same batch, all or none of them with observed step sizes; nonlinearities
+        that are no polynomial must be the same.
     times
         Shape (T,), in samples per dimension.
     n
@@ -180,6 +181,7 @@ def run_together(
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
     # Imported here, because loading compiled code takes about a second.
     from hdica.finite.projected.chain_kernels import chain_steps
+    from hdica.finite.projected.observed import rows_of
 
     overlaps = np.array(
         [overlap_at_start(rule, n, s) for rule, s in zip(rules, streams, strict=True)]
@@ -192,10 +194,13 @@ def run_together(
     coefficients, made = lane_polynomials([r.terms for r in rules]), np.zeros(LANES, dtype=np.int64)
     f = rules[0].address
 
-    batch = rules[0].batch
+    batch, rows = rules[0].batch, rows_of([rule.schedule for rule in rules], n)
+    # Lanes without a chain have the row of another.
+    seen = None if rows is None else rows[np.arange(LANES) % len(rows)]
+    law = parameters, coefficients, f, None, None, seen
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, None, None, made)
+        chain_steps(lanes, state, n, source, tau, *law, made)
         return made
 
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:

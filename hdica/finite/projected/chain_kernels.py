@@ -28,6 +28,7 @@ import numpy as np
 from numba import types
 
 from hdica.finite.jit import call_pair, call_scalar
+from hdica.finite.projected.observed import observed
 from hdica.finite.random import LANES
 from hdica.finite.random.gaussian import (
     draw,
@@ -211,8 +212,19 @@ def _look(state, watch, step):  # type: ignore[no-untyped-def]
             level[lane] = math.inf
 
 
+@numba.njit
+def _observed(rows, u, scratch):  # type: ignore[no-untyped-def]
+    """Step sizes of lanes that follow what is observed, which take in the projections u."""
+    store(scratch, 0, u)
+    for lane in range(LANES):
+        scratch[lane] = observed(rows[lane], scratch[lane])
+    return load(scratch, 0)
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, features, watch, made):  # type: ignore[no-untyped-def]
+def chain_steps(  # type: ignore[no-untyped-def]
+    lanes, state, n, source, tau, parameters, coefficients, f, features, watch, rows, made
+):
     """Steps of eight chains.
 
     Parameters
@@ -244,6 +256,9 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
         reach, infinite where nothing is watched, and after it was reached; the steps at which it
         was; the steps made before this call; and Q when it was. All but the way and the steps
         before are updated.
+    rows
+        None, or for one feature and one sample a step what replaces ``tau``, a row a lane, updated:
+        :mod:`hdica.finite.projected.observed`.
     made
         Shape (LANES,): steps completed, overwritten.
     """
@@ -291,7 +306,10 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
                 q, s, healthy = stepped(ahead, aside, g * g * power, rest)
             else:
                 along = load(sources, k * LANES)
-                value = push_value(f, places[2], terms, fma(q, along, s * e), along, scratch)
+                u = fma(q, along, s * e)
+                value = push_value(f, places[2], terms, u, along, scratch)
+                if rows is not None:
+                    size = _observed(rows, u, scratch)
                 g, keep = rate * size * value, base - slope * size
                 q, s, healthy = stepped(fma(g, along, keep * q), fma(g, e, keep * s), g * g, rest)
             if watch is None:
@@ -312,6 +330,6 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, featu
 chain_steps.compile(
     (
         types.uint64[::1], _MATRIX, types.int64, _MATRIX, _MATRIX, _MATRIX, _MATRIX, types.int64,
-        types.none, types.none, types.int64[::1],
+        types.none, types.none, types.none, types.int64[::1],
     )
 )  # fmt: skip

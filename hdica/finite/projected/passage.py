@@ -193,7 +193,7 @@ class _Overlaps:
         chain_steps(
             *(self.generators, self.state, self.n, self.source[:width], self.sizes[:width]),
             *(self.parameters, self.terms, self.rule.address, None),
-            *((self.way, self.level, self.first, begun, self.reached), made),
+            *((self.way, self.level, self.first, begun, self.reached), None, made),
         )
 
 

@@ -131,6 +131,7 @@ def _observed(state: _State, p: int, xi: Array, rule: VectorRule, save: Save) ->
 def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
     """Steps of the compiled kernel on a state."""
     # Imported here, because loading compiled code takes about a second.
+    from hdica.finite.projected.observed import rows_of
     from hdica.finite.projected.passes import BLOCK
     from hdica.finite.projected.vector_kernels import BATCH, own_steps, shared_steps
 
@@ -144,11 +145,12 @@ def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
     terms = np.empty(0) if f is None else powers(f)
     address = 0 if f is None or terms.size else f.compiled_pair.address
     phi = first.phi.compiled_block.address if first.phi_is_called else 0
+    seen = rows_of([rule.schedule for rule in rules], n)
     law = (model, kinds, numbers, terms, address, phi)
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
         rows = source.reshape(len(source), math.prod(source.shape[1:]))
-        steps(arrays, n, state.carried, rows, tau, law, scratch, state.made)
+        steps(arrays, n, state.carried, rows, tau, law, seen, scratch, state.made)
         return state.made
 
     return advance
@@ -189,9 +191,9 @@ def run_shared(
     Parameters
     ----------
     rules
-        Problems with the same prior, motion, noise, model, nonlinearity and batch, and the same
-        phi where it is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's
-        numbers do not depend on which others run beside it.
+        Problems with the same prior, motion, noise, model, nonlinearity and batch, step sizes all
+        or none of which are observed, and the same phi where it has none of the closed forms of
+        :mod:`hdica.finite.projected.passes`. What runs beside a point changes no number of it.
     times
         Shape (T,), in samples per dimension.
     n

@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 
 from hdica.finite.jit import call_pair, call_scalar
+from hdica.finite.projected.observed import observed
 from hdica.finite.projected.passes import (
     BLOCK,
     PLAIN,
@@ -37,7 +38,9 @@ _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS))
 _LAW = types.Tuple((types.int64, _COUNTS, _MATRIX, _FLOATS, types.int64, types.int64))
-_SIGNATURE = types.void(_ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, _FLOATS, _COUNTS)
+_SIGNATURE = (
+    _ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, types.none, _FLOATS, _COUNTS
+)  # fmt: skip
 
 
 @numba.njit(inline="always")
@@ -110,7 +113,7 @@ def _batch_weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def
 
 
 @numba.njit
-def _weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def]
+def _weights(law, p, n, carried, row, tau, rows):  # type: ignore[no-untyped-def]
     """Weights of point p's pass: see :func:`hdica.finite.projected.passes.own_pass`.
 
     NONLINEAR: x + (rate tau/sqrt n) f(u, c) y - (tau/n) phi(x), u = y.x/sqrt(n), with
@@ -124,13 +127,18 @@ def _weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def]
     a, b, linear, rate = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root, c = math.sqrt(n), row[p]
     if model != LINEAR:
-        part, small = 1.0 / root, tau / n
+        part = 1.0 / root
         shift = c * part - xi_z / n
         u = scale * part * (x_z + shift * x_xi)
+        if rows is not None:
+            tau = observed(rows[p], u)
+        small = tau / n
         value = polynomial(coefficients, u) if coefficients.size else call_pair(f, u, c)
         step = rate * tau * part * value
         return scale * (1.0 - small * linear), step, step * shift, small * a, b, scale
     shift = math.sqrt(rate / n) * c
+    if rows is not None:
+        tau = observed(rows[p], scale / root * (x_z + shift * x_xi))
     step = tau / n * scale * (x_z + shift * x_xi)
     return scale, step, step * shift, a, b, scale
 
@@ -146,8 +154,8 @@ def _carry(carried, p, n, xi_z, x_z, x_xi, norm):  # type: ignore[no-untyped-def
     return True
 
 
-@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
-def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def own_steps(arrays, n, carried, source, tau, law, rows, scratch, made):  # type: ignore[no-untyped-def]
     """Steps of one point with noise of its own.
 
     Parameters
@@ -167,6 +175,8 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
         The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and rate, shape
         (1, 4); f as coefficients of a polynomial in u, the highest first, or none and then the
         address of a function of u and c; the address of phi of a block.
+    rows
+        None, or what replaces ``tau``, a row a point: :mod:`hdica.finite.projected.observed`.
     scratch
         Shape (3 BLOCK,), overwritten.
     made
@@ -179,7 +189,7 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
         kind, weights = PLAIN, _STILL
         if k >= 0:
-            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k], tau[k, 0])
+            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k], tau[k, 0], rows)
         sums = own_pass(*places, n, z.size, kind, weights, law[5], pointer(scratch))
         if not _carry(carried, 0, n, *sums):
             made[0] = max(k, 0)
@@ -225,15 +235,15 @@ def _shared_pass(lanes, x, z, xi, n, m, alive, kind, weights, sums, phi, scratch
     return summed(totals, along)
 
 
-@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
-def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def shared_steps(arrays, n, carried, source, tau, law, rows, scratch, made):  # type: ignore[no-untyped-def]
     """Steps of several points that see the same feature and the same noise.
 
     Each point's numbers are those of :func:`own_steps` with the same generators.
 
     Parameters
     ----------
-    arrays, n, law, scratch
+    arrays, n, law, rows, scratch
         As in :func:`own_steps`, with a row a point in x, kinds and numbers; all the rest is the
         same for all points.
     carried, source, tau, made
@@ -252,7 +262,7 @@ def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: 
                 _keep(weights, p, _STILL)
             elif alive[p]:
                 kinds[p] = law[1][p]
-                _keep(weights, p, _weights(law, p, n, carried, source[k], tau[k, p]))
+                _keep(weights, p, _weights(law, p, n, carried, source[k], tau[k, p], rows))
         xi_z = _shared_pass(*places, n, m, alive, kinds, weights, sums, law[5], pointer(scratch))
         for p in range(points):
             if alive[p]:
@@ -262,3 +272,8 @@ def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: 
                     made[p], alive[p] = max(k, 0), False
         if not alive.any():
             return
+
+
+# Compiled where a worker begins, before its first point; other kinds at their first call.
+own_steps.compile(_SIGNATURE)
+shared_steps.compile(_SIGNATURE)

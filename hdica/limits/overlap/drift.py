@@ -24,7 +24,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 
 from hdica.ingredients.plain import Array
-from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.schedules import Observed, Schedule
 from hdica.limits.averages.expectations import Products
 from hdica.limits.numerics.series import Function, packed, scaled
 from hdica.limits.numerics.solvers import integrate, stretches
@@ -61,6 +61,10 @@ class Drift:
     def at(self, q: Array, tau: float) -> Array:
         """dQ/dt at overlaps ``q`` for a constant step size."""
         return tau * self.learning(q) + tau**2 * self.loss(q)
+
+    def best(self, q: Array) -> Array:
+        """The step sizes -D1/(2 D2) of the largest rates at overlaps ``q``."""
+        return np.asarray(-self.learning(q) / (2 * self.loss(q)))
 
     def variance(self, q: Array, tau: float) -> Array:
         """The step variance at overlaps ``q``, where it is finite."""
@@ -143,6 +147,33 @@ def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Ar
     solved = partial(_integrate, drift, schedule, q0, spread0, times)
     closes = drift.noise is not None
     return compared(solved, closes, lambda _: _carried(drift, schedule, q0, times))
+
+
+def follow(drift: Drift, seen: Observed, q0: float, times: Array) -> OverlapPath:
+    """The same where the step size follows what is observed: two equations, of Q and s.
+
+    dQ/dt = tau(s) D1(Q) + tau(s)^2 D2(Q), ds/dt = rate (abs(Q)^p - s); the spread is not known.
+    """
+    from hdica.limits.numerics.compiled import value_at
+
+    parts = [packed(drift.learning), packed(drift.loss)]
+    sizes, nowhere = np.array(seen.sizes), Schedule(np.zeros_like, 0.0)
+    places = np.linspace(0.0, 1.0, sizes.size)
+
+    def solved(tolerance: float, factor: float = 1.0, wrong: float = 0.0) -> tuple[Array, float]:
+        def rate(state: Array, _: float) -> Array:
+            q, shown = state.tolist()
+            q, square = min(1.0, max(-1.0, q)), max(0.0, shown) ** (2 / seen.power)
+            tau = float(np.interp(square, places, sizes))
+            learning = value_at(parts[0], q) + wrong * drift.learning_error
+            loss = value_at(parts[1], q) + wrong * drift.loss_error
+            pull = seen.rate * (abs(q) ** seen.power - shown)
+            return np.array([factor * tau * (learning + tau * loss), pull])
+
+        states, needed = integrate(rate, nowhere, np.array([q0, 0.0]), times, tolerance)
+        return states.T, needed
+
+    return compared(solved, False, lambda fine: np.abs(solved(REFINED, wrong=1.0)[0][0] - fine[0]))
 
 
 def compared(

@@ -167,7 +167,7 @@ def arrival(moments: Moments, path: Fastest, spread: float = 0.0, shifted: float
     slopes = drift.learning.deriv(), drift.loss.deriv()
 
     def step_size(x: Array) -> Array:
-        return np.asarray(-drift.learning(side * x) / (2 * drift.loss(side * x)))
+        return drift.best(side * x)
 
     def variance(x: Array, tau: Array) -> Array:
         return np.asarray(drift.variance(side * x, tau))  # type: ignore[arg-type]

@@ -44,6 +44,7 @@ from hdica.systems.online_ica.system import (
     rule,
     second,
     sided_refusal,
+    steps,
     without_limit,
 )
 from hdica.systems.projected.best_step import best_step_method, tracked_transitions
@@ -302,6 +303,7 @@ _METHODS = (
                 uses=_MEANS,
                 moving=moving,
                 second=second,
+                steps=steps,
             ),
             CLOSED,
             pde(

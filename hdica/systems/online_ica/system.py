@@ -7,6 +7,7 @@ analysis", NIPS 2017.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
@@ -30,6 +31,7 @@ from hdica.systems.parameters import Parameters
 from hdica.systems.projected import pushed
 from hdica.systems.projected.family import ProjectedRule, chain_refusal, own_dims
 from hdica.systems.projected.learning import learned_sign, negated
+from hdica.systems.projected.overlap import observing
 from hdica.systems.projected.stream import check_data, columns_of
 
 UNITS = ("tau", "nu")
@@ -55,7 +57,9 @@ class OnlineICA(Parameters):
     """
 
     tau: fields.MaybeStepSize = Field(
-        None, description=f"the step size τ: τ or ν is required: {fields.SIZED}. Limits need τ"
+        None,
+        description=f"the step size τ: τ or ν is required: {fields.SIZED}{fields.OBSERVED % 'u⁴'}. "
+        "Limits need τ",
     )
     source: fields.SourceSpec = Field("uniform", description=fields.LAWS)
     nonlinearity: fields.FormulaText = Field(
@@ -98,6 +102,7 @@ class OnlineICA(Parameters):
         "regularizer": "x",
     }
     n_in_steps: ClassVar[bool] = True
+    observes: ClassVar[str] = "tau"
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
     @model_validator(mode="before")
@@ -125,6 +130,8 @@ class OnlineICA(Parameters):
             text = "nonlinearity = 0 is not allowed (nothing would be learned)"
             raise HdicaError(text, ["nonlinearity"])
         learned_text(self)
+        if self.tau is not None:
+            steps(self)
         return self
 
     def schedules(self) -> tuple[Schedule, ...]:
@@ -182,7 +189,13 @@ def chosen(system: OnlineICA) -> str:
 
 def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
-    return pushed.pushed_rule(system, learned(system))
+    return replace(pushed.pushed_rule(system, learned(system)), schedule=steps(system))
+
+
+def steps(system: OnlineICA) -> Schedule:
+    """The step size; one that follows what is observed does so by E u^4 = 3 + kappa4 Q^4."""
+    law = fields.source(system)
+    return observing(system, 4, lambda: law.moment(4) - 3.0, lambda q, _: drift(system).best(q))
 
 
 def step_unit(system: OnlineICA) -> str:

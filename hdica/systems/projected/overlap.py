@@ -8,10 +8,11 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
+from hdica.ingredients.schedules import Schedule
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.moving import Moving, moved_drift
 from hdica.limits.mean_field.moving import solve as moved
-from hdica.limits.overlap.drift import Drift, bias, solve
+from hdica.limits.overlap.drift import Drift, bias, follow, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points, holds_from
 from hdica.systems import fields, method
 from hdica.systems.fields import F
@@ -49,22 +50,23 @@ def ode(
     uses: tuple[str, ...] = (),
     moving: Callable[[F], Moving | None] = lambda system: None,
     second: Callable[[F], Second] | None = None,
+    steps: Callable[[F], Schedule] = fields.schedule,
 ) -> method.Limit[F]:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
     ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
     closed form, or None where there is none. ``moving`` is the limit of a system in which more
     than the step size changes with time, None for others. ``second`` is D1 of a system, by which
-    the mean of runs of a finite n is known.
+    the mean of runs of a finite n is known, ``steps`` the step size as :func:`observing` has it.
     """
 
     def bias_of_mean(system: F, times: Array) -> Array:
         assert second is not None
         fields.check_bias(system)
-        if moving(system) is not None:
+        if moving(system) is not None or steps(system).observed is not None:
             raise HdicaError(
-                "bias = True is not allowed where the feature moves or the signal varies (the term "
-                "of order 1/n is known for a feature that stays and a constant signal)"
+                "bias = True is not allowed where the feature moves, the signal varies or step "
+                "sizes follow the samples (the term of order 1/n is known where none of them does)"
             )
         law, begin = fields.prior(system), fields.start(system)
         at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
@@ -72,12 +74,15 @@ def ode(
 
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         law, begin, changes = fields.prior(system), fields.start(system), moving(system)
-        if changes is None:
+        least, seen = np.full(times.size, np.nan), steps(system).observed
+        if seen is not None:
+            path = follow(drift_of(system), seen, begin.overlap(law), times)
+        elif changes is None:
             drift, at_start = drift_of(system), (begin.overlap(law), begin.spread(law))
             path = solve(drift, fields.schedule(system), *at_start, times)
             least = holds_from(drift, fields.schedule(system), at_start, times)
         else:
-            path, least = moved(changes, times), np.full(times.size, np.nan)
+            path = moved(changes, times)
         exact = closed(system, times) if changes is None else None
         beta = fields.formula(system, "regularizer").slope_if_linear or 0.0
         values = {
@@ -118,11 +123,45 @@ def ode(
     )
 
 
+_SIZES, _NEAR, _CLOSE = 129, 1e-3, 1e-6
+"""Overlaps for a table; those at 0 and 1, where D1/D2 may be 0/0, are this far inside."""
+
+
+def observing(
+    system: F, power: int, scale: Callable[[], float], best: Callable[[Array, float], Array]
+) -> Schedule:
+    """The step size of a system, of one that follows what is observed with all its numbers.
+
+    E u^p of the power p is that of a normal number plus ``scale()`` abs(Q)^p. ``best(Q, scale)`` is
+    the step size of the largest rate at overlaps, in whose place 0 is where none learns.
+    """
+    schedule = fields.schedule(system)
+    if schedule.observed is None:
+        return schedule
+    what, batch, slope = "such a step size", fields.batch(system), scale()
+    why = fields.closed_refusal(system) or fields.resting_refusal(system, what)
+    if batch > 1:
+        why = f"batch = {batch} is not allowed for {what} (1)"
+    elif not method.ZERO < abs(slope) < np.inf:
+        # The moments of a normal number are 1 and 3.
+        why = f"E u^{power} = {power - 1} + {slope:g} Q^{power} says nothing of Q"
+    if why:
+        raise HdicaError(f"tau = {fields.optional(system, 'tau')!r} is not allowed: {why}", ["tau"])
+    side = -1.0 if fields.start(system).overlap(fields.prior(system)) < 0 else 1.0
+    q = np.clip(np.sqrt(np.linspace(0.0, 1.0, _SIZES)), schedule.observed.least, 1 - _CLOSE)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = np.nan_to_num(best(side * np.maximum(q, _NEAR), slope), posinf=0.0)
+    tau = tuple(np.maximum(sizes, 0.0).tolist())
+    seen = schedule.observed._replace(power=power, scale=slope, sizes=tau)
+    return schedule._replace(observed=seen)
+
+
 def _seconds(system: fields.Projected, n: int | None, last: float) -> float:
     if fields.signal_varies(system):
         return 0.05 + 0.012 * last
-    moves = fields.schedule(system).constant is None or fields.motion(system).moves
-    return (0.02 + 2e-4 * last) * (2 if moves else 1)
+    steps = fields.schedule(system)
+    moves = steps.constant is None or fields.motion(system).moves
+    return (0.02 + 2e-4 * last) * (6 if steps.observed else 2 if moves else 1)
 
 
 def _unknown_moments(system: fields.Projected) -> str:

@@ -11,6 +11,7 @@ from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
+from hdica.ingredients.schedules import is_observed
 from hdica.process.machine import slowness
 from hdica.systems import method, trials
 from hdica.systems.fields import F, Projected, at_dimension, batch, formula, noise_law, optional
@@ -40,7 +41,8 @@ def _alike(system: Projected, rule: VectorRule) -> Hashable:
     f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
     noise = rule.noise and digest(optional(system, "noise_law"))
-    return digest(system.prior), f, phi, rule.batch, rule.motion, noise
+    follows = rule.schedule.observed is not None
+    return digest(system.prior), f, phi, rule.batch, rule.motion, noise, follows
 
 
 def _shared_vector(rule_of: Callable[[F], VectorRule]) -> method.RunAll[F]:
@@ -96,7 +98,7 @@ def _of_samples(system: Projected, n: int | None, last: float) -> float:
     Those of a sample's f(u) and c are beyond those of a cubic f and a sign.
     """
     m = batch(system)
-    more = slowness() * 3e-8 * m if m > 1 else 0.0
+    more = slowness() * (3e-8 * m if m > 1 else 4e-9 * is_observed(optional(system, "tau")))
     f = getattr(system, "nonlinearity", None)
     functions = 0 if f is None else formula(system, "nonlinearity").transcendental
     each = _of_law(optional(system, "source")) + _OF_FUNCTION * functions

@@ -22,6 +22,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values, begin, steps_of
 from hdica.ingredients.plain import ARRAY
 from hdica.ingredients.save import Save
+from hdica.ingredients.schedules import is_observed
 from hdica.inputs.samples import SHUFFLED, Samples, samples_of, shape_of
 from hdica.process.machine import one_thread, slowness
 from hdica.systems import method
@@ -237,7 +238,7 @@ def _no_data(system: Projected) -> str:
             "sign = 'auto' is not allowed for given data (it is chosen by the law of a source, and "
             "theirs is not known: give the sign in the nonlinearity)"
         )
-    return resting_refusal(system, "given data")
+    return _observed_refusal(system) or resting_refusal(system, "given data")
 
 
 def _unknown(system: Projected) -> str:
@@ -260,6 +261,16 @@ def _aimed(system: Projected) -> str:
     return ""
 
 
+def _observed_refusal(system: Projected, name: str = "") -> str:
+    """Empty if method ``name`` can follow the step size of a system, else that it cannot."""
+    if not is_observed(optional(system, "tau")) or name in ("chain", "vector", "ode"):
+        return ""
+    return (
+        f"tau = {optional(system, 'tau')!r} is not allowed (a step size that follows what is "
+        "observed: methods 'chain', 'vector' and 'ode')"
+    )
+
+
 def of_model(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
     """Methods of the model: those that draw samples refuse data, and noise that they do not draw.
 
@@ -269,7 +280,8 @@ def of_model(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
 
     def without(own: method.Method) -> method.Method:
         def in_limits(system: Projected) -> str:
-            return n_refusal(system) or own.scope.refuses(system)
+            why = _observed_refusal(system, own.name) or n_refusal(system)
+            return why or own.scope.refuses(system)
 
         if not isinstance(own, method.Simulation):
             biased = bool(own.outputs.bias) or "bias" in own.outputs.keeps
@@ -282,6 +294,7 @@ def of_model(methods: tuple[method.Method, ...]) -> tuple[method.Method, ...]:
 
         def refuses(system: Projected) -> str:
             why = "" if own.name == "vector" else noise_refusal(system, f"method {own.name!r}")
+            why = why or _observed_refusal(system, own.name)
             if why:
                 return why
             if optional(system, "data") is not None:

@@ -113,7 +113,7 @@ def run_chains(
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
         numbers = source.reshape(-1, LANES)
-        chain_steps(lanes, state, n, numbers, tau, parameters, terms, f, m, None, made)
+        chain_steps(lanes, state, n, numbers, tau, parameters, terms, f, m, None, None, made)
         return made
 
     def point(lane: int) -> Track:

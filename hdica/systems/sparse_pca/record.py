@@ -231,6 +231,7 @@ METHODS = (
                 _closed_path,
                 moving=pca.moving,
                 second=pca.second,
+                steps=pca.steps,
             ),
             pde(pca.mean_field, f"{_PAPER}, eq. (8)-(13)", beyond=pca.beyond),
             ornstein_uhlenbeck(

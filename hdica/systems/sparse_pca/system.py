@@ -29,6 +29,7 @@ from hdica.systems import fields
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.density_values import noise_of, second_of
 from hdica.systems.projected.family import own_dims
+from hdica.systems.projected.overlap import observing
 from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
@@ -62,7 +63,7 @@ class SparsePCA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: fields.StepSize = Field(description=fields.SIZED)
+    tau: fields.StepSize = Field(description=fields.SIZED + fields.OBSERVED % "u²")
     omega: Signal = Field(1.0, description=SIGNAL)
     regularizer: fields.FormulaText = Field(
         "0",
@@ -89,6 +90,7 @@ class SparsePCA(Parameters):
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**fields.ALIASES, **fields.MOVING}
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "omega": "t", "regularizer": "x"}
     n_in_steps: ClassVar[bool] = True
+    observes: ClassVar[str] = "tau"
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
     @model_validator(mode="before")
@@ -105,6 +107,7 @@ class SparsePCA(Parameters):
         fields.motion(self)
         signal(self)
         fields.check_real(self, "regularizer")
+        steps(self)
         refusal = proximal_refusal(rule(self)) if self.variant == "proximal" else ""
         if refusal:
             raise HdicaError(refusal, ["variant", "regularizer"])
@@ -129,13 +132,19 @@ def rule(system: SparsePCA) -> PCARule:
         omega=signal(system),
         prior=fields.prior(system),
         start=fields.start(system),
-        schedule=fields.schedule(system),
+        schedule=steps(system),
         regularizer=fields.formula(system, "regularizer"),
         variant=system.variant,
         batch=system.batch,
         motion=fields.motion(system),
         noise=fields.noise_law(system),
     )
+
+
+def steps(system: SparsePCA) -> Schedule:
+    """The step size; one that follows what is observed does so by E u^2 = 1 + omega Q^2."""
+    best = lambda q, omega: omega * (1 - q * q) / (1 + omega * q * q)  # noqa: E731
+    return observing(system, 2, lambda: constant_omega(system), best)
 
 
 def signal(system: SparsePCA) -> Schedule:
@@ -148,8 +157,8 @@ def constant_omega(system: SparsePCA) -> float:
     omega = signal(system).constant
     if omega is None:
         raise HdicaError(
-            f"omega = {system.omega!r} is not allowed for fixed points and baselines (a constant "
-            "signal)",
+            f"omega = {system.omega!r} is not allowed for fixed points, baselines and step "
+            "sizes that follow what is observed (a constant signal)",
             ["omega"],
         )
     return omega
