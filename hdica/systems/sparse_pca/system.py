@@ -143,7 +143,10 @@ def rule(system: SparsePCA) -> PCARule:
 
 def steps(system: SparsePCA) -> Schedule:
     """The step size; one that follows what is observed does so by E u^2 = 1 + omega Q^2."""
-    best = lambda q, omega: omega * (1 - q * q) / (1 + omega * q * q)  # noqa: E731
+
+    def best(q: Array, omega: float) -> Array:
+        return omega * (1 - q * q) / (1 + omega * q * q)
+
     return observing(system, 2, lambda: constant_omega(system), best)
 
 
