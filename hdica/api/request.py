@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -36,6 +36,7 @@ from hdica.systems.values import (
 )
 
 Over = Mapping[str, Any]
+T = TypeVar("T")
 Own = dict[str, tuple[float, ...]]
 _VALUES = (
     "at least one number or word, all finite and different, mappings with a label, or start, stop "
@@ -118,11 +119,14 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
     for key, given in over.items():
         if key in (ZIP, "cases"):
             table = columns(given, f"over.{key}", rounded=False)
-            table = {space.in_one_spelling(k, cls, content): v for k, v in table.items()}
+            table = _respelled(table, cls, content, f"over.{key}")
             axes.append(space.case_axis(table, cls, {**table, **content}, f"over.{key}"))
             continue
-        if key == SAMPLE and (sample := parse_sample(given)) is not None:
-            ranges = {space.in_one_spelling(k, cls, content): v for k, v in sample.over.items()}
+        if key == SAMPLE:
+            sample = parse_sample({} if given is None else given)
+            assert sample is not None
+            arguments.check_length(sample.points, "over.sample.points", arguments.MAX_SEEDS)
+            ranges = _respelled(sample.over, cls, content, "over.sample.over")
             sample = sample.model_copy(update={"over": ranges})
             axes.append(space.sample_axis(sample, cls, content))
             continue
@@ -140,6 +144,17 @@ def grid_of(system: Parameters, over: Over | None) -> Grid:
     return Grid(
         tuple(axes), tuple(cls(**with_values(content, axes, some)) for some in combinations)
     )
+
+
+def _respelled(
+    given: Mapping[str, T], cls: type[Parameters], content: dict[str, Any], where: str
+) -> dict[str, T]:
+    """Values by parameters with constants in one spelling, refused if one is there twice."""
+    own = {key: space.in_one_spelling(key, cls, content) for key in given}
+    for key, name in own.items():
+        if [*own.values()].count(name) > 1:
+            raise HdicaError(f"{where}.{key} is not allowed ({name} is set twice)")
+    return {own[key]: values for key, values in given.items()}
 
 
 def _values(key: str, given: object) -> Sequence[Value | Labelled]:

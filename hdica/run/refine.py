@@ -22,12 +22,13 @@ NOTHING = (
 def add_cells(study: Study, out: str | Path) -> bool:
     """Choose the cells of the next level, once all that are chosen are computed; whether any."""
     chosen = chosen_cells(study, out)
-    if (more := finer(study, chosen, _sides(study, out))) is None:
-        return False
+    more = finer(study, chosen, _sides(study, out))
     with locked(out):
         # Another run of the study may have gone on meanwhile.
-        record_chosen(study, out, more | chosen_cells(study, out))
-    return True
+        now = chosen_cells(study, out)
+        finished = more is None and np.array_equal(now, chosen)
+        record_chosen(study, out, now if more is None else more | now, finished)
+    return more is not None
 
 
 def without_boundary(study: Study, out: str | Path) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -277,18 +278,34 @@ def place(study: Study, out: str | Path) -> list[Placed]:
 
 def chosen_cells(study: Study, out: str | Path) -> NDArray[np.bool_]:
     """The cells that a refinement has chosen so far, shape (sizes of all axes)."""
-    first = coarse(study)
-    record = read_sealed(work_path(out) / REFINED)
-    if record is None or record.get("study") != study.full_hash():
+    first, record = coarse(study), read_refined(out)
+    if record is None or record[0] != study.full_hash() or 8 * record[1].size < first.size:
         return first
-    bits = np.frombuffer(bytes.fromhex(str(record["cells"])), dtype=np.uint8)
-    return np.unpackbits(bits, count=first.size).reshape(first.shape).astype(bool)
+    return first | np.unpackbits(record[1], count=first.size).reshape(first.shape).astype(bool)
 
 
-def record_chosen(study: Study, out: str | Path, chosen: NDArray[np.bool_]) -> None:
+def read_refined(out: str | Path) -> tuple[str, NDArray[np.uint8], bool] | None:
+    """The record of a refinement: of which study, its cells as bits, and whether it is finished.
+
+    None if there is none; a damaged one is a ``DamageError``.
+    """
+    path = work_path(out) / REFINED
+    if (record := read_sealed(path)) is None:
+        return None
+    cells = record.get("cells")
+    if not isinstance(cells, str) or not re.fullmatch(r"([0-9a-f]{2})*", cells):
+        raise DamageError(f"{path} is damaged, its cells are none")
+    bits = np.frombuffer(bytes.fromhex(cells), dtype=np.uint8)
+    return str(record.get("study")), bits, record.get("finished") is True
+
+
+def record_chosen(
+    study: Study, out: str | Path, chosen: NDArray[np.bool_], finished: bool = False
+) -> None:
     """Record the cells that a refinement has chosen; the caller has the lock."""
     cells = np.packbits(chosen.reshape(-1)).tobytes().hex()
-    write_sealed(work_path(out) / REFINED, {"study": study.full_hash(), "cells": cells})
+    content = {"study": study.full_hash(), "cells": cells, "finished": finished}
+    write_sealed(work_path(out) / REFINED, content)
 
 
 def recorded_study(out: str | Path) -> Study | None:

@@ -26,16 +26,16 @@ def check_refine(study: StudySchema) -> None:
     if refine.analysis not in own:
         near = suggestion(refine.analysis, [*own]) if own else "phase or success, which it lacks"
         raise HdicaError(f"refine.analysis = {refine.analysis!r} is not one of the study ({near})")
-    dims = [key.replace(".", "_") for key in study.grid]
-    for name in refine.over:
-        if name not in dims:
-            raise HdicaError(
-                f"refine.over: {name} is no parameter of the grid ({suggestion(name, dims)})"
-            )
-    if not refine.over or len({*refine.over}) < len(refine.over):
+    axes = [name for _, name in own[refine.analysis].swept()]
+    if sorted(refine.over) != sorted(axes):
         raise HdicaError(
-            f"refine.over = {[*refine.over]} is not allowed (names of different parameters)"
+            f"refine.over = {[*refine.over]} is not allowed (the axes of the analysis, "
+            f"{' and '.join(axes)}, which it may leave out)"
         )
+    dims = [key.replace(".", "_") for key in study.grid]
+    for name in axes:
+        if name not in dims:
+            raise HdicaError(f"refine: {name} is no parameter of the grid (cases and samples stay)")
     if study.where:
         raise HdicaError(
             f"where = {study.where!r} is not allowed with refine (it decides which points to leave "

@@ -208,7 +208,8 @@ def _check_points(study: Study) -> None:
     count = max(point_count(study), longest)
     if count > study.max_points:
         raise HdicaError(
-            f"the grid has {count} points (max_points = {study.max_points} are allowed)"
+            f"the grid has {count} points{' at its finest' if study.refine else ''} (max_points = "
+            f"{study.max_points} are allowed)"
         )
     for lengths, most in ((sizes, arguments.MAX_AXIS), (seeds, arguments.MAX_SEEDS)):
         for where, length in lengths.items():

@@ -192,7 +192,9 @@ def check_conflicts(
     for key, (path, value) in fixed.items():
         taken += [(f"parameters.{key}", leaf) for leaf in leaves(path, value)]
     for axis in axes:
-        inside = axis.where if axis.parts and where == "grid" else where
+        inside = where
+        if axis.parts:
+            inside = axis.where if where == "grid" else f"{where}.{axis.where}"
         for one in axis.each:
             for name, path in taken:
                 if _overlap(path, one.path):

@@ -225,6 +225,13 @@ def columns(given: object, field: str, rounded: bool = True) -> dict[str, Values
     parsed = {key: parse_axis(values, f"{field}.{key}", rounded) for key, values in given.items()}
     if not parsed.keys() - {LABEL}:
         raise HdicaError(f"{field} sets no parameter (lists by the names of parameters)")
+    for name in expanded(parsed[LABEL]) if LABEL in parsed else ():
+        text = shown(name)
+        if not (0 < len(text.strip()) <= MOST_LETTERS and text.isprintable()):
+            raise HdicaError(
+                f"{field}: label {text[:MOST_LETTERS]!r} is not allowed (1 to {MOST_LETTERS} "
+                "printable letters)"
+            )
     (first, length), *others = ((key, size(values)) for key, values in parsed.items())
     for key, other in others:
         if other != length:
@@ -393,7 +400,9 @@ def _divided(values: Values, parts: int, field: str) -> Values:
         return values.model_copy(update={"num": parts * (values.num - 1) + 1})
     numbers = [as_number(value) for value in values]
     if len(numbers) < 2 or not all(isinstance(one, int | float) for one in numbers):
-        raise HdicaError(f"{field} is not allowed with refine (at least two numbers are needed)")
+        raise HdicaError(
+            f"{field} is not allowed with refine (two numbers or more, neither words nor formulas)"
+        )
     coarse = np.sort(np.array(numbers, dtype=float))
     at = np.arange(parts * (coarse.size - 1) + 1) / parts
     return tuple(canonical(v) for v in np.interp(at, np.arange(coarse.size), coarse).tolist())

@@ -287,3 +287,25 @@ def test_a_constant_has_one_spelling_wherever_it_is_swept(key: str, kind: str) -
     found = hdica.simulate(system, n=20, times=[0, 1], seeds=1, method="vector", over={kind: over})
     assert "beta" in found.coords
     assert np.array_equal(found.Q, whole.run()["vector"].to_dataset().sel(n=20).Q)
+
+
+@pytest.mark.parametrize(
+    ("over", "sentence"),
+    [
+        ({"zip": {"beta": [0.1], "constants.beta": [0.2]}}, "beta is set twice"),
+        ({"sample": None}, r"sample\.over = None is not allowed"),
+        ({"sample": {"points": 10**9, "over": {"tau": [0.1, 0.2]}}}, r"over\.sample\.points"),
+        (
+            {"tau": [0.1], "sample": {"points": 2, "over": {"tau": [0.1, 0.2]}}},
+            r"over\.sample\.tau is already set by over\.tau",
+        ),
+        ({"cases": [{"tau": 0.1, "label": ""}]}, "label '' is not allowed"),
+        ({"cases": {"tau": [0.1], "label": ["x\ny"]}}, "printable letters"),
+    ],
+)
+def test_what_a_call_cannot_sweep_is_refused(over: dict[str, object], sentence: str) -> None:
+    system = hdica.SparsePCA(
+        tau=0.1, omega=1.0, regularizer="beta*sign(x)", constants={"beta": 0.1}
+    )
+    with pytest.raises(HdicaError, match=sentence):
+        hdica.limit(system, times=TIMES, over=over)

@@ -14,6 +14,7 @@ from hdica.run.refine import add_cells
 from hdica.run.runner import run
 from hdica.status import DONE, LEFT_OUT
 from hdica.store.paths import REFINED, work_path
+from hdica.store.sealed import write_sealed
 from hdica.store.verify import repair, verify
 from hdica.store.working import chosen_cells
 from hdica.study.refine import coarse, finer
@@ -187,6 +188,14 @@ def test_a_damaged_record_is_named_and_chosen_anew(whole: Path, tmp_path: Path) 
     study().run(out=out)
     assert verify(out).word == "whole"
     assert equal(numbers(whole), numbers(out))
+    # A record of something else, or of fewer cells, is none.
+    for cells in ("zz", "00", [1]):
+        write_sealed(file, {"study": study().spec.full_hash(), "cells": cells})
+        assert (REFINED in " ".join(verify(out).damaged)) == (cells != "00")
+        repair(out)
+        study().run(out=out)
+        assert verify(out).word == "whole"
+        assert equal(numbers(whole), numbers(out))
     # One that is cut short goes without being asked for; a store without it is the same.
     file.write_bytes(file.read_bytes()[:50])
     with pytest.warns(UserWarning, match="it is cut short"):
@@ -212,10 +221,14 @@ def test_a_grid_without_a_boundary_says_so(tmp_path: Path) -> None:
         ({"refine": {"analysis": "phase", "levels": 9}}, r"refine\.levels = 9 .*at most 8"),
         ({"refine": {"analysis": "phase", "levels": 0}}, r"refine\.levels = 0 is not allowed"),
         ({"refine": {"level": 1}}, r"refine\.level.*levels"),
-        ({"refine": {"analysis": "phase", "levels": 1, "over": ["nu"]}}, r"refine\.over: nu is no"),
+        (
+            {"refine": {"analysis": "phase", "levels": 1, "over": ["nu"]}},
+            r"refine\.over = \['nu'\]",
+        ),
+        ({"refine": {"analysis": "phase", "levels": 1, "over": ["tau"]}}, r"tau and Q0, which it"),
         ({"refine": {"analysis": "phase", "levels": 1, "over": "tau"}}, r"refine\.over = 'tau'"),
         ({"where": "tau < 0.05"}, r"where = 'tau < 0.05' is not allowed with refine"),
-        ({"grid": {**GRID, "tau": [0.05]}}, r"grid\.tau is not allowed with refine \(at least two"),
+        ({"grid": {**GRID, "tau": [0.05]}}, r"grid\.tau is not allowed with refine \(two numbers"),
     ],
 )
 def test_what_is_no_refinement_is_refused(parts: dict[str, object], sentence: str) -> None:

@@ -91,12 +91,10 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     last = float(data["time"].values[-1])
     out = _outcomes(final, data["status"], fates, last)
     shared = fates.assign(finished=final.notnull()) if shares_noise(data) else None
-    if reading.written(tree).get("refine"):
-        out["nearest"] = _nearest(data["status"] != LEFT_OUT, x, y)
     absent = (data["status"] == LEFT_OUT).all([d for d in ("n", "seed") if d in data.dims])
     known = out["probability"]
     if reading.written(tree).get("refine"):
-        out["nearest"] = _nearest(~absent, x, y)
+        out["nearest"] = nearest(~absent, x, y)
         known = known.where(~absent, _plateaus(spread_out(out, out["nearest"], x, y)))
     out = out.merge(_threshold(out, known, absent, y, shared))
     if limit:
@@ -114,7 +112,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     return reading.described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
 
 
-def _nearest(computed: xr.DataArray, x: str, y: str) -> xr.DataArray:
+def nearest(computed: xr.DataArray, x: str, y: str) -> xr.DataArray:
     """Number of the nearest cell that a refinement has computed, in steps of the finest grid."""
     from scipy.ndimage import distance_transform_edt
 
@@ -128,14 +126,15 @@ def _nearest(computed: xr.DataArray, x: str, y: str) -> xr.DataArray:
     )
 
 
-def spread_out(data: xr.Dataset, nearest: xr.DataArray | None, x: str, y: str) -> xr.Dataset:
+def spread_out(data: xr.Dataset, numbers: xr.DataArray | None, x: str, y: str) -> xr.Dataset:
     """Maps in which a cell that a refinement left out is as the nearest that it has computed.
 
-    All cells between are on the same side, or the refinement would have divided them.
+    ``numbers`` are those of :func:`nearest`, None of a study without one. All cells between are on
+    the same side, or the refinement would have divided them.
     """
-    if nearest is None:
+    if numbers is None:
         return data
-    number, columns = nearest.drop_vars([x, y]).astype(int), nearest.sizes[y]
+    number, columns = numbers.drop_vars([x, y]).astype(int), numbers.sizes[y]
     places = {x: number // columns, y: number % columns}
     others = {str(d): n for d, n in number.sizes.items() if d not in places}
     places |= {d: xr.DataArray(np.arange(n), dims=d) for d, n in others.items()}
@@ -153,18 +152,19 @@ def sides(tree: xr.DataTree, settings: Phase) -> xr.DataArray:
     tree = with_theory(tree, settings.x, settings.simulation)
     states = states_of(tree, settings.variable, settings.limit)
     fates = fate(reading.finished(data, settings.variable), settings.success, states)
-    return contours(fates["success"], data["status"])
+    return contours(fates["success"], data["status"] == DONE, data["status"])
 
 
-def contours(success: xr.DataArray, status: xr.DataArray) -> xr.DataArray:
-    """1 where the share of successes exceeds a level, else 0, NaN where no run has ended.
+def contours(success: xr.DataArray, counted: xr.DataArray, status: xr.DataArray) -> xr.DataArray:
+    """1 where the share of successes among the runs that count exceeds a level, else 0.
 
     Over ``level``: from :data:`EDGE` to 1 - EDGE a threshold is estimated, and 1/2 is its place.
+    NaN where a run has not ended, so that one which fails cannot choose cells.
     """
-    ended = (status == DONE) | (status == DIVERGED)
-    share = (success & ended).sum("seed") / ended.sum("seed")
+    ended = ((status == DONE) | (status == DIVERGED)).all("seed") & counted.any("seed")
+    share = (success & counted).sum("seed") / counted.sum("seed")
     levels = xr.DataArray([EDGE, 0.5, 1 - EDGE], dims="level")
-    return (share > levels).where(share.notnull()).astype(float)
+    return (share > levels).where(ended).astype(float)
 
 
 def _outcomes(
@@ -399,7 +399,8 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
         return out
     if x not in [one.name for one in record.controls]:
         return out
-    few = tree[simulation].sizes[x] <= MOST_VALUES
+    refine = reading.written(tree).get("refine")
+    few = tree[simulation].sizes[x] <= MOST_VALUES * 2 ** (refine["levels"] if refine else 0)
     lacking = [Role.TRANSITIONS] if reading.transitions_in(tree, x) is None else []
     lacking += [Role.STEADY_STATES] if reading.steady_states(tree) is None and few else []
     if not lacking:

@@ -69,7 +69,7 @@ def phase(data: xr.Dataset) -> list[Panel]:
     return out
 
 
-def _refined(data: xr.Dataset) -> str:
+def refined(data: xr.Dataset) -> str:
     """How many cells of a refined map are computed, and what the others show; else empty."""
     if "nearest" not in data:
         return ""
@@ -109,7 +109,7 @@ def unstable(here: xr.Dataset) -> str:
 
 def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     """Maps of the overlap, of success, and of runs that are large and do not succeed, if any."""
-    x, y, refined = here.attrs["x"], here.attrs["y"], _refined(here)
+    x, y, note = here.attrs["x"], here.attrs["y"], refined(here)
     here = spread_out(here, here.get("nearest"), x, y)
     quantity, time = size(here.attrs["variable"]), place({"snapshot": here.attrs["time"]})
     trials, when = here["trials"], f"at <i>t</i> = {number(here.attrs['time'])}"
@@ -141,7 +141,7 @@ def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     }
     out = []
     for name, values, title, label, caption in drawn if (decaying > 0).any() else drawn[:2]:
-        whole = " ".join([caption, *captioned(items, marks)]) + refined
+        whole = " ".join([caption, *captioned(items, marks)]) + note
         key, titles = f"phase_{name}{tail}", (titled(title, other), label)
         scale, at = "viridis" if name == "overlap" else "cividis", values.transpose(y, x)
         out.append(map_of(at, key, titles, whole, items, other, scale=scale))

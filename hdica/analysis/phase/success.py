@@ -14,13 +14,14 @@ from scipy import special
 
 from hdica.analysis import reading
 from hdica.analysis.phase import Success
-from hdica.analysis.phase.compute import contours, shares
+from hdica.analysis.phase.compute import contours, nearest, shares, spread_out
+from hdica.analysis.phase.figure import refined
 from hdica.show.choose import Point, dims_of, evenly, has_values, numbers, points, positions
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, colored, interval, lines_first, map_of, tailed
 from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
-from hdica.status import DIVERGED
+from hdica.status import DIVERGED, DONE, LEFT_OUT
 from hdica.verdict.cells import CONTROL, Array, judged
 from hdica.verdict.odds import SURE, even_odds
 from hdica.verdict.powers import MISFIT, power_law
@@ -81,6 +82,9 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     counts = {"successes": event, "trials": tried, "diverged": lost}
     out = xr.Dataset({name: each.sum("seed") for name, each in counts.items()})
     out = out.assign(shares(out["successes"], out["trials"], out["trials"] > 0)).merge(fits)
+    if reading.written(tree).get("refine"):
+        absent = (data["status"] == LEFT_OUT).all([d for d in ("n", "seed") if d in data.dims])
+        out["nearest"] = nearest(~absent, x, y)
     out.attrs = {"variable": settings.variable, "x": x, "y": y, "simulation": settings.simulation}
     bounds = {"below": settings.below, "above": settings.above}
     out.attrs |= {k: bound for k, bound in bounds.items() if bound is not None}
@@ -95,7 +99,10 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
 def sides(tree: xr.DataTree, settings: Success) -> xr.DataArray:
     """Whether few, half and nearly all runs succeed in each cell."""
     data = reading.group(tree, settings.simulation)
-    return contours(settings.event(reading.at_end(data, settings.variable)), data["status"])
+    status = data["status"]
+    counted = (status == DONE) | (status == DIVERGED)
+    event = settings.event(reading.at_end(data, settings.variable))
+    return contours(event, counted, status)
 
 
 def _boundary(
@@ -250,7 +257,8 @@ def panels(data: xr.Dataset) -> list[Panel]:
 
 
 def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
-    share = here["probability"].transpose(here.attrs["y"], here.attrs["x"])
+    whole = spread_out(here, here.get("nearest"), here.attrs["x"], here.attrs["y"])
+    share = whole["probability"].transpose(here.attrs["y"], here.attrs["x"])
     when = f" at <i>t</i> = {number(here.attrs['time'])}" if "time" in here.attrs else ""
     caption = [f"Share of seeds with {event(here).html}{when}."]
     if has_values(here["boundary"]):
@@ -264,7 +272,7 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
         tuple("" if np.isnan(p) else f"{p:.2f}" for p in row) for row in share.values if few
     )
     titles = titled("Probability that " + event(here), other), words("probability")
-    text, over = " ".join(caption), _even(here)
+    text, over = " ".join(caption) + refined(here), _even(here)
     return map_of(share, f"success{tail}", titles, text, over, other, log=True, written=written)
 
 
