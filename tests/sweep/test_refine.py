@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.ndimage import distance_transform_edt
 
 import hdica
 from hdica.errors import HdicaError
@@ -104,6 +105,19 @@ def test_boxes_are_divided_until_no_two_neighbours_differ() -> None:
     assert finer(spec, first, flat[None]) is None
     # What is not known tells nothing.
     assert finer(spec, first, np.where(line, np.nan, 0.0)[None]) is None
+
+
+def test_a_smooth_boundary_takes_a_tenth_of_the_cells_and_loses_none() -> None:
+    fine = {key: {**axis, "num": 9} for key, axis in GRID.items()}
+    spec = study(grid=fine, refine={"analysis": "phase", "levels": 4}).spec
+    chosen = coarse(spec)
+    i, j = np.indices(chosen.shape) / (chosen.shape[0] - 1)
+    side = j > 0.1 + 0.7 * np.sqrt(i)
+    while (more := finer(spec, chosen, side[None].astype(float))) is not None:
+        chosen = more
+    assert chosen.sum() < chosen.size / 10
+    places = distance_transform_edt(~chosen, return_distances=False, return_indices=True)
+    assert np.array_equal(side[tuple(places)], side)
 
 
 def test_points_are_those_of_the_whole_grid_where_it_changes(whole: Path, tmp_path: Path) -> None:
