@@ -40,15 +40,13 @@ def space(tree: xr.DataTree, record: System) -> Space:
 
 def parts_of_cases(tree: xr.DataTree) -> dict[str, xr.DataArray]:
     """Parameters that go together along a dimension, each as a coordinate over it alone."""
-    content, record = written(tree), system_of(tree)
-    if record is None or not (content.get("cases") or content.get("sample")):
-        return {}
-    axes = [axis for axis in space(tree, record).axes if axis.parts]
-    parts = [(axis, one) for axis in axes for one in axis.parts if one.dim != axis.dim]
-    return {
-        one.dim: xr.DataArray(np.asarray(one.values), {axis.dim: list(axis.values)}, [axis.dim])
-        for axis, one in parts
-    }
+    out: dict[str, xr.DataArray] = {}
+    for name in computed(tree):
+        data = tree[name].to_dataset()
+        for dim in grid_of(data):
+            own = {str(k): one for k, one in data.coords.items() if one.dims == (dim,) and k != dim}
+            out |= {k: one.reset_coords(drop=True) for k, one in own.items()}
+    return out
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:

@@ -135,10 +135,11 @@ def test_points_are_those_of_the_whole_grid_where_it_changes(whole: Path, tmp_pa
     one, other = (hdica.open_results(p) for p in (whole, out))
     maps = [study(grid=g, refine=r).spec for g, r in ((GRID, study().spec.refine), (finest, None))]
     settings = [spec.analysis.phase for spec in maps]  # type: ignore[attr-defined]
-    from hdica.analysis.phase.compute import phase, spread_out
+    from hdica.analysis.phase.compute import phase
+    from hdica.analysis.phase.refined import spread_out
 
     coarse_map, full_map = (phase(t, s) for t, s in zip((one, other), settings, strict=True))
-    shown = spread_out(coarse_map, coarse_map["nearest"], "tau", "Q0")
+    shown = spread_out(coarse_map, "tau", "Q0")
     most = shown["successes"] > 1.5
     assert np.array_equal(most, full_map["successes"] > 1.5)
     edge = coarse_map["threshold"] - full_map["threshold"]

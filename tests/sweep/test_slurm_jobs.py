@@ -27,6 +27,23 @@ from tests.sweep.fake_slurm import FakeSlurm
 from tests.sweep.outside import toy_environment, wait_until
 
 
+def run_while_the_first_job_ends(
+    slurm: FakeSlurm, study: Study, out: Path, how: ClusterSettings
+) -> None:
+    """All points are computed though the first job is killed once it has stored blocks."""
+
+    def end_the_first() -> None:
+        blocks = Path(str(out).replace(".zarr", ".work"))
+        wait_until(lambda: len(list(blocks.glob("*/*.block"))) > 1, "the first blocks")
+        slurm.kill(slurm.running()[0])
+
+    killer = threading.Thread(target=end_the_first)
+    killer.start()
+    summary = run(study, out, cluster=how, progress=False, block=4)
+    killer.join()
+    assert (summary.computed, summary.pending, summary.lost) == (79, 0, [])
+
+
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSlurm]:
     fake = FakeSlurm(tmp_path / "slurm")
@@ -181,17 +198,7 @@ def test_a_job_that_its_walltime_ends_is_followed_by_a_longer_one(
 ) -> None:
     study, out = slow_study(), tmp_path / "toy.zarr"
     how = settings(tmp_path, cores=2, maximum=1, retry={"walltime": 3, "memory": 2})
-
-    def end_the_first() -> None:
-        blocks = Path(str(out).replace(".zarr", ".work"))
-        wait_until(lambda: len(list(blocks.glob("*/*.block"))) > 1, "the first blocks")
-        slurm.kill(slurm.running()[0])
-
-    killer = threading.Thread(target=end_the_first)
-    killer.start()
-    summary = run(study, out, cluster=how, progress=False, block=4)
-    killer.join()
-    assert (summary.computed, summary.pending, summary.lost) == (79, 0, [])
+    run_while_the_first_job_ends(slurm, study, out, how)
     first, second = slurm.scripts()
     assert "#SBATCH -t 01:00:00\n" in first
     assert "#SBATCH -t 0-03:00:00\n" in second
@@ -234,17 +241,7 @@ def test_a_study_in_jobs_has_the_bits_of_one_process_and_leaves_no_key(
 def test_jobs_that_end_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
     study, out = slow_study(), tmp_path / "toy.zarr"
     how = settings(tmp_path, cores=2, maximum=1)
-
-    def end_the_first() -> None:
-        blocks = Path(str(out).replace(".zarr", ".work"))
-        wait_until(lambda: len(list(blocks.glob("*/*.block"))) > 1, "the first blocks")
-        slurm.kill(slurm.running()[0])
-
-    killer = threading.Thread(target=end_the_first)
-    killer.start()
-    summary = run(study, out, cluster=how, progress=False, block=4)
-    killer.join()
-    assert (summary.computed, summary.pending, summary.lost) == (79, 0, [])
+    run_while_the_first_job_ends(slurm, study, out, how)
     assert len(slurm.scripts()) == 2
     publish(study, out)
     assert values(out) == serial(tmp_path, study)

@@ -9,12 +9,12 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis import reading
-from hdica.analysis.phase import Phase
+from hdica.analysis.phase import Phase, refined
 from hdica.analysis.settings import Suiting
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.show.terms import entries, starts
-from hdica.status import DIVERGED, DONE, LEFT_OUT
+from hdica.status import DIVERGED, DONE
 from hdica.systems.method import FOLD, ZERO, Limit, Method, Role, varied
 from hdica.systems.space import Space
 from hdica.systems.system import System
@@ -62,8 +62,6 @@ CELL_LEVEL = 0.05
 _ALIKE = 1e-7
 SURE = 0.05
 """Below this probability, or as near to 1, noise does not decide."""
-EDGE = 0.05
-"""A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
 
 
 def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
@@ -91,11 +89,10 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     last = float(data["time"].values[-1])
     out = _outcomes(final, data["status"], fates, last)
     shared = fates.assign(finished=final.notnull()) if shares_noise(data) else None
-    absent = (data["status"] == LEFT_OUT).all([d for d in ("n", "seed") if d in data.dims])
-    known = out["probability"]
-    if reading.written(tree).get("refine"):
-        out["nearest"] = nearest(~absent, x, y)
-        known = known.where(~absent, _plateaus(spread_out(out, out["nearest"], x, y)))
+    absent, known = refined.left_out(data), out["probability"]
+    if (nearest := refined.nearest(tree, data, x, y)) is not None:
+        out["nearest"] = nearest
+        known = known.where(~absent, refined.plateaus(out, x, y))
     out = out.merge(_threshold(out, known, absent, y, shared))
     if limit:
         curve = reading.finished(reading.group(tree, limit), variable)
@@ -112,59 +109,13 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     return reading.described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
 
 
-def nearest(computed: xr.DataArray, x: str, y: str) -> xr.DataArray:
-    """Number of the nearest cell that a refinement has computed, in steps of the finest grid."""
-    from scipy.ndimage import distance_transform_edt
-
-    def numbers(there: np.ndarray) -> np.ndarray:
-        rows, columns = distance_transform_edt(~there, return_distances=False, return_indices=True)
-        return np.asarray(rows * there.shape[1] + columns, dtype=float)
-
-    dims = [[x, y]]
-    return xr.apply_ufunc(
-        numbers, computed, input_core_dims=dims, output_core_dims=dims, vectorize=True
-    )
-
-
-def spread_out(data: xr.Dataset, numbers: xr.DataArray | None, x: str, y: str) -> xr.Dataset:
-    """Maps in which a cell that a refinement left out is as the nearest that it has computed.
-
-    ``numbers`` are those of :func:`nearest`, None of a study without one. All cells between are on
-    the same side, or the refinement would have divided them.
-    """
-    if numbers is None:
-        return data
-    number, columns = numbers.drop_vars([x, y]).astype(int), numbers.sizes[y]
-    places = {x: number // columns, y: number % columns}
-    others = {str(d): n for d, n in number.sizes.items() if d not in places}
-    places |= {d: xr.DataArray(np.arange(n), dims=d) for d, n in others.items()}
-    out = data.copy()
-    for name, values in data.items():
-        if {x, y} <= {*values.dims}:
-            moved = values.drop_vars([*places], errors="ignore").isel(places)
-            out[name] = moved.transpose(*values.dims).assign_coords(values.coords)
-    return out
-
-
 def sides(tree: xr.DataTree, settings: Phase) -> xr.DataArray:
-    """Whether few, half and nearly all runs succeed in each cell: see :func:`contours`."""
+    """Whether few, half and nearly all runs succeed in each cell."""
     data = reading.group(tree, settings.simulation)
     tree = with_theory(tree, settings.x, settings.simulation)
     states = states_of(tree, settings.variable, settings.limit)
     fates = fate(reading.finished(data, settings.variable), settings.success, states)
-    return contours(fates["success"], data["status"] == DONE, data["status"])
-
-
-def contours(success: xr.DataArray, counted: xr.DataArray, status: xr.DataArray) -> xr.DataArray:
-    """1 where the share of successes among the runs that count exceeds a level, else 0.
-
-    Over ``level``: from :data:`EDGE` to 1 - EDGE a threshold is estimated, and 1/2 is its place.
-    NaN where a run has not ended, so that one which fails cannot choose cells.
-    """
-    ended = ((status == DONE) | (status == DIVERGED)).all("seed") & counted.any("seed")
-    share = (success & counted).sum("seed") / counted.sum("seed")
-    levels = xr.DataArray([EDGE, 0.5, 1 - EDGE], dims="level")
-    return (share > levels).where(ended).astype(float)
+    return refined.contours(fates["success"], data["status"] == DONE, data["status"])
 
 
 def _outcomes(
@@ -191,12 +142,6 @@ def shares(
     low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
     each = {"": (successes / trials), "_low": low, "_high": high}
     return {f"probability{end}": values.where(counts) for end, values in each.items()}
-
-
-def _plateaus(near: xr.Dataset) -> xr.DataArray:
-    """Shares of the nearest cells where these are on a plateau: so are all up to them."""
-    share = near["probability"]
-    return share.where((share <= EDGE) | (share >= 1 - EDGE))
 
 
 def _threshold(
@@ -234,7 +179,9 @@ def _threshold(
         seeds = runs["finished"].any(y).sum("seed")
         variance = (jackknife_error(without, seeds) ** 2).where(seeds > 1)
     crosses = (
-        (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
+        (share.isel({y: 0}) <= refined.EDGE)
+        & (share.isel({y: -1}) >= 1 - refined.EDGE)
+        & share.notnull().all(y)
     )
     crosses &= ((out["trials"] > 0) | absent).all(y)
     result = {"threshold": _spearman_karber(share, y), "threshold_se": (variance + cell) ** 0.5}

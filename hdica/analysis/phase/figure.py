@@ -10,7 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from hdica.analysis.phase.compute import CELL_LEVEL, spread_out
+from hdica.analysis.phase import refined
+from hdica.analysis.phase.compute import CELL_LEVEL
 from hdica.show.choose import Point, at_last_n, cells_of, evenly, has_values, positions
 from hdica.show.finding import Finding, verdict_of
 from hdica.show.marks import SHARES, captioned, colored, interval, map_of, tailed
@@ -69,18 +70,6 @@ def phase(data: xr.Dataset) -> list[Panel]:
     return out
 
 
-def refined(data: xr.Dataset) -> str:
-    """How many cells of a refined map are computed, and what the others show; else empty."""
-    if "nearest" not in data:
-        return ""
-    numbers = data["nearest"].stack(cell=[data.attrs["x"], data.attrs["y"]])
-    own = int((numbers == np.arange(numbers.sizes["cell"])).sum())
-    return (
-        f" {count(own)} of {count(numbers.size)} cells are computed, closest together where "
-        "neighbours differ; each other cell shows the nearest of them."
-    )
-
-
 def success(data: xr.Dataset) -> str:
     """What counts as success, in words."""
     variable, limit = size(data.attrs["variable"]).html, number(data.attrs["success"])
@@ -109,8 +98,8 @@ def unstable(here: xr.Dataset) -> str:
 
 def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     """Maps of the overlap, of success, and of runs that are large and do not succeed, if any."""
-    x, y, note = here.attrs["x"], here.attrs["y"], refined(here)
-    here = spread_out(here, here.get("nearest"), x, y)
+    x, y, note = here.attrs["x"], here.attrs["y"], refined.note_of(here)
+    here = refined.spread_out(here, x, y)
     quantity, time = size(here.attrs["variable"]), place({"snapshot": here.attrs["time"]})
     trials, when = here["trials"], f"at <i>t</i> = {number(here.attrs['time'])}"
     of_overlap = f"Mean of {quantity.html} over seeds at {time.html}."
@@ -360,7 +349,7 @@ def _stop(data: xr.Dataset) -> list[Finding]:
     if not known or data[data.attrs["x"]].dtype.kind not in "fiu":
         return []
     value, x = known[0][0], data.attrs["x"]
-    last = at_last_n(spread_out(data, data.get("nearest"), x, data.attrs["y"]))
+    last = at_last_n(refined.spread_out(data, x, data.attrs["y"]))
     others = [d for d in last["probability"].dims if d != x]
     share = last["probability"].max(others)
     # Where no start succeeds, one from which runs have not separated may be one that does.

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hdica.analysis import reading
-from hdica.analysis.phase import Success
-from hdica.analysis.phase.compute import contours, nearest, shares, spread_out
-from hdica.analysis.phase.figure import refined
+from hdica.analysis.phase import Success, refined
+from hdica.analysis.phase.compute import shares
 from hdica.show.choose import Point, dims_of, evenly, has_values, numbers, points, positions
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SHARES, colored, interval, lines_first, map_of, tailed
 from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
-from hdica.status import DIVERGED, DONE, LEFT_OUT
+from hdica.status import DIVERGED, DONE
 from hdica.verdict.cells import CONTROL, Array, judged
 from hdica.verdict.odds import SURE, even_odds
 from hdica.verdict.powers import MISFIT, power_law
@@ -82,9 +81,8 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     counts = {"successes": event, "trials": tried, "diverged": lost}
     out = xr.Dataset({name: each.sum("seed") for name, each in counts.items()})
     out = out.assign(shares(out["successes"], out["trials"], out["trials"] > 0)).merge(fits)
-    if reading.written(tree).get("refine"):
-        absent = (data["status"] == LEFT_OUT).all([d for d in ("n", "seed") if d in data.dims])
-        out["nearest"] = nearest(~absent, x, y)
+    if (nearest := refined.nearest(tree, data, x, y)) is not None:
+        out["nearest"] = nearest
     out.attrs = {"variable": settings.variable, "x": x, "y": y, "simulation": settings.simulation}
     bounds = {"below": settings.below, "above": settings.above}
     out.attrs |= {k: bound for k, bound in bounds.items() if bound is not None}
@@ -102,7 +100,7 @@ def sides(tree: xr.DataTree, settings: Success) -> xr.DataArray:
     status = data["status"]
     counted = (status == DONE) | (status == DIVERGED)
     event = settings.event(reading.at_end(data, settings.variable))
-    return contours(event, counted, status)
+    return refined.contours(event, counted, status)
 
 
 def _boundary(
@@ -257,7 +255,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
 
 
 def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
-    whole = spread_out(here, here.get("nearest"), here.attrs["x"], here.attrs["y"])
+    whole = refined.spread_out(here, here.attrs["x"], here.attrs["y"])
     share = whole["probability"].transpose(here.attrs["y"], here.attrs["x"])
     when = f" at <i>t</i> = {number(here.attrs['time'])}" if "time" in here.attrs else ""
     caption = [f"Share of seeds with {event(here).html}{when}."]
@@ -272,7 +270,7 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
         tuple("" if np.isnan(p) else f"{p:.2f}" for p in row) for row in share.values if few
     )
     titles = titled("Probability that " + event(here), other), words("probability")
-    text, over = " ".join(caption) + refined(here), _even(here)
+    text, over = " ".join(caption) + refined.note_of(here), _even(here)
     return map_of(share, f"success{tail}", titles, text, over, other, log=True, written=written)
 
 
