@@ -31,6 +31,7 @@ FAR_OUT = {"tau": 0.05, "source": {"chi2": 1e-9}, "nonlinearity": "tanh(x)"}
 LIMITED = (
     "asymptotics",
     "best",
+    "best_step",
     "conflict_region",
     "critical",
     "critical_curve",
@@ -40,7 +41,6 @@ LIMITED = (
     "fixed_points",
     "limit",
     "sensitivity",
-    "tracking",
 )
 
 

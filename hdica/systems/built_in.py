@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # what ``hdica`` offers of them, for whoever checks types
     from hdica.systems.hebbian_ica.api import conflict_region as conflict_region
     from hdica.systems.hebbian_ica.api import convert as convert
     from hdica.systems.hebbian_ica.api import escape_signs as escape_signs
-    from hdica.systems.hebbian_ica.api import tracking as tracking
     from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
     from hdica.systems.online_ica.escape import escape_exponent as escape_exponent
     from hdica.systems.online_ica.record import OnlineICA as OnlineICA

@@ -220,8 +220,7 @@ def test_any_regularizer_density_particles_and_simulation():
         (lambda: hdica.critical(pca(EXCHANGE)), "a feature that stays"),
         (lambda: hdica.critical(ica(EXCHANGE), "tau", low=0.1), "a feature that stays"),
         (lambda: hdica.best_step(pca()), "a rate of exchange > 0"),
-        (lambda: hdica.best_step(pca(), -1.0), "delta = -1.0 is not allowed"),
-        (lambda: hdica.best_step(hdica.HebbianICA(mu=0.1)), "HebbianICA is not allowed"),
+        (lambda: hdica.best_step(hdica.SeveralICA(tau=0.1)), "SeveralICA is not allowed"),
         (
             lambda: hdica.simulate(pca(EXCHANGE), times=[1.0], n=10, method="sample_pca"),
             "a feature that stays",

@@ -6,9 +6,8 @@ One sign lets an entry of R leave 0, and one keeps the optimum stable: they may 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,16 +17,12 @@ import xarray as xr
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.sources import Source, make_source
-from hdica.limits.averages.expectations import averages, gain_at
+from hdica.limits.averages.expectations import gain_at
 from hdica.limits.escape import near_zero
-from hdica.limits.mean_field.moving import best
-from hdica.limits.numerics.series import scaled
-from hdica.limits.overlap.nonlinear import projected_drift
 from hdica.process.progress import USUAL, limited, shown
 from hdica.systems.arguments import check_constants, check_range, finite, text
 from hdica.systems.fields import formula, resting_refusal
 from hdica.systems.hebbian_ica import system as hebbian
-from hdica.systems.hebbian_ica.fields import make_motion
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import by_method, candidates, described, named_method
 from hdica.systems.online_ica.system import OnlineICA, learned_text
@@ -382,89 +377,3 @@ def convert(system: HebbianICA, to: type[Any]) -> Any:
         name = to.__name__ if isinstance(to, type) else repr(to)
         raise HdicaError(f"to = {name} is not known for {type(system).__name__} (allowed: {pairs})")
     return conversion(system)
-
-
-@shown
-@limited
-def tracking(
-    system: HebbianICA, *, timeout: float | None = USUAL, progress: bool | None = None
-) -> xr.Dataset:
-    """The constant step size that holds the largest overlap with a source that drifts.
-
-    For K = M = 1 a steady overlap R > 0 obeys mu A(R) - mu^2 B(R)/m = drift R, with the learning
-    A = sigma (<phi s> - R <phi y>) and the loss B = <phi^2> R/2 of (17) and m samples an update.
-    The best mu at a given R is m A/(2 B), where the drift that can be borne is largest: the best
-    overlap is the largest root of
-
-        m A(R)^2 = 2 drift <phi^2> R^2,  with mu = m A(R)/(<phi^2> R).
-
-    For a slow drift 1 - R^2 is sqrt(2 drift <phi(s)^2>/m)/xi and mu is sqrt(2 drift m/<phi(s)^2>),
-    with xi = sigma <s phi(s) - phi'(s)>.
-
-    Parameters
-    ----------
-    system
-        Hebbian ICA with K = M = 1, fixed signs, single samples or batches, and
-        ``motion={"drift": rate}`` with a rate > 0; its step size does not matter.
-    timeout, progress
-        As in :func:`hdica.limit`.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``mu``, the best step size; ``R``, the overlap that it holds; ``drift``, that of the system;
-        and ``drift_critical``, from which on every step size loses the source.
-
-    Raises
-    ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
-    HdicaError
-        If the system is another one, or drifts too fast for any step size.
-
-    Examples
-    --------
-    >>> import hdica
-    >>> moving = hdica.HebbianICA(mu=0.1, sources=["rademacher"], sigma=[-1],
-    ...                           motion={"drift": 1e-3})
-    >>> best = hdica.tracking(moving)
-    >>> round(float(best["mu"]), 4), round(float(best["R"]), 4)
-    (0.0388, 0.9867)
-    """
-    if not isinstance(system, HebbianICA) or system.shape != (1, 1):
-        raise HdicaError(
-            "system: tracking needs HebbianICA with one projection and one source (of others no "
-            "closed form is known)"
-        )
-    motion = make_motion(system.motion)
-    if motion is None or not motion.drift > 0 or motion.times:
-        raise HdicaError(
-            f"motion = {system.motion!r} is not allowed for tracking ({{drift: rate > 0}} alone)",
-            ["motion"],
-        )
-    if not hebbian.fixed_signs(system) or math.isinf(hebbian.samples(system)):
-        raise HdicaError(
-            f"sigma = {system.sigma!r} with batch = {system.batch!r} is not allowed for tracking "
-            "(signs that stay, and a number of samples)",
-            ["sigma", "batch"],
-        )
-    rate = motion.drift
-    means = averages(formula(system, "nonlinearity"), hebbian.sources(system)[0])
-    flow = projected_drift(means, lambda: None)
-    # That is of a rule which descends along phi, as Sigma = -1 does.
-    flow = replace(flow, learning=scaled(flow.learning, -float(hebbian.signs(system)[0])))
-    followed = best(flow.of_batch(int(hebbian.samples(system))), rate)
-    if not followed.q > 0:
-        raise HdicaError(
-            f"motion: drift = {rate:g} is not allowed for tracking (no step size holds the source "
-            f"from {followed.fastest:.3g} on)",
-            ["motion"],
-        )
-    values = {
-        "mu": (followed.tau, "step size that holds the largest overlap"),
-        "R": (followed.q, "overlap that it holds"),
-        "drift": (rate, "rate of the drift"),
-        "drift_critical": (followed.fastest, "drift from which on no step size holds the source"),
-    }
-    data = {k: ((), float(v), {"long_name": about}) for k, (v, about) in values.items()}
-    return described(xr.Dataset(data), system)

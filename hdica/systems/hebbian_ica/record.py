@@ -153,14 +153,18 @@ SYSTEM = registry.System(
         *optimum.METHODS,
     ),
     notes=NOTES,
-    functions=dict.fromkeys(
-        ("convert", "tracking", "asymptotics", "conflict_region", "escape_signs"),
-        "hdica.systems.hebbian_ica.api",
-    ),
+    functions={
+        "best_step": "hdica.systems.projected.best_step",
+        **dict.fromkeys(
+            ("convert", "asymptotics", "conflict_region", "escape_signs"),
+            "hdica.systems.hebbian_ica.api",
+        ),
+    },
     horizon=100.0,
     examples=(
         {"mu": 0.05, "sigma": [-1], "start": {"overlap": 0.7}},
         {"nu": 1.0, "sigma": [-1]},
+        {"mu": 0.1, "sources": ["rademacher"], "sigma": [-1], "motion": {"drift": 1e-3}},
         {
             "nu2": 2.0,
             "sources": [{"discrete": {"values": [2, -0.5], "weights": [0.2, 0.8]}}],

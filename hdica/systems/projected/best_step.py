@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.moving import best
 from hdica.limits.overlap.drift import Drift
+from hdica.process.progress import USUAL, limited, shown
 from hdica.systems import method
-from hdica.systems.arguments import finite
 from hdica.systems.fields import F, Projected, formula, motion, optional, prior, start
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.parameters import Parameters
@@ -103,43 +102,55 @@ def tracked_transitions(drift: Drift, delta: float) -> dict[str, Array]:
     return {"value": tau, "Q": q, "kind": np.zeros(tau.size), "error": 1e-7 * tau}
 
 
-def best_step(system: Parameters, delta: float | None = None) -> xr.Dataset:
+@shown
+@limited
+def best_step(
+    system: Parameters, *, timeout: float | None = USUAL, progress: bool | None = None
+) -> xr.Dataset:
     """The constant step size that tracks a moving feature best, as n -> infinity.
 
     The steady overlap is a root of dQ/dt = tau D1(Q) + tau^2 D2(Q) - delta Q: a small step size
     lags behind, a large one is noisy. For Oja's method all is in closed form,
     Q^2 = 1 + (delta - sqrt(delta^2 + 2 delta (1 + omega)))/omega at tau = omega (1 - Q^2)/(1 +
     omega Q^2), up to delta = omega^2/2; for slow drifts tau goes as sqrt(2 delta/Lambda), Lambda
-    being 1 + omega, or E[c^6] for x^3 of online ICA.
+    being 1 + omega, or E[c^6] for x^3 of online ICA and of Hebbian ICA.
 
     Parameters
     ----------
     system
         :class:`hdica.OnlineICA` or :class:`hdica.SparsePCA` with a regularizer 0 or beta*x, a prior
-        of mean 0 and ``motion={"exchange": delta}``; its own step size does not matter.
-    delta
-        In place of the system's: exchanges of an entry per unit of time.
+        of mean 0 and ``motion={"exchange": delta}``, or :class:`hdica.HebbianICA` with one
+        projection, one source and ``motion={"drift": rate}``; its own step size does not matter.
+    timeout, progress
+        As in :func:`hdica.limit`.
 
     Returns
     -------
     xarray.Dataset
         ``best_tau`` and ``best_Q``, the overlap that it holds; ``lowest_tau`` and ``largest_tau``,
         between which the feature is tracked at all; ``largest_delta``, beyond which no step size
-        tracks it and the others are NaN. Q has the sign of the start.
+        tracks it and the others are NaN. Q has the sign of the start. Of Hebbian ICA ``best_mu``,
+        ``best_R``, ``lowest_mu``, ``largest_mu`` and ``largest_drift``.
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the system has no such feature, or its overlap alone does not close the limit.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> turning = hdica.HebbianICA(mu=0.1, sources=["rademacher"], sigma=[-1],
+    ...                            motion={"drift": 1e-3})
+    >>> best = hdica.best_step(turning)
+    >>> round(float(best["best_mu"]), 4), round(float(best["best_R"]), 4)
+    (0.0388, 0.9867)
     """
     # Labelled data take longer to load than a study to check, and methods of this file are in all.
     from hdica.systems.labelled import by_method, candidates, named_method
 
     own = named_method("best_step")
     candidates(system, "auto", "best_step", own, own)
-    if delta is not None:
-        rate = finite(delta, "delta")
-        if rate <= 0:
-            raise HdicaError(f"delta = {delta!r} is not allowed (a number > 0)", ["motion"])
-        system = system.model_copy(update={"motion": {"exchange": rate}})
     return by_method(system, "best_step")
