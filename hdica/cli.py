@@ -207,7 +207,7 @@ def run(
 
 def _published(store: Published) -> None:
     """Say what is published."""
-    _note(store.sentence, store.diverged)
+    _note(store.sentence, store.diverged, store.note)
 
 
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
@@ -230,6 +230,7 @@ def status(results: Results, as_json: Json = False) -> None:
         _json(counts.as_dict())
     else:
         status_table(counts)
+        _note(counts.note)
 
 
 @app.command(epilog="Example: hdica verify results/tiny.zarr")

@@ -13,9 +13,13 @@ import typer
 from hdica.errors import HdicaError, printable
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray as xr
+    from numpy.typing import NDArray
 
     from hdica.systems.space import Space
+
+    Mask = NDArray[np.bool_]
 
 MOST = 200
 """Rows of a table: each takes up to some seconds."""
@@ -46,7 +50,7 @@ def samples(
     from hdica.systems.values import number
 
     begin = start if start in ("", RANDOM) else number(start, "--start")
-    systems = list(_systems(_space(study, system, parameter or [])))
+    systems = list(_systems(*_asked(study, system, parameter or [])))
     sizes = n or [1000]
     if len(systems) * len(sizes) > MOST:
         raise HdicaError(
@@ -77,8 +81,9 @@ def samples(
     answer_table(pd.DataFrame(rows).dropna(axis="columns", how="all"), title)
 
 
-def _space(study: Path | None, system: str, parameters: list[str]) -> Space:
-    """The systems that are asked for, by a study or by the name of one."""
+def _asked(study: Path | None, system: str, parameters: list[str]) -> tuple[Space, Mask | None]:
+    """The systems of a study, with those that it leaves out, or the one of a name."""
+    from hdica.study.segment import check_where
     from hdica.study.study import load_study
     from hdica.systems.space import space_of
     from hdica.systems.system import system_named
@@ -89,18 +94,14 @@ def _space(study: Path | None, system: str, parameters: list[str]) -> Space:
         if parameters:
             raise HdicaError("--set is not allowed with a study (its file has the parameters)")
         whole = load_study(study)
-        if whole.where:
-            raise HdicaError(
-                "where is not allowed in a study of samples (a grid of all that counts)"
-            )
-        return whole.space
+        return whole.space, check_where(whole.where, whole.space.axes)
     content: dict[str, Any] = {}
     for text in parameters:
         key, equals, value = text.partition("=")
         if not (key and equals):
             raise HdicaError(f"--set {text!r} is not allowed (KEY=VALUE, as source=uniform)")
         content[key] = _value(value)
-    return space_of(system_named(system).parameters, content, {})
+    return space_of(system_named(system).parameters, content, {}), None
 
 
 def _value(text: str) -> Any:
@@ -111,10 +112,21 @@ def _value(text: str) -> Any:
         return text
 
 
-def _systems(space: Space) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Every system of a space but for its step size, with its values of the axes."""
+def _systems(
+    space: Space, left_out: NDArray[np.bool_] | None
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Every system of a space but for its step size, with its values of the axes.
+
+    A system is left out where it is at every step size.
+    """
+    import numpy as np
+
     axes = [axis for axis in space.axes if axis.dim not in STEPS]
-    for values in itertools.product(*(axis.values for axis in axes)):
+    combinations = list(itertools.product(*(axis.values for axis in axes)))
+    steps = tuple(k for k, axis in enumerate(space.axes) if axis.dim in STEPS)
+    absent = () if left_out is None else np.flatnonzero(left_out.all(axis=steps)).tolist()
+    for number in sorted({*range(len(combinations))}.difference(absent)):
+        values = combinations[number]
         chosen = {axis.dim: value for axis, value in zip(axes, values, strict=True)}
         yield chosen, space.at({a.path: v for a, v in zip(axes, values, strict=True)})
 

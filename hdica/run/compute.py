@@ -16,7 +16,7 @@ from hdica.store import files
 from hdica.store.paths import work_path
 from hdica.store.publish import check_target, is_current, publish_new
 from hdica.store.results import stable
-from hdica.store.working import place
+from hdica.store.working import place, unfinished
 from hdica.study.study import Study
 
 Result = TypeVar("Result")
@@ -29,6 +29,7 @@ class Published(NamedTuple):
     out: Path
     counts: Counter[str]  # points by status
     is_new: bool  # whether it has just been published, rather than found as it should be
+    note: str = ""  # that a refinement goes on
 
     @property
     def sentence(self) -> str:
@@ -68,7 +69,7 @@ def published(study: Study, out: Path, replace: bool = False) -> Published:
     """Publish a study if there is anything new."""
     manifest, is_new = publish_new(study, out, replace)
     counts = sum(map(Counter, manifest["counts"].values()), Counter[str]())
-    return Published(out, counts, is_new)
+    return Published(out, counts, is_new, unfinished(study, out))
 
 
 def mending(

@@ -69,6 +69,9 @@ class RunSummary:
         return not self.pending
 
 
+FIRST_SHARD = "shard 0 computes all points of a study with refine"
+
+
 def run(
     study: Study,
     out: str | Path,
@@ -100,7 +103,7 @@ def run(
     settings = cluster_settings(cluster, workers)
     if study.refine is not None:
         if index:
-            return RunSummary()  # where points are added, the first shard computes all
+            return RunSummary(note=f"shard {index}/{count}: nothing to do, {FIRST_SHARD}")
         shard = WHOLE
     if settings.kind != "serial":
         settings = ready(settings)

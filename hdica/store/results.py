@@ -200,6 +200,7 @@ class Status:
     study: str  # its name
     source: str  # "working store" or "published store"
     rows: tuple[MethodStatus, ...]  # one entry a method and n
+    note: str = ""  # that a refinement goes on
 
     def total(self, what: str) -> int:
         """Sum over all rows of ``points``, ``pending``, ``done``, ``diverged`` or ``failed``."""
@@ -209,7 +210,8 @@ class Status:
         """Plain data for JSON."""
         totals = {name: self.total(name) for name in ("points", *STATUS_NAMES)}
         rows = [row._asdict() for row in self.rows]
-        return {"study": self.study, "source": self.source, **totals, "rows": rows}
+        note = {"note": self.note} if self.note else {}
+        return {"study": self.study, "source": self.source, **totals, "rows": rows, **note}
 
 
 def _row(method: str, n: int | None, status: np.ndarray, cpu: np.ndarray) -> MethodStatus:
@@ -220,7 +222,7 @@ def _row(method: str, n: int | None, status: np.ndarray, cpu: np.ndarray) -> Met
 
 def working_status(out: str | Path) -> Status | None:
     """Status of the study that was run last, from its working store; None without one."""
-    from hdica.store.working import place, recorded_study
+    from hdica.store.working import place, recorded_study, unfinished
 
     if (study := recorded_study(out)) is None:
         return None
@@ -228,7 +230,7 @@ def working_status(out: str | Path) -> Status | None:
         _row(p.segment.method.name, p.segment.n, p.statuses, p.cpu_seconds)
         for p in place(study, out)
     ]
-    return Status(study.study, "working store", tuple(rows))
+    return Status(study.study, "working store", tuple(rows), unfinished(study, out))
 
 
 def status(path: str | Path) -> Status:

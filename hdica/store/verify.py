@@ -21,7 +21,7 @@ from hdica.store.provenance import several
 from hdica.store.publish import exchange, new_store, sources
 from hdica.store.results import open_results, stable, working_status
 from hdica.store.sealed import NAME, read_block
-from hdica.store.working import UnreadableStudy, described, read_refined, recorded_study
+from hdica.store.working import UnreadableStudy, described, read_refined, recorded_study, unfinished
 from hdica.study.segment import NAME as SEGMENT
 from hdica.study.study import Study, study_from
 
@@ -179,11 +179,9 @@ def _lost(study: Study, out: str | Path) -> Iterator[str]:
     tree = open_results(out)
     if tree.attrs.get("study_hash") != study.content_hash():
         return
-    if study.refine is not None:
-        record = read_refined(out)
-        if record is None or record[0] != study.full_hash() or not record[2]:
-            yield f"the refinement of {study.study} is not finished (hdica run goes on)"
-            return
+    if note := unfinished(study, out):
+        yield note
+        return
     for source in sources(study, out):
         there = tree[source.method.name]["status"].to_numpy().reshape(-1)
         if lost := int(((there == DONE) & (source.status != DONE)).sum()):

@@ -308,6 +308,16 @@ def record_chosen(
     write_sealed(work_path(out) / REFINED, content)
 
 
+def unfinished(study: Study, out: str | Path) -> str:
+    """That the refinement of a study goes on, empty if it has ended or there is none."""
+    if study.refine is None or not work_path(out).is_dir():
+        return ""
+    record = read_refined(out)
+    if record is not None and record[0] == study.full_hash() and record[2]:
+        return ""
+    return f"the refinement of {study.study} is not finished (hdica run goes on)"
+
+
 def recorded_study(out: str | Path) -> Study | None:
     """The study that was run last with the working store, None if there is none.
 

@@ -298,6 +298,11 @@ def test_the_command_line_gives_a_sentence_and_a_row_for_each_system(tmp_path, c
         (1.0, 0.3, True), (1.0, 0.95, False), (2.0, 0.3, True), (2.0, 0.95, False),
     ]  # fmt: skip
     assert "0 < its size < 0.9" in rows[1]["refused"]
+    # What a study leaves out at every step size is left out here.
+    file.write_text(json.dumps(study | {"where": "omega*Q0 < 0.5 or tau*omega > 0.3"}))
+    assert call(["samples", str(file), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["omega"], row["Q0"]) for row in rows] == [(1.0, 0.3), (2.0, 0.3), (2.0, 0.95)]
     for wrong, sentence in (
         ([], "either STUDY or --system"),
         ([str(file), *oja], "either STUDY or --system"),

@@ -15,6 +15,7 @@ from hdica.run.refine import add_cells
 from hdica.run.runner import run
 from hdica.status import DONE, LEFT_OUT
 from hdica.store.paths import REFINED, work_path
+from hdica.store.results import status
 from hdica.store.sealed import write_sealed
 from hdica.store.verify import repair, verify
 from hdica.store.working import chosen_cells
@@ -183,7 +184,9 @@ def test_it_grows_with_its_levels_and_its_seeds(whole: Path, tmp_path: Path) -> 
 
 def test_shards_leave_it_to_the_first(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "refined.zarr"
-    assert run(study().spec, out, shard=(1, 2)).computed == 0
+    second = run(study().spec, out, shard=(1, 2))
+    assert second.computed == 0
+    assert second.note.startswith("shard 1/2: nothing to do, shard 0 computes all points")
     assert run(study().spec, out, shard=(0, 2)).pending == 0
     study().run(out=out)
     assert equal(numbers(whole), numbers(out))
@@ -200,7 +203,9 @@ def test_a_damaged_record_is_named_and_chosen_anew(whole: Path, tmp_path: Path) 
     assert REFINED in " ".join(verify(out).damaged)
     assert REFINED in " ".join(repair(out))
     assert not file.exists()
+    assert status(out).note == "the refinement of refined is not finished (hdica run goes on)"
     study().run(out=out)
+    assert status(out).note == ""
     assert verify(out).word == "whole"
     assert equal(numbers(whole), numbers(out))
     # A record of something else, or of fewer cells, is none.
