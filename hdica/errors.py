@@ -39,7 +39,7 @@ class HdicaError(ValueError):
     message
         The sentence.
     fields
-        What it speaks of, for whoever knows these by other names: ``"tau"``, ``"constants.beta"``.
+        Paths of the fields that it names, for a caller that has other names: ``"tau"``.
     """
 
     fields: tuple[str, ...] = ()

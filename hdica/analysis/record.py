@@ -51,10 +51,9 @@ class Answer:
 class Analysis:
     """A question to a published store, and how its answer is shown.
 
-    ``name`` is that in studies and of its group in the aggregate; ``compute(tree, settings) ->
-    Dataset``, or without ``settings``, which is None for what is computed whether or not a study
-    asks for it, ``compute(tree)``, None where there is nothing to say; ``sections`` are drawn and
-    ``answer`` is said.
+    ``name`` is that in studies and of its group in the aggregate. ``compute(tree, settings)`` gives
+    a Dataset, or None where there is nothing to show; an analysis that is computed for every study
+    has no ``settings`` and ``compute(tree)``. ``sections`` are figures, ``answer`` is a sentence.
     """
 
     name: str

@@ -62,7 +62,7 @@ def simulate(
     method
         ``"vector"`` (all coordinates), ``"chain"`` (exact in law at a cost per step that does
         not depend on n), ``"particles"`` (McKean-Vlasov, approximate), ``"entries"`` (uncoupled
-        entries that are told the limit, approximate), ``"sample_pca"`` (the leading sample
+        entries driven by the limit, approximate), ``"sample_pca"`` (the leading sample
         eigenvector), for Hebbian ICA ``"escape_times"`` (first passages of the
         chain until the last time) and ``"diffusion"`` (R of order n^-1/2, approximate), or
         ``"auto"``: the chain where it is exact and nothing

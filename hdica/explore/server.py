@@ -261,7 +261,7 @@ def explore(
         tell(f"{results} can be explored at {address} ({tunnel(address)}Ctrl-C ends it)")
         if browser and has_display():
             webbrowser.open(forwarding(address).as_uri())
-        # Here, because the main thread alone is told of signals; visitors are served by another.
+        # Here, because the main thread alone receives signals; another serves the visitors.
         while True:
             time.sleep(feed.pause)
             feed.look()

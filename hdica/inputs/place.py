@@ -22,7 +22,7 @@ from hdica.errors import DataGone, HdicaError
 VARIABLE = "HDICA_DATA"  # variable of the environment that says which folder holds the data
 MANIFEST = "MANIFEST.sha256"
 """File of a folder that lists files and their digests, as ``sha256sum`` writes them."""
-NOT_LISTED = "is not listed"  # what is said of a file of data that a manifest does not name
+NOT_LISTED = "is not listed"  # in the message on a data file that no manifest names
 _ABOUT = ("README", "LICENSE", MANIFEST)  # begins of the names of files that are about data
 _SHOWN = 100  # letters of a path that the system refuses
 

@@ -265,7 +265,7 @@ class Waiting:
             load, loader = spec.loader.exec_module, spec.loader
 
             def load_and_act(module: ModuleType) -> None:
-                del loader.exec_module  # whoever loads it again does nothing else
+                del loader.exec_module  # the next import runs the original loader
                 load(module)
                 self.action()
 

@@ -196,7 +196,7 @@ class Pace:
         self._first: tuple[float, int, float] | None = None  # when the first part was done, of what
 
     def advance(self, points: int, seconds: float) -> None:
-        """Say that more points are done, of which the model said ``seconds``."""
+        """Report that more points are done, for which the cost model has ``seconds``."""
         self.done += points
         self._modelled += seconds / self.workers
         if self._first is None:

@@ -1,4 +1,4 @@
-"""A run and whoever started it: progress on standard error, and the signals that end the run.
+"""A run and its user: progress on standard error, and the signals that end the run.
 
 On a terminal there is a bar, in a log sparse lines. SIGTERM comes from a scheduler of jobs, SIGINT
 from a keyboard.
@@ -29,7 +29,7 @@ class Progress:
     """Reports of a run while it goes on: here none at all."""
 
     def advance(self, points: int, seconds: float) -> None:
-        """Report that ``points`` more points are stored, of which the plan said ``seconds``."""
+        """Report that ``points`` more points are stored, ``seconds`` by the plan."""
 
     def note(self, text: str) -> None:
         """Report something that somebody who waits should know."""

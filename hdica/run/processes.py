@@ -194,7 +194,7 @@ def read_certificates(folder: str, key: str = "") -> Security:
         warnings.warn(f"{secret} can be read by others (chmod 600 {secret})", stacklevel=2)
     for path in {base, *paths}:
         if writable(path.stat()):
-            text = f"others can write to {path}, and whoever does runs commands as you"
+            text = f"others can write to {path}, and could run commands as you"
             warnings.warn(f"{text} (chmod go-w {path})", stacklevel=2)
     try:
         security.get_connection_args("client")

@@ -113,7 +113,7 @@ def run(
         except HdicaError:
             import dask
 
-            # What else workers load is up to whoever configured them.
+            # What else workers load is for their configuration to decide.
             if not dask.config.get("distributed.worker.preload", None):
                 raise
     remove_ended_scratch()

@@ -424,7 +424,7 @@ def _wait(jobs: Jobs, settings: SlurmSettings, folder: Path) -> None:
     while not jobs.scheduler.workers:
         if jobs.hopeless:
             raise HdicaError(
-                f"jobs of Slurm's {where} end before a worker has come (what they said is in "
+                f"jobs of Slurm's {where} end before a worker has come (their messages are in "
                 f"{folder})"
             )
         waited = time.monotonic() - begun
@@ -432,7 +432,7 @@ def _wait(jobs: Jobs, settings: SlurmSettings, folder: Path) -> None:
             raise HdicaError(
                 f"no worker has come from Slurm's {where} in slurm.startup = "
                 f"{settings.startup:g} s ({jobs.described()}; squeue --name={jobs.name} shows jobs "
-                f"while a run waits for them, and {folder} keeps what they said)"
+                f"while a run waits for them, and {folder} keeps their messages)"
             )
         if waited > QUEUED and not noted:
             noted = True

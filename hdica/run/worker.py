@@ -183,7 +183,7 @@ class Worker:
         pipe.close()
         try:
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        except ChildProcessError:  # whoever called us ignores its children, or has waited for it
+        except ChildProcessError:  # the caller ignores its children, or has waited for it
             return UNKNOWN
 
 

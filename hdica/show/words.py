@@ -69,7 +69,7 @@ NAMED = {
 other name Greek letters and single letters are typeset."""
 
 SCALED = Clock().units
-"""The unit of time where nothing else is said: t = k/n."""
+"""The default unit of time: t = k/n."""
 ABBREVIATED = 3
 """Letters of a method's name that is an abbreviation, and is written in capitals."""
 CALLED = {"tau": "step size ", "rho": "sparsity "}

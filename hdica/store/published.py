@@ -313,7 +313,7 @@ def checked(root: Path, manifest: Document | None, place: Path | None = None) ->
 
 def array_of(key: str) -> str:
     """The array that a file ``group/array/c/0/1`` is a chunk of, empty for other files."""
-    parts = key.split("/")  # at any depth: whoever changes a store may nest arrays
+    parts = key.split("/")  # at any depth: a changed store may nest arrays
     while parts and parts[-1].isdecimal():
         parts.pop()
     return "/".join(parts[:-1]) if len(parts) > 1 and parts[-1] == "c" else ""

@@ -18,7 +18,7 @@ BUILT_IN = {
 DESCENT = BUILT_IN["OnlineICA"]
 """That of the system that every rule x <- x - tau f(u) y/sqrt(n) of constant norm is."""
 
-if TYPE_CHECKING:  # what ``hdica`` offers of them, for whoever checks types
+if TYPE_CHECKING:  # what ``hdica`` offers of them, for type checkers
     from hdica.systems.filter_series.record import FilterSeries as FilterSeries
     from hdica.systems.hebbian_ica.api import asymptotics as asymptotics
     from hdica.systems.hebbian_ica.api import conflict_region as conflict_region

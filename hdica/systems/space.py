@@ -318,7 +318,7 @@ KEPT = 4096  # systems that stay built
 
 @dataclass(frozen=True)
 class Space:
-    """The parameter space of a study; whoever asks for a system of it asks here."""
+    """The parameter space of a study: builds each of its systems."""
 
     system: type[Parameters]
     """Class of the parameters."""

@@ -370,7 +370,7 @@ def built(name: str, text: str) -> Parameters:
 
 @lru_cache(maxsize=4096)
 def _built(parameters: type[Parameters], text: str) -> Parameters:
-    # By its own name: what is refused here, such as data that went, is said in one sentence.
+    # By its own name: what is refused here, such as data that went, gives one sentence.
     return parameters(**json.loads(text))
 
 

@@ -28,7 +28,7 @@ right limits in every hundredth study, and everybody who builds that study sees 
 NEAR = "the difference exceeds its error, so little that it may be chance"
 """Why a rejection near the level decides nothing."""
 WRONG = 0.05
-"""Chance that predictions of which one is off by its margin are said to agree."""
+"""Chance that predictions of which one is off by its margin are judged to agree."""
 CONTROL = 0.1
 """Share by which a control is off where a comparison has no other."""
 POWER = 0.95

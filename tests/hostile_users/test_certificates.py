@@ -56,7 +56,7 @@ def test_certificates_that_others_can_exchange_are_told(tmp_path: Path, name: st
     folder = tmp_path / "certs"
     make_certificates(folder)
     (folder / name).chmod(0o777)
-    with pytest.warns(UserWarning, match="others can write to .*, and whoever does runs commands"):
+    with pytest.warns(UserWarning, match="others can write to .*, and could run commands"):
         read_certificates(str(folder))
 
 

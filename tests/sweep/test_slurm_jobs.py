@@ -300,7 +300,7 @@ def test_neither_the_scheduler_nor_a_job_has_web_pages(slurm: FakeSlurm, tmp_pat
 def test_jobs_that_end_at_once_are_not_submitted_for_ever(slurm: FakeSlurm, tmp_path: Path) -> None:
     how = ready(settings(tmp_path, prologue=["exit 1"]))
     with (
-        pytest.raises(HdicaError, match=r"end before a worker has come \(what they said"),
+        pytest.raises(HdicaError, match=r"end before a worker has come \(their messages"),
         connect(how, 4),
     ):
         raise AssertionError("there is no worker")

@@ -34,8 +34,8 @@ class Printed(Settings):
         max_length=100,
         description=(
             "by name in the file, where ours is: `{method, variable}`, with `sel: {tau: 0.05, "
-            "time: 10}` where there is more than one (the last time and the largest n if not "
-            "said), and `magnitude: true` for absolute values"
+            "time: 10}` where there is more than one (default: "
+            "the last time and the largest n), and `magnitude: true` for absolute values"
         ),
     )
     level: Level = 0.01

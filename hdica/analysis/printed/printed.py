@@ -248,7 +248,7 @@ def _quantity(here: xr.Dataset) -> tuple[Text, dict[str, float]]:
 
 
 def _theory(here: xr.Dataset) -> Text:
-    """Who has a number: the paper, its correction, or whoever found it apart from this code."""
+    """The source of a number: the paper, its correction, or an independent computation."""
     origin, corrected = str(here["origin"].item()), bool(np.isfinite(here["corrected"]))
     if origin in APART:
         return words(f"{APART[origin]} independent of this code")
