@@ -42,6 +42,7 @@ from hdica.finite.random.lanes import (
     all_true,
     every,
     fma,
+    keep_alive,
     load,
     magnitude,
     pointer,
@@ -324,6 +325,7 @@ def chain_steps(  # type: ignore[no-untyped-def]
                 _look(state, watch, k)
             _stop(state, parameters, made, k - 1)
     write_state(pointer(lanes), a, b, c, count)
+    keep_alive(room)
 
 
 # Compiled where a worker begins, before its first point; other kinds at their first call.

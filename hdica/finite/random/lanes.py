@@ -204,7 +204,7 @@ def total(typing, x):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def pointer(typing, array):  # type: ignore[no-untyped-def]
-    """First element of a contiguous array that someone else keeps alive.
+    """First element of a contiguous array, which the caller or :func:`keep_alive` keeps.
 
     Kernels hand pointers on instead of arrays, whose every passing costs a reference count.
     """
@@ -216,6 +216,19 @@ def pointer(typing, array):  # type: ignore[no-untyped-def]
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
     return types.CPointer(array.dtype)(array), emit
+
+
+@intrinsic
+def keep_alive(typing, array):  # type: ignore[no-untyped-def]
+    """Keep an array that was made in a kernel until here.
+
+    Numba frees an array after the last use of its name, whatever points into it.
+    """
+
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return context.get_dummy_value()
+
+    return types.void(array), emit
 
 
 @intrinsic

@@ -1,3 +1,3 @@
 """Rules of K estimates and M features at finite n: chains of products, all coordinates."""
 
-VERSION = 4
+VERSION = 5

@@ -23,7 +23,16 @@ from hdica.finite.jit import call_block
 from hdica.finite.projected.chain_kernels import chain_draws
 from hdica.finite.random import LANES
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
-from hdica.finite.random.lanes import every, fma, load, pointer, square_root, store, where
+from hdica.finite.random.lanes import (
+    every,
+    fma,
+    keep_alive,
+    load,
+    pointer,
+    square_root,
+    store,
+    where,
+)
 
 NONE, NORM, SYMMETRIC, GRAM_SCHMIDT = range(4)
 _MATRIX, _CUBE = types.float64[:, ::1], types.float64[:, :, ::1]
@@ -300,3 +309,8 @@ def rule_chain_steps(  # type: ignore[no-untyped-def]
                     if not math.isfinite(g[k * estimates + k, lane]):
                         made[lane] = min(made[lane], step)
     write_state(pointer(lanes), a, b, c, count)
+    keep_alive(arguments)
+    keep_alive(values)
+    keep_alive(roots)
+    keep_alive(normals)
+    keep_alive(whole)

@@ -28,6 +28,7 @@ from hdica.finite.random.lanes import (
     beyond,
     every,
     fma,
+    keep_alive,
     load,
     magnitude,
     pointer,
@@ -315,3 +316,4 @@ def hebbian_chain_steps(lanes, state, sizes, source, eta, law, f, watch, made): 
                 *places, k, m, dof, sources, rates, rows, terms, f, scratch, levels, step, steps
             )
         _look(state, law, watch, k, m, step, made)
+    keep_alive(room)
