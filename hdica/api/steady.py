@@ -169,8 +169,9 @@ def critical(
         Over ``transition``, largest value first: ``value`` (critical parameter), ``kind``, ``Q``
         there, ``error`` of the value. Kinds are ``"fold"`` (two states merge and vanish),
         ``"transcritical"`` (an informative branch meets Q = 0 and exchanges stability with it;
-        with Q -> -Q symmetry a pitchfork in Q), ``"junction"`` (a branch becomes condensed) and
-        ``"divergence"`` (the norm of a state becomes infinite, of rules that do not normalise it).
+        with Q -> -Q symmetry a pitchfork in Q), ``"junction"`` (a branch becomes condensed), of
+        rules of one's own also ``"hopf"`` (a state turns unstable by oscillations that grow) and
+        ``"divergence"`` (the norm of a state becomes infinite, where nothing normalises it).
         Mirror images Q and -Q are given once, with Q > 0. Where two states merge with a corner,
         because one of them begins to condense there, the same value and Q stand twice, as a fold
         and as a junction: that is one point, and ``note`` says so. With ``over`` every variable

@@ -184,7 +184,7 @@ def saved_outputs(save: Save) -> list[tuple[str, Output]]:
 
 
 STATE_KINDS = ("informative", "uninformative", "condensed")
-TRANSITION_KINDS = ("fold", "transcritical", "junction", "divergence")
+TRANSITION_KINDS = ("fold", "transcritical", "junction", "divergence", "hopf")
 INFORMATIVE, FOLD = 0, 0  # codes of the first of each
 ZERO = 1e-9
 """An overlap closer to 0 than this is 0 with rounding; such a steady state is uninformative."""

@@ -3,7 +3,8 @@
 States are looked for along the parameter. Between two values at which their number or their
 stability differs the interval is halved, and what happens there is solved for: at a fold two states
 merge, where the drift and the determinant of its Jacobian vanish together; where a branch meets
-another, as at R = 0, the Jacobian there is singular. Mirror images count once.
+another, as at R = 0, the Jacobian there is singular, be the state stable or not; where a pair of
+its eigenvalues crosses the imaginary axis, oscillations grow. Mirror images count once.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ _DOUBLINGS = 3
 """How often an interval is made three times as wide in which nothing is solved for."""
 _WIDER = 6
 """How often an interval is made twice as wide in which averages of more nodes have no change."""
+_FOLLOWED = 4
+"""Slopes of Newton's method from a state to that at a value nearby."""
+_BEYOND = 0.03
+"""Relative distance from an interval at which a fold with averages of more nodes may lie."""
 Family = Callable[[float], Equations]
 
 
@@ -48,9 +53,9 @@ Family = Callable[[float], Equations]
 class Changes:
     """Critical values, decreasing, their errors and the overlaps there, shape (changes,).
 
-    ``kind`` is ``"fold"`` (two states merge), ``"transcritical"`` (a state turns stable or unstable
-    as another meets it, as a branch does at Q = 0, or one that no estimate has) or
-    ``"divergence"`` (the norm of a state becomes infinite).
+    ``kind`` is ``"fold"`` (two states merge), ``"transcritical"`` (another state meets one that
+    goes on, as a branch does at Q = 0, or one that no estimate has), ``"hopf"`` (a state turns
+    unstable by oscillations that grow) or ``"divergence"`` (the norm of a state becomes infinite).
     """
 
     value: Array
@@ -159,15 +164,22 @@ def _fold(family: Family, low: _States, high: _States, level: int) -> tuple[floa
         )
 
     x = _solve(both, np.concatenate([middle, along, [0.0]]))
-    return None if x is None else (scale * math.exp(x[-1]), x[:size])
+    if x is None:
+        return None
+    value = scale * math.exp(x[-1])
+    inside = low.value * (1 - _BEYOND) < value < high.value * (1 + _BEYOND)
+    return (value, x[:size]) if inside else None
 
 
-def _exchange(
-    family: Family, low: _States, high: _States, level: int
-) -> tuple[float, Array] | None:
-    """Value and state at which a state that stays turns stable or unstable."""
-    from scipy.optimize import brentq
+def _followed(search: Search, z: Array) -> Array:
+    """The state that a nearby one has become, by Newton's method with new slopes."""
+    for _ in range(_FOLLOWED):
+        z = polished(search, z)[0]
+    return z
 
+
+def _turned(family: Family, low: _States, high: _States) -> Array | None:
+    """A state that turns stable or unstable between two values, as it is at the lower one."""
     turned = [
         (low.z[i], float(np.abs(low.z[i] - other).max()))
         for i in range(len(low.z))
@@ -175,20 +187,72 @@ def _exchange(
         if stable != low.stable[i]
     ]
     z, gap = min(turned, key=lambda pair: pair[1], default=(np.empty(0), math.inf))
-    if gap > _STAYS:
+    if gap <= _STAYS:
+        return z
+    # One that moves fast is the same if Newton's method leads from it to the other.
+    search = _search(family, high.value)
+    for i in range(len(low.z)):
+        there = _followed(search, low.z[i])
+        for other, stable in zip(high.z, high.stable, strict=True):
+            if stable != low.stable[i] and np.abs(there - other).max() < _NEAR:
+                return np.asarray(low.z[i])
+    return None
+
+
+def _crossing(function: Callable[[float], float], low: _States, high: _States) -> float | None:
+    """The value at which a function of its logarithm changes sign."""
+    from scipy.optimize import brentq
+
+    first, last = math.log(low.value), math.log(high.value)
+    for _ in range(_WIDER):
+        if function(first) * function(last) < 0:
+            return math.exp(float(brentq(function, first, last, xtol=1e-14, rtol=1e-14)))
+        first, last = first - (last - first) / 2, last + (last - first) / 2
+    return None
+
+
+def _exchange(
+    family: Family, low: _States, high: _States, level: int
+) -> tuple[float, Array] | None:
+    """Value and state at which a state that stays turns stable or unstable."""
+    z = _turned(family, low, high)
+    if z is None:
         return None
 
     def largest(log: float) -> float:
         search = _search(family, math.exp(log), level)
-        return slowest(search, polished(search, z)[0])
+        return slowest(search, _followed(search, z))
 
-    first, last = math.log(low.value), math.log(high.value)
-    for _ in range(_WIDER):
-        if largest(first) * largest(last) < 0:
-            value = math.exp(float(brentq(largest, first, last, xtol=1e-14, rtol=1e-14)))
-            return value, polished(_search(family, value, level), z)[0]
-        first, last = first - (last - first) / 2, last + (last - first) / 2
+    value = _crossing(largest, low, high)
+    return None if value is None else (value, _followed(_search(family, value, level), z))
+
+
+def _meeting(family: Family, low: _States, high: _States, level: int) -> tuple[float, Array] | None:
+    """Value and state at which others meet one that stays, and all of them are unstable."""
+    few, more = sorted((low, high), key=lambda one: len(one.z))
+    if len(few.z) == len(more.z):
+        return None
+
+    def volume(log: float) -> float:
+        search = _search(family, math.exp(log), level)
+        return float(np.linalg.det(search.jacobian(_followed(search, z))))
+
+    for z in few.z:
+        ends = volume(math.log(low.value)), volume(math.log(high.value))
+        if np.isfinite(ends).all() and ends[0] * ends[1] < 0:
+            value = _crossing(volume, low, high)
+            if value is None:
+                return None
+            # Where others meet it no slope holds it: what is 0 stays so.
+            there = _followed(_search(family, value, level), z)
+            return value, np.where(np.abs(z) < _ZERO, 0.0, there)
     return None
+
+
+def _oscillates(search: Search, z: Array) -> bool:
+    """Whether the slowest perturbation of a state turns as it grows or decays."""
+    rates = np.linalg.eigvals(search.jacobian(z))
+    return bool(abs(rates[np.argmax(rates.real)].imag) > _NEAR * np.abs(rates).max())
 
 
 def _divergence(
@@ -219,7 +283,12 @@ def _divergence(
     return math.exp(end), largest
 
 
-KINDS = {"transcritical": _exchange, "fold": _fold, "divergence": _divergence}
+KINDS = (
+    ("transcritical", _exchange),
+    ("fold", _fold),
+    ("transcritical", _meeting),
+    ("divergence", _divergence),
+)
 
 
 def transitions(family: Family, low: float, high: float) -> Changes:
@@ -299,11 +368,13 @@ def _changes(
     """Value, overlap, kind and error of what changes in a narrow interval."""
     near = low.z if len(low.z) > len(high.z) else high.z
     _, _, last = refined(_search(family, low.value), near[0])
-    for kind, solve in KINDS.items():
+    for kind, solve in KINDS:
         fine = solve(family, low, high, last.level)
         if fine is None:
             continue
         value, z = fine
+        if kind == "transcritical" and _oscillates(_search(family, value, last.level), z):
+            kind = "hopf"
         coarse = solve(family, low, high, last.level - 1) if last.level > FIRST else fine
         gap = value * NARROW if coarse is None else SAFETY * abs(value - coarse[0])
         yield value, 0.0 if abs(z[0]) < _ZERO else float(z[0]), kind, gap + _ROUNDING * value

@@ -410,7 +410,7 @@ def critical(refuses: Callable[[Rule], str]) -> method.States[Rule]:
             (
                 Output("value", at, "critical value of tau"),
                 Output("Q", at, "overlap at the transition"),
-                Output("kind", at, "0 fold, 1 transcritical, 2 junction, 3 divergence"),
+                Output("kind", at, "0 fold, 1 transcritical, 2 junction, 3 divergence, 4 hopf"),
                 Output("error", at, "error of the critical value"),
             ),
             coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},

@@ -186,6 +186,29 @@ def test_phase_retrieval_loses_its_signal_before_its_norm() -> None:
     assert changes.Q.values == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
+@pytest.mark.parametrize("s", [0.5, 1.0])
+def test_a_noisy_signal_begins_to_oscillate_and_ends_on_an_unstable_state(s: float) -> None:
+    """With noise of variance s^2 blind states obey 2 (1 - 3P) + tau (15 P^2 - 6 P + 3 + s^2) = 0.
+
+    The signal meets one of them where 3 tau (1 - P) = 0, and the two merge at the largest tau.
+    """
+    noisy = hdica.OnlineRule(
+        update="tau*(v**2 + s*z - u**2)*u", noise={"z": "gaussian"}, constants={"tau": 0.2, "s": s},
+        start={"overlap": 0.1, "norm": 1.0},
+    )  # fmt: skip
+    changes = hdica.critical(noisy, low=0.25, high=0.4)
+    assert changes.kind.values.tolist() == ["fold", "transcritical", "hopf"]
+    p = np.linspace(0.5, 1.0, 100_001)
+    merged = (2 * (3 * p - 1) / (15 * p * p - 6 * p + 3 + s * s)).max()
+    assert changes.value.values[:2] == pytest.approx([merged, 4 / (12 + s * s)], rel=1e-8)
+    assert changes.Q.values[:2] == pytest.approx([0.0, 0.0], abs=1e-6)
+    hopf = float(changes.value[2])
+    for factor, holds in ((0.999, True), (1.001, False)):
+        near = noisy.model_copy(update={"constants": {"tau": factor * hopf, "s": s}})
+        states = hdica.fixed_points(near)
+        assert states.stable.values[states.Q.values > 0.1].tolist() == [holds]
+
+
 @pytest.mark.parametrize(
     ("f", "source"), [("x**3", "uniform"), ("tanh(x)", "laplace"), ("-x**2", {"chi2": 4})]
 )
