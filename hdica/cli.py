@@ -68,6 +68,7 @@ def _say(text: str) -> None:
 def _note(*sentences: str) -> None:
     for text in filter(None, sentences):
         with suppress(OSError):  # nobody listens
+            sys.stdout.flush()  # what stands above it, where both go into one file
             typer.echo(printable(text, " \n\t"), err=True)
 
 

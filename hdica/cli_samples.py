@@ -25,6 +25,7 @@ MOST = 200
 """Rows of a table: each takes up to some seconds."""
 STEPS = ("tau", "nu")
 """Axes that do not matter: the best step size is part of the answer."""
+ANY_STEP = 0.01
 
 
 def samples(
@@ -101,7 +102,10 @@ def _asked(study: Path | None, system: str, parameters: list[str]) -> tuple[Spac
         if not (key and equals):
             raise HdicaError(f"--set {text!r} is not allowed (KEY=VALUE, as source=uniform)")
         content[key] = _value(value)
-    return space_of(system_named(system).parameters, content, {}), None
+    fields = system_named(system).parameters
+    if STEPS[0] in fields.model_fields and not any(name in content for name in STEPS):
+        content[STEPS[0]] = ANY_STEP
+    return space_of(fields, content, {}), None
 
 
 def _value(text: str) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from cycler import cycler
-from matplotlib import rc_context, rcParams
+from matplotlib import interactive, is_interactive, rc_context, rcParams
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
@@ -61,7 +62,20 @@ def style(width: str | float = "column", height: float = HEIGHT) -> AbstractCont
     inches = WIDTHS[width] if isinstance(width, str) else float(width)
     if not (inches > 0 and height > 0):
         raise HdicaError(f"width = {width}, height = {height} is not allowed (inches above 0)")
-    return rc_context({**STYLE, **OWN, "figure.figsize": (inches, height)})  # type: ignore[dict-item]
+    return _settings({**STYLE, **OWN, "figure.figsize": (inches, height)})
+
+
+@contextmanager
+def _settings(values: dict[str, object]) -> Iterator[None]:
+    """Settings of Matplotlib for a while.
+
+    The interactive mode stays, which a notebook turns on as it makes its first figure: without it
+    the figures of later cells would not show.
+    """
+    with rc_context(values):  # type: ignore[arg-type]
+        yield
+        mode = is_interactive()
+    interactive(mode)
 
 
 def _own_or_style() -> AbstractContextManager[None]:

@@ -252,6 +252,9 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
         done = f"runs of {name} that are done"
         out[f"{name}_runs"] = moment["count"].assign_attrs(long_name=done)
     if not out:
+        ended = [name for name in map(str, data.data_vars) if f"{name}{SEEN}" in data]
+        if ended:
+            return means(result, ended[0])
         raise HdicaError(f"{result.method}: no variable has seeds (a simulation is needed)")
     return xr.Dataset(out, attrs=result.about)
 

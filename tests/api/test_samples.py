@@ -278,6 +278,9 @@ def test_the_command_line_gives_a_sentence_and_a_row_for_each_system(tmp_path, c
     (row,) = json.loads(capsys.readouterr().out)
     found = hdica.samples_to_overlap(OJA, 400, 0.8)
     assert row["samples"] == float(found.samples)
+    # The step size of a system does not matter, and need not be there.
+    assert call(["samples", *oja[:4], "--n", "400", "--overlap", "0.8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [row]
     assert (row["n"], row["tau"], row["last_tau"]) == (400, None, float(found.schedule[-1]))
     assert call(["samples", *oja, "--n", "400", "--overlap", "0.8"]) == 0
     text = capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -112,6 +113,18 @@ def test_a_grid_of_two_parameters_is_a_phase_diagram(states, fold):
     assert ax.get_ylabel() == "initial overlap $Q_0$"
     boundary = line(ax, "$Q_\\mathrm{u}$ (theory)")
     assert boundary.get_ydata()[0] == pytest.approx(0.5 - np.sqrt(0.025), rel=1e-9)
+
+
+def test_a_style_leaves_the_interactive_mode_that_a_first_figure_turns_on() -> None:
+    before = matplotlib.is_interactive()
+    try:
+        for mode in (True, False):
+            with hdica.plots.style():
+                matplotlib.interactive(mode)
+            assert matplotlib.is_interactive() is mode
+            assert matplotlib.rcParams["figure.figsize"] != [3.4, 2.4]
+    finally:
+        matplotlib.interactive(before)
 
 
 @pytest.mark.parametrize("with_states", [False, True])

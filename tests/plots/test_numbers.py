@@ -46,10 +46,9 @@ def test_a_point_without_a_run_is_not_a_number():
 
 def test_no_mean_of_times_that_were_not_waited_for():
     one = xr.Dataset({"first": ("seed", [1.0, 2.0]), "first_seen": ("seed", [1.0, 0.0])})
-    with pytest.raises(hdica.HdicaError, match="survival"):
-        one.hdica.mean("first")
-    with pytest.raises(hdica.HdicaError, match="no variable has seeds"):
-        one.hdica.mean()
+    for variable in ("first", None):
+        with pytest.raises(hdica.HdicaError, match="'first' is not allowed .*survival"):
+            one.hdica.mean(variable)
 
 
 def test_the_distance_has_the_errors_of_both(runs, limit):
