@@ -4,8 +4,9 @@
 # make test-deep  build .venv, then all tests (DEEP=rest leaves out those of make test)
 # make lint   build .venv, then formatters, linters, types and import contracts
 # make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md and README.md
+# make docs   build .venv-docs, then the site in build/docs/html: its cells run, and every warning is an error
 # make slurm  build .venv-slurm, the environment for Slurm: .venv and the executor of Snakemake
-# make lock   resolve pyproject.toml anew into requirements.lock, requirements-test.lock and requirements-slurm.lock (needs uv)
+# make lock   resolve pyproject.toml anew into requirements*.lock (needs uv)
 
 # What is installed is compiled as it is first imported, which every process would do anew.
 INSTALL := -m pip install --quiet --no-compile
@@ -24,13 +25,14 @@ ALL := .venv/.all-$(shell cat requirements.lock requirements-test.lock pyproject
 # What `make run` ends with, below all that Snakemake says of itself, names the folder of config/config.yaml.
 RESULTS = $(or $(shell sed -n "s|^results: *[\"']*\([^\"'\# ]*[^\"'\# /]\).*|\1|p" config/config.yaml),results)
 BENCH := .venv-bench
-# On top of .venv: the Slurm executor, once installed, asks for a controller at every start of Snakemake.
+# On top of .venv: the Slurm executor, once installed, asks for a controller at every start of Snakemake, and few build the site.
 SLURM := .venv-slurm
+DOCS := .venv-docs
 BELOW := import pathlib, sys, sysconfig; below = pathlib.Path(sysconfig.get_path("purelib"), "below.pth"); \
   below.write_text(f"import site; site.addsitedir({sys.argv[1]!r})\n")
-SLURM_STAMP := $(SLURM)/.installed-$(shell cat requirements*.lock pyproject.toml | cksum | tr ' ' '-')
+ABOVE_STAMP := .installed-$(shell cat requirements*.lock pyproject.toml | cksum | tr ' ' '-')
 
-.PHONY: env run test test-deep lint bench slurm lock
+.PHONY: env run test test-deep lint bench docs slurm lock
 .DEFAULT_GOAL := env
 
 define check_python
@@ -88,16 +90,21 @@ $(BENCH)/$(INSTALLED):
 	@rm -f $(BENCH)/.installed-*
 	@touch $@
 
-slurm: $(SLURM_STAMP)
+docs: $(DOCS)/$(ABOVE_STAMP)
+	PATH="$(CURDIR)/$(DOCS)/bin:$$PATH" $(DOCS)/bin/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto \
+	  -d build/docs/trees docs build/docs/html
+	@echo "site: build/docs/html/index.html"
 
-$(SLURM_STAMP): | $(STAMP)
-	@echo "installing into $(SLURM)"
-	@rm -rf $(SLURM)
-	@$(BIN)/python -m venv $(SLURM)
-	@$(SLURM)/bin/python -c '$(BELOW)' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
-	@$(SLURM)/bin/python $(INSTALL) --require-hashes --no-deps -r requirements-slurm.lock
+slurm: $(SLURM)/$(ABOVE_STAMP)
+
+.venv-%/$(ABOVE_STAMP): | $(STAMP)
+	@echo "installing into .venv-$*"
+	@rm -rf .venv-$*
+	@$(BIN)/python -m venv .venv-$*
+	@.venv-$*/bin/python -c '$(BELOW)' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@.venv-$*/bin/python $(INSTALL) --require-hashes --no-deps -r requirements-$*.lock
 	@for one in dask hdica snakemake; do \
-	  sed '1,2s|/$(BIN)/|/$(SLURM)/bin/|' $(BIN)/$$one >$(SLURM)/bin/$$one; chmod +x $(SLURM)/bin/$$one; done
+	  sed '1,2s|/$(BIN)/|/.venv-$*/bin/|' $(BIN)/$$one >.venv-$*/bin/$$one; chmod +x .venv-$*/bin/$$one; done
 	@touch $@
 
 COMPILE := uv pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --no-annotate --no-header --upgrade
@@ -108,3 +115,4 @@ lock:
 	$(COMPILE) --extra build --extra sweep --extra report --extra whiten --extra images --output-file requirements.lock
 	$(COMPILE) --extra test --extra lint --extra tables $(ABOVE) --output-file requirements-test.lock
 	$(COMPILE) --extra slurm $(ABOVE) --output-file requirements-slurm.lock
+	$(COMPILE) --extra docs $(ABOVE) --output-file requirements-docs.lock

@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from pydantic.fields import FieldInfo
+from typer import Context
+from typer.cli import get_docs_for_click
+from typer.main import get_command
 
 from hdica.analysis.registry import settings_classes
 from hdica.analysis.settings import Needs, Settings, needs_of, saved_for
+from hdica.cli import app
 from hdica.systems.system import System, systems
 
 ROOT = Path(__file__).parents[1]
@@ -122,11 +126,19 @@ def _line(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |".replace("|  |", "| |")
 
 
+def commands() -> str:
+    """Every command with its arguments and options, as Typer documents them."""
+    command = get_command(app)
+    text = get_docs_for_click(obj=command, ctx=Context(command, info_name="hdica"), name="hdica")
+    return text.split("\n", 1)[1].strip()
+
+
 TABLES = {
     "systems": ("README.md", systems_table),
-    "systems and methods": ("docs/systems.md", methods_table),
+    "systems and methods": ("docs/reference/methods.md", methods_table),
     "parameters of systems": ("config/README.md", parameters_tables),
     "analyses": ("config/README.md", analyses_table),
+    "commands": ("docs/reference/command-line.md", commands),
 }
 
 

@@ -3,8 +3,9 @@
 import ast
 import builtins
 import contextlib
+import importlib.util
 import io
-import linecache
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,66 +14,25 @@ import pytest
 from ruamel.yaml import YAML
 
 import hdica
+from hdica import plug_in
+from hdica.study.study import load_study
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (
         ROOT / "README.md",
-        *(ROOT / "docs").glob("*.md"),
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
         ROOT / "config/README.md",
         ROOT / "data/README.md",
     )
 )
-STUDIES = (ROOT / "docs/studies.md").read_text()
+STUDIES = (ROOT / "docs/reference/studies.md").read_text()
 
 
 def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
-def said(line: str) -> float | None:
-    """The number with which the comment of a line begins, if it does."""
-    found = re.search(r"#\s*(-?\d+\.?\d*)[\s,]", f"{line}\n")
-    return float(found[1]) if found else None
-
-
-def run(code: str, space: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """Run a block; its lines with a number in their comment, what they give, and that number."""
-    found, lines = [], code.splitlines()
-    for statement in ast.parse(code).body:
-        line = lines[(statement.end_lineno or 1) - 1]
-        text, number = ast.unparse(statement), said(line)
-        if isinstance(statement, ast.Expr) and number is not None:
-            found.append((line, float(eval(text, space)), number))  # noqa: S307 - our own text
-        else:
-            # A function has its source where Python looks for it, as one in a notebook has.
-            name = f"<docs {hash(text)}>"
-            linecache.cache[name] = (len(text), None, f"{text}\n".splitlines(keepends=True), name)
-            exec(compile(text, name, "exec"), space)  # noqa: S102 - our own text
-    return found
-
-
-def test_a_wrong_number_in_a_comment_is_seen() -> None:
-    assert run("a = 2.0\na * 3  # 7, no\nprint", {}) == [("a * 3  # 7, no", 6.0, 7.0)]
-
-
-@pytest.mark.deep
-def test_tour_of_python_runs_from_top_to_bottom_and_gives_its_numbers() -> None:
-    space: dict[str, Any] = {}
-    examples = blocks((ROOT / "docs/tour.md").read_text(), "python")
-    found = [one for example in examples for one in run(example, space)]
-    assert len(found) >= 8
-    for line, value, number in found:
-        assert abs(value / number - 1) < 1e-3, line
-
-
-def test_tour_of_python_begins_with_the_example_of_the_readme() -> None:
-    first, tour = (
-        blocks((ROOT / page).read_text(), "python")[0].splitlines()[1]
-        for page in ("README.md", "docs/tour.md")
-    )
-    assert first == tour
 
 
 @pytest.mark.deep
@@ -156,8 +116,28 @@ def test_links_and_pictures_lead_to_files(page: str) -> None:
             assert ((ROOT / page).parent / link.split("#")[0]).exists(), link
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
-def test_every_page_is_in_the_list_of_pages(page: str) -> None:
-    listed = (ROOT / "docs/README.md").read_text()
-    name = Path(page).name
-    assert name == "README.md" or f"]({name})" in listed
+def test_the_reference_has_every_public_name_and_no_other() -> None:
+    text = (ROOT / "docs/reference/api.md").read_text()
+    names = dict[str, set[str]]()
+    for part in re.split(r"^\.\. currentmodule:: ", text, flags=re.M)[1:]:
+        module, _, rest = part.partition("\n")
+        names.setdefault(module, set()).update(re.findall(r":: (\w+)$", rest, re.M))
+    public = {*hdica.__all__} - {"__version__", "plots"}
+    assert names["hdica"] == public
+    assert names["hdica.plug_in"] | names["hdica"] >= {*plug_in.__all__}
+
+
+def test_the_gallery_has_studies_as_they_are_and_their_pictures() -> None:
+    spec = importlib.util.spec_from_file_location("gallery", ROOT / "docs/gallery.py")
+    assert spec is not None
+    gallery = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gallery)  # type: ignore[union-attr]
+    entries = json.loads(gallery.ENTRIES.read_text())
+    assert gallery.page(entries) == gallery.PAGE.read_text(), "run python docs/gallery.py"
+    assert len(entries) > 5
+    for name, one in entries.items():
+        study = load_study(ROOT / f"config/studies/{name}.yaml")
+        again = "snakemake reproduce, then python docs/gallery.py results"
+        assert study.content_hash() == one["hash"], f"{name}: {again}"
+        assert (gallery.PICTURES / f"{name}.png").exists()
+    assert {path.stem for path in gallery.PICTURES.glob("*.png")} == {*entries}

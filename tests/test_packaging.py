@@ -9,7 +9,7 @@ import zipfile
 from importlib.metadata import entry_points, version
 from itertools import chain
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 
 import pytest
 from ruamel.yaml import YAML
@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 OF_TESTS = (ROOT / "requirements-test.lock").read_text()
+OF_SITE = (ROOT / "requirements-docs.lock").read_text()
 # Conda's names for the same packages.
 CONDA = {"dask": "dask-core", "matplotlib": "matplotlib-base"}
 
@@ -35,12 +36,12 @@ def locked(lock: str = LOCK) -> set[str]:
     return {name_and_bound(line)[0] for line in lines if re.match(r"\w", line)}
 
 
-@pytest.mark.parametrize("lock", [LOCK, OF_TESTS], ids=["run", "test"])
+@pytest.mark.parametrize("lock", [LOCK, OF_TESTS, OF_SITE], ids=["run", "test", "docs"])
 def test_lock_names_no_address_and_no_index(lock: str) -> None:
     assert not re.search(r"://|http|www\.|\.(org|com|io|net)\b|^-|@", lock, re.MULTILINE)
 
 
-@pytest.mark.parametrize("lock", [LOCK, OF_TESTS], ids=["run", "test"])
+@pytest.mark.parametrize("lock", [LOCK, OF_TESTS, OF_SITE], ids=["run", "test", "docs"])
 def test_every_locked_requirement_is_pinned_and_hashed(lock: str) -> None:
     requirements = lock.replace("\\\n", " ").splitlines()
     assert len(requirements) > 30
@@ -53,11 +54,11 @@ RUN = ("core", "build", "sweep", "report", "whiten", "images")
 """Groups of which every package is there for `make run`; of the others for `make env`."""
 
 
-@pytest.mark.parametrize("group", [*RUN, "test", "lint", "tables"])
+@pytest.mark.parametrize("group", [*RUN, "test", "lint", "tables", "docs"])
 def test_lock_covers_the_declared_dependencies(group: str) -> None:
     extras = PROJECT["optional-dependencies"]
     declared = PROJECT["dependencies"] if group == "core" else extras[group]
-    also = set() if group in RUN else locked(OF_TESTS)
+    also = set() if group in RUN else locked(OF_SITE if group == "docs" else OF_TESTS)
     assert {name_and_bound(d)[0] for d in declared} <= locked() | also
     assert not locked() & locked(OF_TESTS)
 
@@ -130,13 +131,24 @@ def test_every_dependency_has_a_lower_bound_and_no_upper_one() -> None:
         assert re.fullmatch(r">=[\d.]+(,!=[\d.]+)*", name_and_bound(requirement)[1]), requirement
 
 
-def test_conda_environment_lists_the_same_dependencies() -> None:
-    environment = YAML(typ="safe", pure=True).load(ROOT / "workflow/envs/hdica.yaml")
-    groups = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][one] for one in RUN[2:])]
+@pytest.mark.parametrize(
+    ("file", "keys", "extras"),
+    [
+        ("workflow/envs/hdica.yaml", ("dependencies",), RUN[2:]),
+        ("conda/recipe.yaml", ("requirements", "run"), RUN[2:-1]),
+    ],
+)
+def test_conda_installs_the_same_dependencies(
+    file: str, keys: tuple[str, ...], extras: tuple[str, ...]
+) -> None:
+    environment = YAML(typ="safe", pure=True).load(ROOT / file)
+    for key in keys:
+        environment = environment[key]
+    groups = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][one] for one in extras)]
     declared = dict(name_and_bound(d) for d in chain(*groups))
     del declared["snakemake"]  # it is what makes the environment
     expected = {f"{CONDA.get(name, name)}{bound}" for name, bound in declared.items()}
-    listed = {"".join(name_and_bound(d)) for d in environment["dependencies"]}
+    listed = {"".join(name_and_bound(d.replace(" ", ""))) for d in environment}
     assert listed == expected | {f"python{PROJECT['requires-python']}"}
 
 
@@ -144,10 +156,12 @@ def test_one_version_everywhere() -> None:
     citation = YAML(typ="safe", pure=True).load(ROOT / "CITATION.cff")
     newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest
+    recipe = YAML(typ="safe", pure=True).load(ROOT / "conda/recipe.yaml")
     assert {
         hdica.__version__,
         PROJECT["version"],
         citation["version"],
+        recipe["context"]["version"],
         newest[1],
         version("hdica"),
     } == {"0.1.0"}
@@ -160,20 +174,34 @@ def test_console_script_is_the_documented_one() -> None:
 
 
 @pytest.mark.deep
-def test_wheel_carries_templates_first_studies_and_types(tmp_path: Path) -> None:
+def test_a_wheel_of_the_source_archive_has_all_files_and_runs_the_five_lines_of_the_readme(
+    tmp_path: Path,
+) -> None:
     # Built from a copy: setuptools leaves a build folder behind.
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     copytree(ROOT / "hdica", tmp_path / "hdica")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "."]
-    subprocess.run(
-        command,
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        env={**os.environ, "PIP_NO_INDEX": "1"},
-    )
+    environment = {**os.environ, "PIP_NO_INDEX": "1"}
+
+    def call(*arguments: str) -> str:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    call("-c", "import setuptools.build_meta as build; build.build_sdist('.')")
+    (archive,) = tmp_path.glob("hdica-*.tar.gz")
+    rmtree(tmp_path / "hdica")
+    call("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", archive.name)
     (wheel,) = tmp_path.glob("hdica-*.whl")
+    call("-m", "pip", "install", "--no-deps", "--target", "installed", wheel.name)
+    environment["PYTHONPATH"] = str(tmp_path / "installed")
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    home, *numbers = call("-c", f"{example}print(hdica.__file__)").split()[::-1]
+    assert Path(home).is_relative_to(tmp_path)
+    assert f"{float(numbers[0]):.4f}" == "0.0591"
     carried = set(zipfile.ZipFile(wheel).namelist())
     templates = [p for p in (ROOT / "hdica/report/templates").rglob("*") if p.is_file()]
     assert templates

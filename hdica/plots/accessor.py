@@ -163,7 +163,7 @@ class Hdica:
 
     @property
     def plot(self) -> Plots:
-        """Figures: call it for the one that suits, or name one."""
+        """The figures; call it for the one that suits, or name one."""
         return Plots(self._data)
 
     def animate(
@@ -273,7 +273,7 @@ class HdicaTree:
 
     @property
     def figures(self) -> dict[str, str]:
-        """Figures of the report in reading order: name, and title."""
+        """Titles of the report's figures by name, in reading order."""
         return {key: panel.title.plain for key, panel in self._panels.items()}
 
     def plot(

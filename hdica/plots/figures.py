@@ -324,7 +324,7 @@ class Plots:
             What :func:`hdica.limit` gives; where it has ``<variable>_sd``, the predicted band of
             runs of that n, or of their mean, is drawn in grey.
         band, level
-            As of :meth:`Hdica.bands`.
+            As of :meth:`hdica.plots.accessor.Hdica.bands`.
         points
             At most so many grid points, chosen evenly.
         """

@@ -1,4 +1,4 @@
-"""Entries of docs/errata.md on Li and Jordan 2021: online tensorial ICA.
+"""Entries of docs/reference/errata.md on Li and Jordan 2021: online tensorial ICA.
 
 The rule is simulated here word by word, many runs at a time, in the coordinates v = A'u.
 """

@@ -1,4 +1,4 @@
-"""Every entry of docs/errata.md has its test, and every test its entry."""
+"""Every entry of docs/reference/errata.md has its test, and every test its entry."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ PAPERS = (
     ("2021", (test_li_jordan_2021,)),
     ("2025", (test_reduce_and_conquer_2025,)),
 )
-PAGE = (Path(__file__).parents[2] / "docs/errata.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/reference/errata.md").read_text()
 
 
 def rows(part):

@@ -1,4 +1,4 @@
-"""Entries of docs/errata.md on Rattray 2002: the rule, its limit (17) and the optimal states.
+"""Entries of docs/reference/errata.md on Rattray 2002: rule, limit (17) and optimal states.
 
 A test of an error asserts two things: that the corrected form agrees, and that the printed one
 does not.

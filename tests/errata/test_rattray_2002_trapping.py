@@ -1,4 +1,4 @@
-"""Entries of docs/errata.md on Rattray 2002, sections 4.2 and 4.3 and Figures 2 and 3.
+"""Entries of docs/reference/errata.md on Rattray 2002, sections 4.2 and 4.3 and Figures 2 and 3.
 
 A test of an error asserts two things: that the corrected form agrees, and that the printed one
 does not.

@@ -1,4 +1,4 @@
-"""Entries of docs/errata.md on "Reduce and Conquer" (2025): ICA in the principal subspace.
+"""Entries of docs/reference/errata.md on "Reduce and Conquer" (2025): ICA in a principal subspace.
 
 Inputs (3) and reduced inputs (4) are drawn here word by word.
 """

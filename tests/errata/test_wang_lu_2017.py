@@ -1,4 +1,4 @@
-"""Each entry of docs/errata.md on Wang and Lu 2017, against an independent computation.
+"""Each entry of docs/reference/errata.md on Wang and Lu 2017, against an independent computation.
 
 A test of an error asserts two things: that the corrected form agrees, and that the printed one
 does not.

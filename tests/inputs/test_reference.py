@@ -17,7 +17,7 @@ from hdica.inputs.plain_yaml import Reference, load_reference
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path.stem for path in (ROOT / "data/reference").glob("*.yaml"))
-ERRATA = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
+ERRATA = (ROOT / "docs/reference/errata.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 Each function of ``limits``, ``systems`` and ``ingredients`` that calls a quadrature rule, makes an
 even grid or repeats something a fixed number of times is listed in fixed_counts.txt with what
-protects it, and so in docs/errors.md; one that is not listed fails here. The table is written anew
-by ``python -m tests.limits.test_fixed_counts``.
+protects it, and so in docs/reference/errors.md; one that is not listed fails here. The table is
+written anew by ``python -m tests.limits.test_fixed_counts``.
 """
 
 import ast
@@ -112,7 +112,7 @@ def listed():
 
 
 def table():
-    """The table of docs/errors.md: files that have the same count and protection in one row."""
+    """The table of docs/reference/errors.md: the same count and protection in one row."""
     rows = {}
     for kind, file, _, what in listed():
         rows.setdefault((KINDS[kind], what), []).append(f"`{file}`")
@@ -128,7 +128,7 @@ def test_every_count_is_listed_with_what_protects_it():
 
 
 def test_the_table_of_the_manual_is_that_list():
-    assert table() in (ROOT / "docs" / "errors.md").read_text()
+    assert table() in (ROOT / "docs" / "reference" / "errors.md").read_text()
 
 
 def test_every_doubled_count_is_listed_as_such():
@@ -431,7 +431,7 @@ def test_twice_the_nodes_of_a_source_change_less_than_its_next_order(law, monkey
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "errors.md"
+    page = ROOT / "docs" / "reference" / "errors.md"
     text = page.read_text()
     start = text.index("| files |")
     end = text.index("\n\n", start) + 1

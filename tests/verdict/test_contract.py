@@ -120,7 +120,7 @@ def test_trajectories(seeds: int, n: list[int], draw: str) -> None:
     assert len(n) == 1 or found[1.0].count("differs") > sets / 10
 
 
-if __name__ == "__main__":  # the table of docs/errors.md
+if __name__ == "__main__":  # the table of docs/reference/errors.md
     for noise in NOISE:
         for many in (1, 100):
             for few in (2, 3, 8, 32):
