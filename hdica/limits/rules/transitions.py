@@ -199,14 +199,31 @@ def _turned(family: Family, low: _States, high: _States) -> Array | None:
     return None
 
 
-def _crossing(function: Callable[[float], float], low: _States, high: _States) -> float | None:
-    """The value at which a function of its logarithm changes sign."""
+Measure = Callable[[Search, Array], float]
+
+
+def _volume(search: Search, z: Array) -> float:
+    """The determinant of the Jacobian."""
+    return float(np.linalg.det(search.jacobian(z)))
+
+
+def _crossing(
+    measure: Measure, z: Array, family: Family, low: _States, high: _States, level: int
+) -> tuple[float, Array] | None:
+    """Value at which a measure of a state changes sign, and the state, which is z at first."""
     from scipy.optimize import brentq
+
+    def at(log: float) -> float:
+        search = _search(family, math.exp(log), level)
+        return measure(search, _followed(search, z))
 
     first, last = math.log(low.value), math.log(high.value)
     for _ in range(_WIDER):
-        if function(first) * function(last) < 0:
-            return math.exp(float(brentq(function, first, last, xtol=1e-14, rtol=1e-14)))
+        if at(first) * at(last) < 0:
+            value = math.exp(float(brentq(at, first, last, xtol=1e-14, rtol=1e-14)))
+            # Where others meet it no slope holds it: what is 0 stays so.
+            there = _followed(_search(family, value, level), z)
+            return value, np.where(np.abs(z) < _ZERO, 0.0, there)
         first, last = first - (last - first) / 2, last + (last - first) / 2
     return None
 
@@ -216,36 +233,18 @@ def _exchange(
 ) -> tuple[float, Array] | None:
     """Value and state at which a state that stays turns stable or unstable."""
     z = _turned(family, low, high)
-    if z is None:
-        return None
-
-    def largest(log: float) -> float:
-        search = _search(family, math.exp(log), level)
-        return slowest(search, _followed(search, z))
-
-    value = _crossing(largest, low, high)
-    return None if value is None else (value, _followed(_search(family, value, level), z))
+    return None if z is None else _crossing(slowest, z, family, low, high, level)
 
 
 def _meeting(family: Family, low: _States, high: _States, level: int) -> tuple[float, Array] | None:
     """Value and state at which others meet one that stays, and all of them are unstable."""
-    few, more = sorted((low, high), key=lambda one: len(one.z))
-    if len(few.z) == len(more.z):
+    if len(low.z) == len(high.z):
         return None
-
-    def volume(log: float) -> float:
-        search = _search(family, math.exp(log), level)
-        return float(np.linalg.det(search.jacobian(_followed(search, z))))
-
-    for z in few.z:
-        ends = volume(math.log(low.value)), volume(math.log(high.value))
-        if np.isfinite(ends).all() and ends[0] * ends[1] < 0:
-            value = _crossing(volume, low, high)
-            if value is None:
-                return None
-            # Where others meet it no slope holds it: what is 0 stays so.
-            there = _followed(_search(family, value, level), z)
-            return value, np.where(np.abs(z) < _ZERO, 0.0, there)
+    searches = [_search(family, one.value, level) for one in (low, high)]
+    for z in min(low, high, key=lambda one: len(one.z)).z:
+        first, last = (_volume(search, _followed(search, z)) for search in searches)
+        if -math.inf < first * last < 0:
+            return _crossing(_volume, z, family, low, high, level)
     return None
 
 

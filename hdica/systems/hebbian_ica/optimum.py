@@ -1,24 +1,15 @@
-"""Hebbian ICA at its fixed points and near the optimal one: states, eigenvalues, step sizes.
+"""Hebbian ICA at its fixed points and near the optimal one: states, eigenvalues, annealing.
 
 Near R* = I: eigensystem (36) and annealing (18)-(21), Rattray 2002, section 4.1 and appendix B.
 With m = min(K, M) and xi_i = sigma_i <s phi - phi'> for i <= m, the Jacobian (34) couples only R_ij
 and R_ji. Rows i > M of more projections than sources decay at xi_j / 2, a case missing in (36).
-
-A source that drifts, for K = M = 1: a steady overlap R > 0 obeys mu A(R) - mu^2 B(R)/m = drift R,
-with the learning A = sigma (<phi s> - R <phi y>) and the loss B = <phi^2> R/2 of (17) and m samples
-an update. The best mu at a given R is m A/(2 B), where the drift that can be borne is largest: the
-best overlap is the largest root of
-
-    m A(R)^2 = 2 drift <phi^2> R^2,  with mu = m A(R)/(<phi^2> R).
-
-For a slow drift 1 - R^2 is sqrt(2 drift <phi(s)^2>/m)/xi and mu is sqrt(2 drift m/<phi(s)^2>).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,14 +20,11 @@ from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import features
 from hdica.limits.averages.expectations import average, gain_at, power_at
 from hdica.limits.averages.expectations import averages as averages_of
-from hdica.limits.mean_field.moving import best
-from hdica.limits.numerics.series import scaled
-from hdica.limits.overlap.nonlinear import folds_of, projected_drift
+from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems import method
 from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.escapes import ENGINES, IGNORED, PAIR, PAPER
-from hdica.systems.hebbian_ica.fields import make_motion
 from hdica.systems.hebbian_ica.ode import Field, eigenvalues, make_field
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import Array, Output, PointResult, padded
@@ -451,62 +439,4 @@ ASYMPTOTICS = method.Limit[HebbianICA](
     run=lambda system, times, n, seed, save: _asymptotics(system, save),
 )
 
-_BEST_STEP = (
-    Output("best_mu", (), "constant step size that holds the largest overlap of all"),
-    Output("best_R", (), "the overlap that it holds"),
-    Output("lowest_mu", (), "smallest step size that tracks the source at all"),
-    Output("largest_mu", (), "largest step size that tracks the source at all"),
-    Output("largest_drift", (), "largest rate of the drift at which any step size tracks it"),
-)
-
-
-def _drift_refusal(system: HebbianICA) -> str:
-    if system.shape != (1, 1):
-        return (
-            f"projections = {system.shape[0]} with {system.shape[1]} sources is not allowed for "
-            "the best step size (one of each: of others no closed form is known)"
-        )
-    motion = make_motion(system.motion)
-    if motion is None or not motion.drift > 0 or motion.times:
-        return (
-            f"motion = {system.motion!r} is not allowed for the best step size ({{drift: rate > 0}}"
-            " alone: a source that stays is found the better the smaller the step size)"
-        )
-    if not hebbian.fixed_signs(system) or math.isinf(hebbian.samples(system)):
-        return (
-            f"sigma = {system.sigma!r} with batch = {system.batch!r} is not allowed for the best "
-            "step size (signs that stay, and a number of samples)"
-        )
-    return ""
-
-
-def _best_step(system: HebbianICA) -> PointResult:
-    motion = make_motion(system.motion)
-    assert motion is not None
-    flow = projected_drift(
-        averages_of(formula(system, "nonlinearity"), hebbian.sources(system)[0]), lambda: None
-    )
-    # That is of a rule which descends along phi, as Sigma = -1 does.
-    flow = replace(flow, learning=scaled(flow.learning, -float(hebbian.signs(system)[0])))
-    step = best(flow.of_batch(int(hebbian.samples(system))), motion.drift)
-    values = (step.tau, step.q, step.low, step.high, step.fastest)
-    pairs = zip(_BEST_STEP, values, strict=True)
-    return PointResult({output.name: np.array(value) for output, value in pairs})
-
-
-BEST_STEP = method.Limit[HebbianICA](
-    name="best_step",
-    role=method.Role.OTHER,
-    about=method.About(
-        text="the best constant step size for a source that drifts, and the fastest tracked",
-        accuracy="converged",
-        equations=f"{PAPER}, (17) with K = M = 1 and a drift; the largest root over all step sizes",
-        engines=(*ENGINES, method.OVERLAP, method.MEAN_FIELD),
-    ),
-    outputs=method.Outputs(_BEST_STEP),
-    cost=method.Cost(seconds=lambda system, n, last: 0.02),
-    scope=method.Scope(refuses=_drift_refusal, ignores=IGNORED | {"mu", "start"}),
-    run=lambda system, times, n, seed, save: _best_step(system),
-)
-
-METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS, BEST_STEP)
+METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.systems import system as registry
-from hdica.systems.hebbian_ica import escapes, optimum, passage, skewed, trajectories
+from hdica.systems.hebbian_ica import (
+    escapes,
+    optimum,
+    passage,
+    skewed,
+    tracking,
+    trajectories,
+)
 from hdica.systems.hebbian_ica import system as hebbian
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.method import ZERO, Array
@@ -151,6 +158,7 @@ SYSTEM = registry.System(
         *skewed.METHODS,
         *passage.METHODS[1:],
         *optimum.METHODS,
+        tracking.BEST_STEP,
     ),
     notes=NOTES,
     functions={

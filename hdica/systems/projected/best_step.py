@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hdica.ingredients.save import Save
-from hdica.limits.mean_field.moving import best
+from hdica.limits.mean_field.moving import Tracking, best
 from hdica.limits.overlap.drift import Drift
 from hdica.process.progress import USUAL, limited, shown
 from hdica.systems import method
@@ -23,13 +23,28 @@ if TYPE_CHECKING:
 
 _SAME = 1e-7
 """Share by which mirror images of a fold differ at most."""
-_OUTPUTS = (
-    Output("best_tau", (), "constant step size that holds the largest overlap of all"),
-    Output("best_Q", (), "the overlap that it holds"),
-    Output("lowest_tau", (), "smallest step size that tracks the feature at all"),
-    Output("largest_tau", (), "largest step size that tracks the feature at all"),
-    Output("largest_delta", (), "largest rate delta at which any step size tracks the feature"),
-)
+
+
+def outputs(step: str, overlap: str, moving: str, fastest: Output) -> tuple[Output, ...]:
+    """What a method ``best_step`` gives, by the names of a step size, an overlap and what moves."""
+    return (
+        Output(f"best_{step}", (), "constant step size that holds the largest overlap of all"),
+        Output(f"best_{overlap}", (), "the overlap that it holds"),
+        Output(f"lowest_{step}", (), f"smallest step size that tracks the {moving} at all"),
+        Output(f"largest_{step}", (), f"largest step size that tracks the {moving} at all"),
+        fastest,
+    )
+
+
+_FASTEST = "largest rate delta at which any step size tracks the feature"
+_OUTPUTS = outputs("tau", "Q", "feature", Output("largest_delta", (), _FASTEST))
+
+
+def point_of(declared: tuple[Output, ...], step: Tracking, side: float = 1.0) -> PointResult:
+    """The numbers of :func:`outputs`, on one side of an overlap of 0."""
+    values = (step.tau, side * step.q, step.low, step.high, step.fastest)
+    pairs = zip(declared, values, strict=True)
+    return PointResult({output.name: np.array(value) for output, value in pairs})
 
 
 def _refusal(system: Projected) -> str:
@@ -61,10 +76,7 @@ def best_step_method(
     def run(system: F, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         # The side of the overlap that the start is nearer to; + for a start at 0.
         side = -1.0 if start(system).overlap(prior(system)) < 0 else 1.0
-        step = best(drift_of(system), motion(system).rate, side)
-        values = (step.tau, side * step.q, step.low, step.high, step.fastest)
-        pairs = zip(_OUTPUTS, values, strict=True)
-        return PointResult({output.name: np.array(value) for output, value in pairs})
+        return point_of(_OUTPUTS, best(drift_of(system), motion(system).rate, side), side)
 
     return method.Limit[F](
         name="best_step",
