@@ -28,12 +28,10 @@ version = release = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
 ]
-root_doc = "index"
 default_role = "literal"
 nitpicky = True
 # Documented under their full names, or in a sentence alone.

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hdica.run.plan import duration
 from hdica.store.results import status
 from hdica.study.study import load_study
 from hdica.systems.system import systems
@@ -45,16 +46,9 @@ def entry(folder: Path) -> dict[str, Any]:
     return {
         **{key: card[key] for key in kept},
         "points": counts.total("points"),
-        "seconds": round(float(counts.total("cpu_seconds")), 1),
+        "seconds": float(f"{sum(row.cpu_seconds for row in counts.rows):.2g}"),
         "hash": load_study(ROOT / f"config/studies/{name}.yaml").content_hash(),
     }
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a reader says them."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def section(one: dict[str, Any]) -> str:

@@ -3,11 +3,12 @@
 import ast
 import builtins
 import contextlib
-import importlib.util
 import io
 import json
 import re
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -128,10 +129,7 @@ def test_the_reference_has_every_public_name_and_no_other() -> None:
 
 
 def test_the_gallery_has_studies_as_they_are_and_their_pictures() -> None:
-    spec = importlib.util.spec_from_file_location("gallery", ROOT / "docs/gallery.py")
-    assert spec is not None
-    gallery = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(gallery)  # type: ignore[union-attr]
+    gallery = SimpleNamespace(**runpy.run_path(str(ROOT / "docs/gallery.py")))
     entries = json.loads(gallery.ENTRIES.read_text())
     assert gallery.page(entries) == gallery.PAGE.read_text(), "run python docs/gallery.py"
     assert len(entries) > 5
