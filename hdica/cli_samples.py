@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,21 +116,17 @@ def _value(text: str) -> Any:
         return text
 
 
-def _systems(
-    space: Space, left_out: NDArray[np.bool_] | None
-) -> Iterator[tuple[dict[str, Any], Any]]:
+def _systems(space: Space, left_out: Mask | None) -> Iterator[tuple[dict[str, Any], Any]]:
     """Every system of a space but for its step size, with its values of the axes.
 
     A system is left out where it is at every step size.
     """
-    import numpy as np
-
     axes = [axis for axis in space.axes if axis.dim not in STEPS]
-    combinations = list(itertools.product(*(axis.values for axis in axes)))
-    steps = tuple(k for k, axis in enumerate(space.axes) if axis.dim in STEPS)
-    absent = () if left_out is None else np.flatnonzero(left_out.all(axis=steps)).tolist()
-    for number in sorted({*range(len(combinations))}.difference(absent)):
-        values = combinations[number]
+    combinations: Iterable[tuple[Any, ...]] = itertools.product(*(axis.values for axis in axes))
+    if left_out is not None:
+        steps = tuple(k for k, axis in enumerate(space.axes) if axis.dim in STEPS)
+        combinations = itertools.compress(combinations, ~left_out.all(axis=steps).reshape(-1))
+    for values in combinations:
         chosen = {axis.dim: value for axis, value in zip(axes, values, strict=True)}
         yield chosen, space.at({a.path: v for a, v in zip(axes, values, strict=True)})
 

@@ -238,7 +238,10 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
         if "seed" in values.dims and values.dtype.kind in "fiu" and name not in OUTCOMES
         and not str(name).endswith(SEEN) and f"{name}{SEEN}" not in data
     ]  # fmt: skip
-    for name in averaged if variable is None else [result.variable(variable)]:
+    # Where all that is drawn is times until an end, the first of them says why it has no mean.
+    ended = [name for name in map(str, data.data_vars) if f"{name}{SEEN}" in data]
+    names = averaged or ended[:1] if variable is None else [result.variable(variable)]
+    for name in names:
         if f"{name}{SEEN}" in data:
             raise HdicaError(
                 f"variable = {name!r} is not allowed (runs that ended before count as shorter in a "
@@ -252,9 +255,6 @@ def means(result: Result, variable: str | None = None) -> xr.Dataset:
         done = f"runs of {name} that are done"
         out[f"{name}_runs"] = moment["count"].assign_attrs(long_name=done)
     if not out:
-        ended = [name for name in map(str, data.data_vars) if f"{name}{SEEN}" in data]
-        if ended:
-            return means(result, ended[0])
         raise HdicaError(f"{result.method}: no variable has seeds (a simulation is needed)")
     return xr.Dataset(out, attrs=result.about)
 

@@ -69,9 +69,6 @@ class RunSummary:
         return not self.pending
 
 
-FIRST_SHARD = "shard 0 computes all points of a study with refine"
-
-
 def run(
     study: Study,
     out: str | Path,
@@ -103,7 +100,8 @@ def run(
     settings = cluster_settings(cluster, workers)
     if study.refine is not None:
         if index:
-            return RunSummary(note=f"shard {index}/{count}: nothing to do, {FIRST_SHARD}")
+            all_by = "shard 0 computes all points of a study with refine"
+            return RunSummary(note=f"shard {index}/{count}: nothing to do, {all_by}")
         shard = WHOLE
     if settings.kind != "serial":
         settings = ready(settings)
