@@ -71,6 +71,11 @@ WORDS = {
     **{"maximum": "max(x, a)", "minimum": "min(x, a)", "absolute": "abs(x)", "fabs": "abs(x)"},
 }
 """What is written for words by which others name functions."""
+ROLES = {
+    **{"x": "an entry of the estimate", "xi": "an entry of the feature", "n": "the dimension"},
+    **{"u": "the projection of a sample on the estimate", "t": "the time"},
+}
+"""Names that formulas of other fields have, which are no constants."""
 NO_NUMBERS = {"inf", "infinity", "oo", "nan"}
 _FACTOR = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*(?=[A-Za-z_(])")
 """A number beside a name or a parenthesis: a product without its sign."""
@@ -153,7 +158,7 @@ class _Reader:
                 return self.as_value(node)
         named = node.func if isinstance(node, ast.Call) else node
         hint = _hint(named.attr) if isinstance(named, ast.Attribute) else ""
-        if isinstance(node, ast.Call) and not hint:
+        if isinstance(node, ast.Call) and not isinstance(named, ast.Attribute):
             hint = _product(self.text)
         raise self.refuse(f"{self.written(node)} is not part of the grammar{hint}")
 
@@ -251,6 +256,8 @@ class _Reader:
         names = [*self.symbols, "pi", *self.constants]
         close = closest(name, names)
         hint = f": did you mean {close!r}?" if close else _hint(name)
+        if not hint and name in ROLES:
+            hint = f": {name} is {ROLES[name]}, on which this formula does not depend"
         hint = hint or f": give it a number in constants, such as {{{name}: 0.2}}"
         raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {names}){hint}")
 

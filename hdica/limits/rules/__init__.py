@@ -1,3 +1,3 @@
 """Limits of any rule of finitely many projections: averages, equations of R and P, states."""
 
-VERSION = 6
+VERSION = 7

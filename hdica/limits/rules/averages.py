@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ REPLICATES = 8
 """Independent sets of quasi-random points, whose scatter is the error."""
 _LOOKS, _HALVINGS, _MOST_ROOTS = 65, 45, 6
 _FEW, _INFINITE, _CORNER = 3, 1e-9, 1e-13
+_POLES, _BESIDE, _GROWTH = 16, (1e-4, 1e-7), 0.98
+"""Lines on which poles are looked for, distances at which F is seen, and the least exponent."""
 _BLOCK = 2**14
 """Points at a time, whose values stay in a cache."""
 
@@ -126,7 +129,7 @@ class Sample:
             *("normal part" for _ in self.update.u),
             *(f"noise {law.label}" for law in self.noise),
         ]
-        degree, power = self.update.degree, 4 if self.squared else 2
+        degree, power = self.update.degree, self._power
         what = "fluctuations are infinite" if self.squared else "limit does not exist"
         for variable, name in enumerate(named):
             source = laws[variable]
@@ -142,7 +145,46 @@ class Sample:
                     f"the {what}: the mean of F^{power} over the {name} is infinite (its tails are "
                     "too heavy for this update)"
                 )
+        if degree is None and (base := self._pole(r, p)) is not None:
+            return (
+                f"the {what}: the mean of F^{power} is infinite, because {base} is a denominator "
+                "of the update and samples come as near to its zeros as they like"
+            )
         return ""
+
+    @property
+    def _power(self) -> int:
+        """The power of F whose mean has to be finite."""
+        return 4 if self.squared else 2
+
+    def _pole(self, r: Array, p: Array) -> sp.Expr | None:
+        """A denominator near whose zeros the mean is infinite."""
+        update, across = self.update, root_of(p - r @ r.T)
+        constant = update.fixed([math.sqrt(max(one, 0.0)) for one in p.diagonal().tolist()], 1.0)
+        shares = np.random.default_rng(_LOOKS).random((len(self.variables), _POLES))
+        pairs = zip(self.variables, shares, strict=True)
+        whole = np.array([variable.quantile(share) for variable, share in pairs])
+        for one in update.expressions:
+            powers = [e for e in one.atoms(sp.Pow) if e.exp.is_negative and e.base.free_symbols]
+            bases = {e.base for e in powers}
+            for base, (j, variable) in itertools.product(bases, enumerate(self.variables)):
+                # |x| has the zeros of x.
+                zero = base.args[0] if isinstance(base, sp.Abs) else base
+                denominator, force = (
+                    _along(
+                        switches.vectorised(formula, *update.arguments),
+                        *(whole, j, r, across, self.scales, constant),
+                    )
+                    for formula in (zero, one)
+                )
+                with np.errstate(all="ignore"):
+                    places = _sign_changes(denominator, variable.looks(_LOOKS), _POLES)
+                    places[~variable.surrounds(places)] = np.nan
+                    far, near = (np.abs(force(places + gap)) for gap in _BESIDE)
+                    growth = np.log(near / far) / math.log(_BESIDE[0] / _BESIDE[1])
+                if np.any(growth >= _GROWTH / self._power):
+                    return zero
+        return None
 
     def _diverges(self, variable: int, r: Array, p: Array) -> bool:
         """Whether the tails of one variable carry the mean of F^2, or F^4, with moderate others."""
@@ -155,15 +197,16 @@ class Sample:
         tail = tensor(
             [*few[:variable], Nodes(far.astype(float), few[variable].weights), *few[variable + 1 :]]
         )
-        within, beyond = (
-            sum(
-                np.sum(weights * force ** (4 if self.squared else 2), axis=1)
-                for weights, *_, force in Averages(self, 0).blocks(
-                    Points(points.values, weights), r, p, 0.0
+        with np.errstate(all="ignore"):
+            within, beyond = (
+                sum(
+                    np.sum(weights * force**self._power, axis=1)
+                    for weights, *_, force in Averages(self, 0).blocks(
+                        Points(points.values, weights), r, p, 0.0
+                    )
                 )
+                for weights in (points.weights, points.weights * tail.values[variable])
             )
-            for weights in (points.weights, points.weights * tail.values[variable])
-        )
         return not bool(np.all(beyond <= _INFINITE * within))
 
     @cached_property

@@ -120,6 +120,15 @@ class Variable:
         ends = ((part, t) for part in parts for t in (part.first[0], part.first[-1]))
         return [float(part.point(np.array([t]))[0]) for part, t in ends]
 
+    def surrounds(self, places: Array) -> NDArray[np.bool_]:
+        """Whether values as near to these as one likes are drawn, on either side."""
+        if self.source is None:
+            return np.isfinite(places)
+        low, high = np.reshape(self._edges, (-1, 2, *np.ones(places.ndim, dtype=int))).swapaxes(
+            0, 1
+        )
+        return np.asarray(((low < places) & (places < high)).any(axis=0))
+
     def far(self) -> tuple[Nodes, NDArray[np.bool_]]:
         """A rule that goes far out, and which of its points have next to no mass beyond them."""
         if self.source is None:
