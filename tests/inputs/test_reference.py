@@ -30,7 +30,7 @@ def _golden(name: str) -> Any:
 
 
 PAPERS = ["li2021", "rattray2002", "rc2025", "wang2016", "wang2017"]
-RULES = ["biehl1994", "demir2025", "gultekin2025", "retrieval", "saad1995"]
+RULES = ["biehl1994", "demir2025", "genc2026", "gultekin2025", "retrieval", "saad1995"]
 
 
 def test_there_is_a_file_for_each_of_the_five_papers_and_for_rules_of_others() -> None:
@@ -100,6 +100,12 @@ def test_formulas_of_rules_give_what_the_files_say() -> None:
         step = -2 * fourth * q * (1 - q) / (15 + 15 * fourth * q**2 + sixth * q**3)
         assert sums[f"sums_tau_c_{end}"].value == pytest.approx(step.max(), rel=1e-10)
     assert sums["sums_Q_c_0p75"].value == pytest.approx(0.783877564, abs=1e-9)
+    alone = load_reference("reference/genc2026.yaml").numbers
+    for name, fourth, sixth, tau in ((11, -2.0, 16.0, 0.1), (22, -1.2, 48 / 7, 0.04)):
+        q = alone[f"components_R_{name}"].value ** 2
+        step = -2 * fourth * q * (1 - q) / (15 + 15 * fourth * q**2 + sixth * q**3)
+        assert q > 0.8
+        assert step == pytest.approx(tau, rel=1e-12)
     angle = math.pi * 0.28 * 1000 ** (-1 / 3)
     cosine = load_reference("reference/biehl1994.yaml").numbers["perceptron_cosine"]
     assert cosine.value == pytest.approx(math.cos(angle), abs=1e-6)

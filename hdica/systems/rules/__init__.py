@@ -1,3 +1,3 @@
 """Rules of finitely many projections, as their user writes them: fields and methods."""
 
-VERSION = 4
+VERSION = 5

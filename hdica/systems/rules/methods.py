@@ -66,11 +66,16 @@ class Labels:
         if "cosine" in self.rows and not end:
             with np.errstate(invalid="ignore"):
                 whole["cosine"] = cosines(r, p)
-        return {
+        named = {
             self.rows[name][0] + end: value[(..., *self.taken)]
             for name, value in whole.items()
             if name in self.rows
         }
+        if "learned" in self.rows and not end:
+            near = np.abs(whole["cosine"]).max(axis=-2) >= LEARNED
+            finite = np.isfinite(whole["cosine"]).all(axis=(-2, -1))
+            named["learned"] = np.where(finite, near.sum(axis=-1), np.nan)
+        return named
 
 
 ONE = Labels(
@@ -86,9 +91,12 @@ SEVERAL = Labels(
         "R": ("R", ("time", "estimate", "feature"), "overlap R_km = xi_m.x_k/n"),
         "P": ("P", ("time", "estimate", "other"), "product P_kl = x_k.x_l/n of two estimates"),
         "cosine": ("cosine", ("time", "estimate", "feature"), "cosine of estimate and feature"),
+        "learned": ("learned", ("time",), "number of features that an estimate has learned"),
     },
     (slice(None), slice(None)),
 )
+LEARNED = 0.5
+"""Cosine between a feature and an estimate from which the estimate has learned it."""
 
 
 def cosines(r: Array, p: Array) -> Array:
@@ -284,7 +292,7 @@ def ode(limit: Limiting[S]) -> method.Limit[S]:
         return PointResult(values)
 
     outputs = list(labels.outputs)
-    own = [Output(*row) for key, row in labels.rows.items() if key != "cosine"]
+    own = [Output(*row) for key, row in labels.rows.items() if key in ("R", "P")]
     for name, dims, words in ((one.name, one.dims, one.long_name) for one in own):
         short = words.partition(" = ")[0]
         outputs.append(Output(f"{name}_error", dims, f"error of the {short}"))
