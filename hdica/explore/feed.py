@@ -18,10 +18,10 @@ from hdica.errors import HdicaError
 from hdica.status import DIVERGED, FAILED, LEFT_OUT, PENDING, STATUS_NAMES
 from hdica.store.files import stamp
 from hdica.store.paths import METADATA, STUDY, manifest_path, work_path
-from hdica.store.publish import about_study, coordinates, is_current, sources
+from hdica.store.publish import about_study, coordinates, grouped, is_current
 from hdica.store.results import existing, open_results
 from hdica.store.sealed import count_in, read_manifest, status_counts
-from hdica.store.working import Source, recorded_study
+from hdica.store.working import Source, place, recorded_study
 from hdica.systems.method import Output
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Feed:
     def _renew(self, stamp: Stamp) -> None:
         """Decide what is shown, and open it."""
         if (study := self._unpublished()) is not None:
-            every = tuple(sources(study, self.path))
+            every = tuple(grouped(place(study, self.path)))
             computed = any(
                 ((one.status > PENDING) & (one.status < LEFT_OUT)).any() for one in every
             )

@@ -30,7 +30,7 @@ from hdica.errors import HdicaError
 from hdica.status import DIVERGED, DONE, FAILED, LEFT_OUT, PENDING, STATUS_NAMES
 from hdica.store import files, paths, provenance, sealed
 from hdica.store.published import DIGESTS, bind, bound_digests, codec, version_of
-from hdica.store.working import Source, place, refuse_another
+from hdica.store.working import Placed, Source, place, refuse_another
 from hdica.study.study import Study
 from hdica.systems import system as registry
 from hdica.systems.labelled import portable_attrs
@@ -73,9 +73,9 @@ def about_dim(system: str, dim: str, values: NDArray[Any]) -> dict[str, str]:
     return about | named | {"units": clock.units}
 
 
-def sources(study: Study, out: str | Path) -> list[Source]:
-    """Where every group of a study comes from, in the order of its methods."""
-    by_method = groupby(place(study, out), key=lambda placed: placed.segment.method.name)
+def grouped(placed: list[Placed]) -> list[Source]:
+    """Where every group of a study comes from: the segments of each method as one source."""
+    by_method = groupby(placed, key=lambda each: each.segment.method.name)
     return [Source(tuple(group)) for _, group in by_method]
 
 
@@ -436,7 +436,7 @@ def lay_out(folder: Path, study: Study, out: str | Path) -> dict[str, dict[str, 
     Points that are not computed stay NaN with status 0.
     """
     root = zarr.open_group(folder, mode="w", zarr_format=3)
-    groups = sources(study, out)
+    groups = grouped(place(study, out))
     kinds = {k for group in groups for each in group.placed for k in each.listing.processors}
     used = dict.fromkeys(method.about.equations for method in study.methods_used().values())
     about: sealed.Document = {

@@ -213,8 +213,6 @@ def _indexer(places: list[int]) -> slice | list[int]:
 def _places(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]:
     """Where one part of a selection lies: a word, a number, or a range of numbers."""
     kind, hint = values.dtype.kind, ""
-    if kind == "f":
-        values = np.char.mod("%.12g", values).astype(float)  # the digits that are shown
     if kind not in "fiu":
         equal = values.astype(str) == text
     elif ":" in text:
@@ -224,6 +222,7 @@ def _places(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]
         if first > last:
             allowed = "low:high, the smaller number first"
             raise HdicaError(f"--sel {dim}={text} is not allowed ({allowed})")
+        values = _as_shown(values, first, last)
         if not (places := [*np.flatnonzero((values >= first) & (values <= last)).tolist()]):
             raise HdicaError(f"no {dim} lies in {text} (values: {_listed(values)})")
         return places
@@ -231,10 +230,23 @@ def _places(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]
         wanted = _number(text, dim, kind)
         if nearest:
             wanted = values[np.argmin(np.abs(values - float(wanted)))]
-        equal, hint = values == wanted, "; --nearest takes the closest"
+        wanted = canonical(wanted) if kind == "f" else wanted
+        equal = _as_shown(values, wanted) == wanted
+        hint = "; --nearest takes the closest"
     if not equal.any():
         raise HdicaError(f"{dim}={text} is not there (values: {_listed(values)}{hint})")
     return [*np.flatnonzero(equal).tolist()]
+
+
+def _as_shown(values: np.ndarray, *numbers: float) -> np.ndarray:
+    """Floats with the digits that are shown, where that may decide how they compare with one."""
+    if values.dtype.kind == "f":
+        near = [np.abs(values - one) <= 1e-11 * abs(one) for one in numbers if math.isfinite(one)]
+        close = np.any(near, axis=0)
+        if close.any():
+            values = values.copy()
+            values[close] = np.char.mod("%.12g", values[close]).astype(float)
+    return values
 
 
 def _number(text: str, dim: str, kind: str) -> float:

@@ -27,6 +27,7 @@ from hdica.store.sealed import DIGEST, read_manifest, status_counts
 if TYPE_CHECKING:
     import xarray as xr
 
+    from hdica.store.working import Placed
     from hdica.study.study import Study
 
 
@@ -222,14 +223,17 @@ def _row(method: str, n: int | None, status: np.ndarray, cpu: np.ndarray) -> Met
 
 def working_status(out: str | Path) -> Status | None:
     """Status of the study that was run last, from its working store; None without one."""
-    from hdica.store.working import place, recorded_study, unfinished
+    from hdica.store.working import place, recorded_study
 
-    if (study := recorded_study(out)) is None:
-        return None
-    rows = [
-        _row(p.segment.method.name, p.segment.n, p.statuses, p.cpu_seconds)
-        for p in place(study, out)
-    ]
+    study = recorded_study(out)
+    return None if study is None else counted(study, place(study, out), out)
+
+
+def counted(study: Study, placed: list[Placed], out: str | Path) -> Status:
+    """Status of a study whose points are placed in the working store."""
+    from hdica.store.working import unfinished
+
+    rows = [_row(p.segment.method.name, p.segment.n, p.statuses, p.cpu_seconds) for p in placed]
     return Status(study.study, "working store", tuple(rows), unfinished(study, out))
 
 

@@ -18,10 +18,18 @@ from hdica.status import DONE
 from hdica.store import files, paths, published, sealed
 from hdica.store.files import PARTIAL, DamageError, TornError
 from hdica.store.provenance import several
-from hdica.store.publish import exchange, new_store, sources
-from hdica.store.results import open_results, stable, working_status
+from hdica.store.publish import exchange, grouped, new_store
+from hdica.store.results import counted, open_results, stable
 from hdica.store.sealed import NAME, read_block
-from hdica.store.working import UnreadableStudy, described, read_refined, recorded_study, unfinished
+from hdica.store.working import (
+    Placed,
+    UnreadableStudy,
+    described,
+    place,
+    read_refined,
+    recorded_study,
+    unfinished,
+)
 from hdica.study.segment import NAME as SEGMENT
 from hdica.study.study import Study, study_from
 
@@ -174,7 +182,7 @@ def _by_digests(root: Path, digests: dict[str, str]) -> Iterator[Damage]:
             yield Damage(f"{root / name} does not belong to {root}", root / name, stray=True)
 
 
-def _lost(study: Study, out: str | Path) -> Iterator[str]:
+def _lost(study: Study, placed: list[Placed], out: str | Path) -> Iterator[str]:
     """Points that are published as done and that the working store lacks."""
     tree = open_results(out)
     if tree.attrs.get("study_hash") != study.content_hash():
@@ -182,7 +190,7 @@ def _lost(study: Study, out: str | Path) -> Iterator[str]:
     if note := unfinished(study, out):
         yield note
         return
-    for source in sources(study, out):
+    for source in grouped(placed):
         there = tree[source.method.name]["status"].to_numpy().reshape(-1)
         if lost := int(((there == DONE) & (source.status != DONE)).sum()):
             yield (
@@ -191,8 +199,10 @@ def _lost(study: Study, out: str | Path) -> Iterator[str]:
             )
 
 
-def _incomplete(out: str | Path, manifest: sealed.Document | None) -> Iterator[str]:
-    root, work, study = paths.results_path(out), paths.work_path(out), recorded_study(out)
+def _incomplete(
+    out: str | Path, manifest: sealed.Document | None, study: Study | None, placed: list[Placed]
+) -> Iterator[str]:
+    root, work = paths.results_path(out), paths.work_path(out)
     if study is None and segments_in(out):
         yield f"{work / paths.STUDY} is missing (hdica run STUDY writes it again)"
     if manifest is None:
@@ -206,7 +216,7 @@ def _incomplete(out: str | Path, manifest: sealed.Document | None) -> Iterator[s
     if failed := sealed.count_in(manifest, "failed"):
         yield f"{failed} points of {root} failed (hdica run STUDY --retry-failed tries again)"
     if study is not None:
-        yield from _lost(study, out)
+        yield from _lost(study, placed, out)
 
 
 def look(out: str | Path) -> tuple[sealed.Document | None, list[Damage]]:
@@ -244,11 +254,14 @@ def _verdict(path: str | Path) -> Verdict:
         if manifest is None and not work.is_dir() and root.is_dir():
             manifest = {"counts": counts_in(root)}  # of a copy without its manifest
         try:
-            if work.is_dir() and (working := working_status(path)) is not None:
+            study = recorded_study(path)
+            placed = [] if study is None else place(study, path)
+            if study is not None:
+                working = counted(study, placed, path)
                 points = working.total("points")
                 if pending := working.total("pending"):
                     incomplete.append(f"{pending} points are not computed yet")
-            incomplete += list(_incomplete(path, manifest))
+            incomplete += list(_incomplete(path, manifest, study, placed))
         except UnreadableStudy as exc:
             incomplete.append(str(exc))
         if manifest is not None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,8 +141,13 @@ class Placed:
     """A segment and which points of it are computed."""
 
     segment: Segment
-    keys: Keys  # of every point, in order
+    find_keys: Callable[[], Keys]
     listing: Listing
+
+    @property
+    def keys(self) -> Keys:
+        """Key of every point, in order."""
+        return self.find_keys()
 
     @property
     def path(self) -> Path:
@@ -153,6 +158,8 @@ class Placed:
     def rows(self) -> NDArray[np.int64]:
         """Number of every point in the listing, -1 for one that no block holds."""
         failed, absent = self.listing.status == FAILED, self.segment.left_out
+        if not failed.size:
+            return np.full(self.segment.size, -1)
         if failed.any():
             order = np.argsort(failed, kind="stable")
             rows = find_rows(self.listing.keys[order], self.keys)
@@ -203,7 +210,7 @@ class Placed:
 
     def again(self) -> Placed:
         """The same with the blocks that there are now."""
-        return Placed(self.segment, self.keys, list_blocks(self.path))
+        return Placed(self.segment, self.find_keys, list_blocks(self.path))
 
 
 @dataclass(frozen=True)
@@ -270,10 +277,14 @@ class Source:
 def place(study: Study, out: str | Path) -> list[Placed]:
     """Look up every point of a study in the working store, without changing it."""
     work, chosen = work_path(out), None if study.refine is None else chosen_cells(study, out)
-    return [
-        Placed(segment, segment.keys(), list_blocks(work / segment.name))
+    placed = [
+        Placed(segment, cache(segment.keys), list_blocks(work / segment.name))
         for segment in segments_of(study, None if chosen is None else ~chosen)
     ]
+    for each in placed:
+        if each.listing.keys.size:
+            each.find_keys()  # now, and not while a lock is held
+    return placed
 
 
 def chosen_cells(study: Study, out: str | Path) -> NDArray[np.bool_]:

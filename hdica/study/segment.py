@@ -229,7 +229,11 @@ def _numbers_put_in(name: str, used: Sequence[Sequence[Axis]], base: Parameters)
     marked = _fragment({name: with_leaves(f"<{place}>" for place in range(len(paths)))}, name)
     text = re.sub(r'"<(\d+)>"', r"{\1}", marked.replace("{", "{{").replace("}", "}}"))
     rows = [list(zip(*(one.values for one in axis), strict=True)) for axis in used]
-    texts = [text.format(*map(repr, itertools.chain(*some))) for some in itertools.product(*rows)]
+    if len(rows) == 1:
+        texts = [text.format(*map(repr, row)) for row in rows[0]]
+    else:
+        written = [[tuple(map(repr, row)) for row in own] for own in rows]
+        texts = [text.format(*itertools.chain(*some)) for some in itertools.product(*written)]
     default = type(base).model_fields[name].get_default(call_default_factory=True)
     leaves = [tuple(_leaf(default, one.path[1:]) for one in axis) for axis in used]
     if with_leaves(itertools.chain(*leaves)) == default:

@@ -112,11 +112,11 @@ def axis_of(
     Beside a label each value is a word. ``field``, if given, is for the sentence that refuses a
     value that occurs twice.
     """
-    values = tuple(one for one in given if not isinstance(one, Labelled))
-    if len(values) < len(given):
+    if Labelled in set(map(type, given)):
         names = tuple(map(shown, given))
         contents = tuple(one.content if isinstance(one, Labelled) else one for one in given)
         return Axis(key, path, distinct(names, field or key), contents)
+    values: tuple[Value, ...] = tuple(given)  # type: ignore[arg-type]
     if isinstance(values[0], str) and not is_text(system, path[0]):
         read = tuple(map(as_number, values))
         if not any(isinstance(value, str) for value in read):

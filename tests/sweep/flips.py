@@ -21,11 +21,12 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.run.runner import run
 from hdica.store.paths import STUDY, manifest_path, work_path
-from hdica.store.publish import publish, sources
+from hdica.store.publish import grouped, publish
 from hdica.store.published import DIGESTS, array_of
 from hdica.store.results import status
 from hdica.store.sealed import write_sealed
 from hdica.store.verify import verify
+from hdica.store.working import place
 from hdica.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
@@ -87,7 +88,7 @@ def files(out: Path) -> dict[str, list[Path]]:
 def computed(study: Study, out: Path) -> dict[str, bytes]:
     """Every number of the working store, as a publication gathers it."""
     found = {}
-    for source in sources(study, out):
+    for source in grouped(place(study, out)):
         name = source.method.name
         found[f"{name}/status"] = source.status.tobytes()
         outputs = [o.name for o in source.placed[0].segment.outputs]

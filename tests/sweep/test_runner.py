@@ -112,19 +112,19 @@ def test_looks_for_blocks_of_others_take_no_more_than_their_share(
     study: Study, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, looks, slow, each_block = [0.0], [0], 1.0, 20.0
-    lookup = working.find_rows
+    listed = working.list_blocks
 
-    def slow_lookup(*keys: Any) -> Any:
+    def slow_listing(folder: Path) -> Any:
         clock[0] += slow
         looks[0] += 1
-        return lookup(*keys)
+        return listed(folder)
 
     placed = place(study, out)
     assert all(each.statuses.size for each in placed)
     todo = runner.tasks(placed, block=1)
     monkeypatch.setattr(runner.time, "monotonic", lambda: clock[0])
     one = runner._Run(study, placed, todo, runner.cluster_settings(None, 1), runner.Care(1.0, 0))
-    monkeypatch.setattr(working, "find_rows", slow_lookup)
+    monkeypatch.setattr(working, "list_blocks", slow_listing)
     with report("toy", 1, 1.0, False, 1, "") as shown:
         for _ in one._blocks(todo, shown):
             clock[0] += each_block
