@@ -160,8 +160,13 @@ def _seconds(system: fields.Projected, n: int | None, last: float) -> float:
     if fields.signal_varies(system):
         return 0.05 + 0.012 * last
     steps = fields.schedule(system)
-    moves = steps.constant is None or fields.motion(system).moves
-    return (0.02 + 2e-4 * last) * (6 if steps.observed else 2 if moves else 1)
+    if steps.observed:
+        return 0.015 * last**0.5
+    constant = steps.constant
+    sizes = [steps.at(last * k / 16) for k in range(16)] if constant is None else [constant]
+    # Steps of the solver become longer as the path comes to rest.
+    once = 0.003 + 0.0047 * (sum(sizes) / len(sizes) * last) ** 0.5
+    return once * (4 if constant is None else 2 if fields.motion(system).moves else 1)
 
 
 def _unknown_moments(system: fields.Projected) -> str:
