@@ -3,7 +3,7 @@
 #             PYTEST="-k store" narrows them further)
 # make test-deep  build .venv, then all tests (DEEP=rest leaves out those of make test)
 # make lint   build .venv, then formatters, linters, types and import contracts
-# make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md and README.md
+# make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md
 # make docs   build .venv-docs, then the site in build/docs/html: its cells run, and every warning is an error
 # make slurm  build .venv-slurm, the environment for Slurm: .venv and the executor of Snakemake
 # make lock   resolve pyproject.toml anew into requirements*.lock (needs uv)

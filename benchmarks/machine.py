@@ -17,6 +17,7 @@ PACKAGES = (
     "numba",
     "jax",
     "py-pde",
+    "diffrax",
     "fipy",
     "bice",
     "pycont-lite",

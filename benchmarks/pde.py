@@ -3,9 +3,10 @@
 Every solver returns Q at the same times, and each rival has the settings with which its largest
 error over them, against spectral elements good to 1e-9, falls below the error of the case. Ours
 has a tolerance and is better than asked for: the case of the smallest error is the fair one.
-Rivals: py-pde on its Numba backend (explicit adaptive steps; its wrapper of SciPy's LSODA), FiPy
-(implicit, of order two in time), and LSODA by hand. All have exponentially fitted finite volumes,
-as we have. Not timed: imports, compilation, and what is built once for all solutions.
+Rivals: py-pde on its Numba backend (explicit adaptive steps; its wrapper of SciPy's LSODA), diffrax
+(explicit adaptive steps in JAX), FiPy (implicit, of order two in time), and LSODA by hand. All have
+exponentially fitted finite volumes, as we have. Not timed: imports, compilation, and what is built
+once for all solutions.
 
 Run: python -m benchmarks pde [--small] [--repeats 5]   (about five minutes)
 """
@@ -81,10 +82,35 @@ def _fipy(dt: float, per_unit: int) -> Setting:
     return Setting("FiPy", "fipy", "fipy_fokker_planck", known, note)
 
 
-SMALL = {1e-3: (_scipy(1e-4, -4, 8, 10), _lsoda(1e-4, 10), _fipy(0.1, 10))}
+def _diffrax(solver: str, tolerance: float, per_unit: int) -> Setting:
+    note = f"{solver}, own fluxes in JAX, {per_unit} cells a unit"
+    known = {"solver": solver, "tolerance": tolerance, "low": -4, "high": 8, "per_unit": per_unit}
+    return Setting(f"diffrax, {solver}", "diffrax", "diffrax_fokker_planck", known, note)
+
+
+SMALL = {
+    1e-3: (
+        _scipy(1e-4, -4, 8, 10),
+        _lsoda(1e-4, 10),
+        _diffrax("Tsit5", 1e-4, 10),
+        _fipy(0.1, 10),
+    )
+}
 FULL = {
-    1e-4: (_scipy(1e-4, -4, 8, 34), _lsoda(1e-4, 34), _explicit(1e-4, 33), _fipy(0.0625, 36)),
-    1e-5: (_scipy(1e-5, -4, 8, 104), _lsoda(1e-5, 104), _explicit(1e-5, 104), _fipy(0.02, 104)),
+    1e-4: (
+        _scipy(1e-4, -4, 8, 34),
+        _lsoda(1e-4, 34),
+        _explicit(1e-4, 33),
+        _diffrax("Tsit5", 1e-4, 34),
+        _fipy(0.0625, 36),
+    ),
+    1e-5: (
+        _scipy(1e-5, -4, 8, 104),
+        _lsoda(1e-5, 104),
+        _explicit(1e-5, 104),
+        _diffrax("Tsit5", 1e-5, 104),
+        _fipy(0.02, 104),
+    ),
     1e-7: (_scipy(1e-8, -5, 10, 1000),),
     3e-9: (_scipy(1e-10, -6, 11, 5800),),
 }

@@ -49,11 +49,12 @@ def everything(results: Mapping[str, Any]) -> str:
     return markdown(results, {name: question(name) for name in results})
 
 
-PAGES: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
-    "docs/benchmarks.md": ("benchmarks", everything),
-    "README.md": ("benchmarks: worst cases", hardest),
+PAGE = "docs/benchmarks.md"
+TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "benchmarks: worst cases": hardest,
+    "benchmarks": everything,
 }
-"""What is written where: the page, the name in its markers, and the table."""
+"""The tables of the page, by the names in their markers."""
 PICTURES = ("docs/benchmarks.svg", "docs/benchmarks-dark.svg")
 
 
@@ -85,9 +86,10 @@ def drawn_of(picture: str) -> str | None:
 
 def write_pages(root: Path, results: Mapping[str, Any]) -> None:
     """Rewrite the tables and the picture of what was measured, in light and in dark."""
-    for page, (name, table) in PAGES.items():
-        path = root / page
-        path.write_text(with_table(path.read_text(), name, table(results)))
+    text = (root / PAGE).read_text()
+    for name, table in TABLES.items():
+        text = with_table(text, name, table(results))
+    (root / PAGE).write_text(text)
     for picture in PICTURES:
         about = f"Drawn from benchmarks/results.json, sha256 {digest(results)}"
         draw(results, root / picture, dark="dark" in picture, about=about)

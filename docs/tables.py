@@ -23,20 +23,6 @@ from hdica.systems.system import System, systems
 ROOT = Path(__file__).parents[1]
 METHODS_HEAD = ("system", "method", "what it computes", "accuracy", "same bits on")
 ANALYSES_HEAD = ("| analysis | question | keys |", "|---|---|---|")
-SYSTEMS_HEAD = ("system", "what it is", "simulations", "theory")
-
-
-def systems_table() -> str:
-    """A row for every system: what it is, its paper, and the names of its methods."""
-    lines = [_line(SYSTEMS_HEAD), _line(("---",) * len(SYSTEMS_HEAD)).replace(" ", "")]
-    for record in systems().values():
-        drawn, solved = (
-            ", ".join(f"`{m.name}`" for m in record.methods if m.stochastic == random)
-            for random in (True, False)
-        )
-        papers = "; ".join(paper.cite for paper in record.papers)
-        lines.append(_line((f"`{record.name}`", f"{record.title} ({papers})", drawn, solved)))
-    return "\n".join(lines)
 
 
 def methods_table() -> str:
@@ -134,7 +120,6 @@ def commands() -> str:
 
 
 TABLES = {
-    "systems": ("README.md", systems_table),
     "systems and methods": ("docs/reference/methods.md", methods_table),
     "parameters of systems": ("config/README.md", parameters_tables),
     "analyses": ("config/README.md", analyses_table),
