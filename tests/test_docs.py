@@ -86,14 +86,16 @@ def test_other_grids_of_the_page_on_studies_are_those_of_a_study() -> None:
 
 def test_page_on_studies_lists_all_that_come_with_hdica() -> None:
     config = YAML(typ="safe", pure=True).load(ROOT / "config/config.yaml")
-    built, reproduced = STUDIES.split("`snakemake --cores 2 reproduce`")
-    named = [
+    parts = re.split("`snakemake --cores 2 reproduce`|These are built by name", STUDIES)
+    built, alone, reproduced = (
         {name for row in re.findall(r"^\| (`.*?) \|", part, re.M) for name in row.split("`")[1::2]}
-        for part in (built, reproduced)
-    ]
-    assert named[0] == {*config["studies"], "tiny"}
+        for part in parts
+    )
+    assert built == {*config["studies"], "tiny"}
     after = re.compile(r"[a-z]+\d{4}_")
-    assert named[1] == {*config["figures"]} - {name for name in named[0] if after.match(name)}
+    assert reproduced == {*config["figures"]} - {name for name in built if after.match(name)}
+    every = {path.stem for path in (ROOT / "config/studies").glob("*.yaml")}
+    assert alone == every - {*config["studies"], *config["figures"], "tiny"}
 
 
 @pytest.mark.parametrize("page", PAGES)

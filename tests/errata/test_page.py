@@ -45,6 +45,14 @@ def test_every_entry_names_a_test_and_every_test_is_named():
         assert len(flat) == len(set(flat))
 
 
+def test_the_page_begins_with_the_numbers_of_its_entries():
+    parts = re.split(r"^### ", PAGE, flags=re.MULTILINE)
+    counts = dict.fromkeys(("Corrections", "To be read with care", "Correct as printed"), 0)
+    for part in parts[1:]:
+        counts[part.splitlines()[0]] += len(rows(part))
+    assert [int(one) for one in re.findall(r"\b\d+\b", PAGE.split("\n\n")[1])] == [*counts.values()]
+
+
 def test_rows_have_as_many_cells_as_their_table():
     head = 0
     lines = PAGE.splitlines()
