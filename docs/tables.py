@@ -60,7 +60,7 @@ def _parameters(record: System) -> str:
 
 def _written(value: Any) -> str:
     """A default as a study has it."""
-    if value is None:
+    if value is None or value == "":
         return "none"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_written(one)}" for key, one in value.items()) + "}"
