@@ -62,7 +62,7 @@ SYSTEM = System(
         "R": Symbol("<i>R</i>", "$R$", "R"),
         "P": Symbol("<i>P</i>", "$P$", "P"),
         "cosine": COSINE,
-        **in_words(ode="ODE"),
+        **in_words(ode="ODE", learned="number of learned features"),
     },
     methods=methods(SEVERAL),
     notes=stays("R"),
