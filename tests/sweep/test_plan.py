@@ -10,10 +10,30 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.run.plan import Plan, SegmentPlan, plan
 from hdica.run.runner import run
+from hdica.store.publish import publish
+from hdica.store.verify import verify
+from hdica.study.segment import Segment
 from hdica.study.study import study_from
 from tests.sweep import toy
 
 SLOW = Plan("slow", "", (SegmentPlan("walk", 10, 400, 400, 1.0, 8, 1),))
+
+
+def test_points_are_looked_up_once_and_only_where_there_are_blocks(
+    toy_system: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    study, out = study_from(toy.study()), tmp_path / "toy.zarr"
+    counted: list[str] = []
+    keys = Segment.keys
+    monkeypatch.setattr(Segment, "keys", lambda self: (counted.append(self.name), keys(self))[1])
+    assert plan(study, out).pending
+    assert not counted
+    run(study, out, progress=False)
+    publish(study, out)
+    counted.clear()
+    assert not verify(out).damaged
+    assert counted
+    assert len(counted) == len(set(counted))
 
 
 def test_the_wait_is_the_work_shared_and_what_comes_before_and_after_it() -> None:

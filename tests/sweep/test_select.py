@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import xarray as xr
 
+from hdica.errors import HdicaError
 from hdica.store.query import select
 from tests.sweep.test_mean_table import selection
 
@@ -29,6 +30,26 @@ def test_a_single_value_is_selected_as_xarray_does(asked, places, lazy, tmp_path
         data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
         data = xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf")
     xr.testing.assert_identical(select(data, asked).load(), data.isel(places).load())
+
+
+@pytest.mark.parametrize(
+    ("asked", "values"),
+    [
+        ("0.3", [0.1 + 0.2]),
+        ("0.3:0.4", [0.1 + 0.2, 0.4]),
+        (":0.3", [0.0, 1 / 3 - 0.1, 0.1 + 0.2]),
+        ("0.333333333333", [1 / 3]),
+        ("0.333333333333:", [1 / 3, 0.4]),
+        (":", [0.0, 1 / 3 - 0.1, 0.1 + 0.2, 1 / 3, 0.4]),
+        ("0", [0.0]),
+    ],
+)
+def test_a_number_is_compared_by_the_digits_that_are_shown(asked: str, values: list) -> None:
+    every = [0.0, 1 / 3 - 0.1, 0.1 + 0.2, 1 / 3, 0.4]
+    data = xr.Dataset(coords={"tau": every})
+    assert select(data, {"tau": asked}).tau.values.ravel().tolist() == values
+    with pytest.raises(HdicaError, match="is not there"):
+        select(data, {"tau": "0.33333333333"})
 
 
 def test_a_value_is_not_another() -> None:

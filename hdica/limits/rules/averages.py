@@ -166,7 +166,7 @@ class Sample:
         whole = np.array([variable.quantile(share) for variable, share in pairs])
         for one in update.expressions:
             powers = [e for e in one.atoms(sp.Pow) if e.exp.is_negative and e.base.free_symbols]
-            bases = {e.base for e in powers}
+            bases = sorted({e.base for e in powers}, key=str)
             for base, (j, variable) in itertools.product(bases, enumerate(self.variables)):
                 # |x| has the zeros of x.
                 zero = base.args[0] if isinstance(base, sp.Abs) else base

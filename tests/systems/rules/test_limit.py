@@ -182,6 +182,14 @@ def test_quasi_random_points_have_honest_errors() -> None:
             "over the source student\\(5\\) is infinite",
         ),
         ({"update": "u", "entrywise": "sign(x)"}, "R and P alone do not close the limit"),
+        ({"update": "v/u"}, "infinite, because u is a denominator of the update"),
+        ({"update": "v/sqrt(abs(u))"}, "because u is a denominator"),
+        ({"update": "1/(exp(u - v) - 1)"}, "because exp\\(u - v\\) - 1 is a denominator"),
+        ({"update": "tanh(u)/v", "source": "uniform"}, "because v is a denominator"),
+        (
+            {"update": "u/(label - u)", "label": "v + z", "noise": {"z": "gaussian"}},
+            "because -u \\+ v \\+ z is a denominator",
+        ),
     ],
 )
 def test_a_limit_that_does_not_exist_is_refused(fields: dict[str, Any], sentence: str) -> None:
@@ -190,8 +198,25 @@ def test_a_limit_that_does_not_exist_is_refused(fields: dict[str, Any], sentence
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        {"update": "tanh(u)/u*v"},
+        {"update": "v/abs(u)**0.25"},
+        {"update": "v/(1 + u**2)"},
+        {"update": "(label - u)/norm", "label": "v"},
+        {"update": "tanh(u)/v", "source": "rademacher"},
+        {"update": "tanh(u)/v", "source": {"discrete": {"values": [-2, 1], "weights": [1, 2]}}},
+    ],
+)
+def test_a_denominator_is_allowed_where_the_mean_of_the_square_is_finite(fields) -> None:
+    found = hdica.limit(hdica.OnlineRule(**fields), times=[0, 0.1], method="ode")
+    assert np.isfinite(found.Q.values).all()
+
+
+@pytest.mark.parametrize(
     ("fields", "sentence"),
     [
+        ({"update": "x*u"}, "x is an entry of the estimate, on which this formula does not depend"),
         ({"update": "q*u"}, "'q' is neither a variable nor a constant"),
         ({"update": "u", "noise": {"u": "gaussian"}}, "the name 'u' is not allowed"),
         ({"update": "u", "constants": {"norm": 1}}, "the name 'norm' is not allowed"),
@@ -207,6 +232,25 @@ def test_a_limit_that_does_not_exist_is_refused(fields: dict[str, Any], sentence
 def test_what_is_no_rule_is_refused(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(HdicaError, match=sentence):
         hdica.OnlineRule(**fields)
+
+
+def test_components_of_a_decoupled_start_are_learned_up_to_the_step_size_of_each_alone() -> None:
+    laws = ["rademacher", "uniform", {"beta": 3}]
+    critical = [
+        float(hdica.critical(hdica.OnlineICA(tau=0.1, source=law), "tau").value[0]) for law in laws
+    ]
+    assert critical == pytest.approx([0.1621792606, 0.0591301670, 0.0268413612], rel=1e-8)
+    three = hdica.OnlineRule(
+        update="-tau*u**3", normalise="gram-schmidt", source=laws, constants={"tau": 0.1},
+        start={"overlap": (0.9 * np.eye(3)).tolist()},
+    )  # fmt: skip
+    steps = [0.015, 0.04, 0.1, 0.2]
+    found = hdica.limit(three, times=[0, 400], over={"tau": steps}).learned
+    expected = [sum(one > tau for one in critical) for tau in steps]
+    assert found.isel(time=0).values.tolist() == [3, 3, 3, 3]
+    assert found.isel(time=1).values.tolist() == expected == [3, 2, 1, 0]
+    runs = hdica.simulate(three, n=400, times=[0, 400], seeds=2, over={"tau": steps}).learned
+    assert (expected == runs.isel(time=1).values.T).all()
 
 
 def test_a_list_makes_a_rule_of_several() -> None:

@@ -54,6 +54,31 @@ def test_regression_has_one_state_until_its_norm_diverges() -> None:
         assert states.stable.all()
 
 
+def test_a_relu_that_learns_a_relu_loses_stability_where_a_branch_leaves_the_edge() -> None:
+    """At the perfect state rates have half powers of the distance, and no estimate is beyond it."""
+    rule = {"update": "tau*(relu(v) - relu(u))*(u > 0)"}
+    counts = {}
+    for tau in (1.9, 2.1, 2.24, 2.25):
+        states = hdica.fixed_points(hdica.OnlineRule(**rule, constants={"tau": tau}))
+        assert states.cosine.values.max() <= 1 + 1e-12
+        perfect = states.sel(fixed_point=abs(states.Q - 1) < 1e-9)
+        assert perfect.P.values == pytest.approx([1.0], abs=1e-12)
+        assert bool(perfect.stable[0]) == (tau < 2)
+        counts[tau] = int((states.Q > 1e-6).sum())
+    assert counts == {1.9: 1, 2.1: 3, 2.24: 3, 2.25: 1}
+
+
+@pytest.mark.deep
+def test_its_critical_step_size_is_two() -> None:
+    """Near the perfect state the distance falls at the rate tau - tau^2/2."""
+    rule = hdica.OnlineRule(update="tau*(relu(v) - relu(u))*(u > 0)", constants={"tau": 0.5})
+    found = hdica.critical(rule, "tau")
+    assert found.kind.values.tolist() == ["fold", "transcritical"]
+    gap = abs(found.value.values[1] - 2.0)
+    assert gap <= found.error.values[1] < 1e-7
+    assert 2.24 < float(found.value[0]) < 2.25
+
+
 SPARSE = {"prior": {"sparse": 0.3}, "source": "uniform", "start": {"overlap": 0.7}}
 SHRUNK = {"update": "-tau*u**3", "normalise": "norm", **SPARSE}
 
