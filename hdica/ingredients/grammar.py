@@ -95,9 +95,9 @@ class _Reader:
     """Translates a checked syntax tree into a sympy expression."""
 
     def __init__(
-        self, text: str, variables: tuple[str, ...], constants: Mapping[str, float]
+        self, text: str, variables: tuple[str, ...], constants: Mapping[str, float], unknown: str
     ) -> None:
-        self.text = text
+        self.text, self.unknown = text, unknown
         self.symbols = {name: sp.Symbol(name, real=True) for name in variables}
         self.constants = constants
         self.depth, self.power = -1, 1.0
@@ -258,7 +258,7 @@ class _Reader:
         hint = f": did you mean {close!r}?" if close else _hint(name)
         if not hint and name in ROLES:
             hint = f": {name} is {ROLES[name]}, on which this formula does not depend"
-        hint = hint or f": give it a number in constants, such as {{{name}: 0.2}}"
+        hint = hint or f": {self.unknown.format(name)}"
         raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {names}){hint}")
 
     def raised(self, node: ast.BinOp) -> sp.Expr:
@@ -326,10 +326,16 @@ def _product(text: str) -> str:
 
 
 def read_expression(
-    text: str, variables: tuple[str, ...], constants: Mapping[str, float]
+    text: str,
+    variables: tuple[str, ...],
+    constants: Mapping[str, float],
+    unknown: str = "give it a number in constants, such as {{{0}: 0.2}}",
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
-    """A text of the grammar as a sympy expression, and the symbols of its variables."""
-    reader = _Reader(text, variables, constants)
+    """A text of the grammar as a sympy expression, and the symbols of its variables.
+
+    ``unknown`` is what a sentence says of a name that is none of them.
+    """
+    reader = _Reader(text, variables, constants, unknown)
     if len(text) > MAX_LENGTH:
         raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")
     tree = _tree(text)

@@ -73,6 +73,18 @@ SWITCHES = (sp.sign, sp.Abs, Choice, Largest)
 """All functions of the grammar that are not smooth."""
 
 
+def branches_of(switch: sp.Expr) -> tuple[sp.Expr, ...]:
+    """The expressions between which a switch chooses."""
+    match switch:
+        case sp.sign():
+            return sp.Integer(1), sp.Integer(-1)
+        case sp.Abs():
+            return switch.args[0], -switch.args[0]
+        case Choice():
+            return switch.args[1], switch.args[2]
+    return switch.args[0], switch.args[1]
+
+
 def decides(switch: sp.Expr) -> sp.Expr:
     """The expression whose sign decides between the branches of a switch."""
     return switch.args[0] - switch.args[1] if isinstance(switch, Largest) else switch.args[0]

@@ -8,6 +8,7 @@ random numbers of the sample, of the norms sqrt(x_k.x_k/n) and of the time t.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -25,6 +26,10 @@ NORMALISATIONS = ("none", "norm", "symmetric", "gram-schmidt")
 """What a rule does to its estimates after each step; kernels take the place in this list."""
 RESERVED = ("u", "v", "norm", "label", "t")
 """Names that a rule has a meaning for, alone or with the number of an estimate or a feature."""
+UNKNOWN = "give it a number in constants, {{{0}: 0.2}}, or a law in noise, {{{0}: gaussian}}"
+"""What to do about a name that a formula does not know."""
+_MOST_SWITCHES = 6
+"""Switches in an expression up to which it is taken apart into their branches."""
 _CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 _MONOTONE = (sp.tanh, sp.sinh, sp.atan, sp.erf)
 """Functions that have the sign of their argument."""
@@ -135,6 +140,12 @@ class Update:
         }
         return tuple(sorted(parts, key=str))
 
+    @cached_property
+    def forms(self) -> tuple[sp.Expr, ...]:
+        """Affine expressions in u, v and the noise of which all F are functions."""
+        every = (form for one in self.expressions for form in _forms(one, self.random))
+        return tuple(sorted(set(every), key=str))
+
     @property
     def address(self) -> int:
         """Where the C function ``void F(double *arguments, double *values, int64 count)`` is.
@@ -198,10 +209,29 @@ def _factors(expression: sp.Expr) -> Iterator[sp.Expr]:
         part = factor
         while isinstance(part, _MONOTONE) or (isinstance(part, sp.Pow) and part.exp.is_positive):
             part = part.args[0]
+        inside = sorted(part.atoms(*switches.SWITCHES), key=str)
         if isinstance(part, sp.Mul):
             yield from _factors(part)
+        elif inside and len(inside) <= _MOST_SWITCHES:
+            # It vanishes where it does with one branch or the other.
+            for branch in switches.branches_of(inside[0]):
+                yield from _factors(part.subs(inside[0], branch))
         elif part.free_symbols:
-            yield part
+            yield -part if part.could_extract_minus_sign() else part
+
+
+def _forms(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> Iterator[sp.Expr]:
+    """The largest affine parts of an expression."""
+    if expression.free_symbols.isdisjoint(symbols):
+        return
+    parts = sp.Add.make_args(expression)
+    affine = [one for one in parts if degree_in([one], symbols) == 1]
+    if affine:
+        yield sp.Add(*affine)
+    for part in parts:
+        if part not in affine:
+            for one in part.args:
+                yield from _forms(one, symbols)
 
 
 def _read(
@@ -212,7 +242,7 @@ def _read(
     try:
         expression, symbols = read_expression(text, names, {})
     except HdicaError:
-        expression, symbols = read_expression(text, tuple(variables), constants)
+        expression, symbols = read_expression(text, tuple(variables), constants, UNKNOWN)
     return expression, {str(symbol): symbol for symbol in symbols}
 
 
@@ -259,12 +289,20 @@ def _parsed(
 ) -> Update:
     values, many = dict(constants), len(texts)
     u, v, norm = numbered("u", many), numbered("v", features), numbered("norm", many)
-    target = _read(label, (*v, *noise, "t"), values)[0] if label else None
+    try:
+        target = _read(label, (*v, *noise, "t"), values)[0] if label else None
+    except HdicaError as exc:
+        raise HdicaError(f"label: {exc}", ["label", "noise", "constants"]) from None
     own = ("u", "norm") if many > 1 and len(set(texts)) == 1 else ()
     variables = (*u, *v, *noise, *norm, *own, *(("label",) if label else ()), "t")
     expressions = []
     for k, text in enumerate(texts):
-        expression, symbols = _read(text, variables, values)
+        try:
+            expression, symbols = _read(text, variables, values)
+        except HdicaError as exc:
+            why = "no label is given, as a formula in v and the noise" if not label else str(exc)
+            why = why if re.search(r"\blabel\b", text) else str(exc)
+            raise HdicaError(f"update: {why}", ["update", "label", "constants"]) from None
         swaps = {symbols[name]: symbols[f"{name}{k + 1}"] for name in own}
         if target is not None:
             swaps[symbols["label"]] = target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from hdica.ingredients.plain import Array
 from hdica.ingredients.quadrature import Nodes, dot, gauss, root_of
 from hdica.ingredients.update import Update, degree_in, values_of, writer
 from hdica.limits.rules.closed import Closed, Series, closed_of, series_of
+from hdica.limits.rules.lines import LOOKS, Line, sign_changes
 from hdica.limits.rules.points import (
     QUASI,
     Points,
@@ -36,12 +36,14 @@ FIRST = 1
 """The first level of refinement."""
 REPLICATES = 8
 """Independent sets of quasi-random points, whose scatter is the error."""
-_LOOKS, _HALVINGS, _MOST_ROOTS = 65, 45, 6
-_FEW, _INFINITE, _CORNER = 3, 1e-9, 1e-13
-_POLES, _BESIDE, _GROWTH = 16, (1e-4, 1e-7), 0.98
-"""Lines on which poles are looked for, distances at which F is seen, and the least exponent."""
+_FEW, _GROWS, _CORNER = 4, 0.5, 1e-13
 _BLOCK = 2**14
 """Points at a time, whose values stay in a cache."""
+
+
+def _generic(count: int) -> list[float]:
+    """Numbers at which nothing vanishes that does not always."""
+    return [math.sqrt(k + 1.7) for k in range(count)]
 
 
 class Means(NamedTuple):
@@ -85,6 +87,44 @@ class Sample:
         """The averages from the moments of the sources, if they are all that matters."""
         return None if self.squared else series_of(self.update, self.sources, self.scales)
 
+    @cached_property
+    def _forms(self) -> Callable[..., list[list[float]]] | None:
+        """Coefficients of affine forms of which F is a function, if they are fewer than variables.
+
+        The variables are normal then, and given the forms all others are their conditional means.
+        """
+        known = self.update.degree is not None or self.closed is not None or self.squared
+        if known or self._curved or any(one.source is not None for one in self.variables):
+            return None
+        symbols = self.update.random
+        polys = [sp.Poly(form, *symbols) for form in self.update.forms]
+        rows = [[poly.coeff_monomial(symbol) for symbol in symbols] for poly in polys]
+        rest = self.update.arguments[len(symbols) :]
+        forms = sp.lambdify(rest, rows, "numpy")
+        rank = np.linalg.matrix_rank(np.array(forms(*_generic(len(rest))), dtype=float))
+        return forms if rank < len(self.variables) else None
+
+    @cached_property
+    def integrated(self) -> tuple[Variable, ...]:
+        """The variables over which is integrated: those of the sample, or fewer normal ones."""
+        if self._forms is None:
+            return self.variables
+        rest = len(self.update.arguments) - len(self.update.random)
+        rank = np.linalg.matrix_rank(np.array(self._forms(*_generic(rest)), dtype=float))
+        return (Variable(None),) * int(rank)
+
+    def basis(self, along: Array, across: Array, constant: Array) -> Array | None:
+        """Orthonormal directions of the variables on which F depends; None of all."""
+        if self._forms is None:
+            return None
+        k, m = along.shape
+        whole = np.zeros((len(self.update.random), len(self.variables)))
+        whole[:k, :m], whole[:k, m : m + k] = along * self.scales, across
+        whole[k : k + m, :m] = np.diag(self.scales)
+        whole[k + m :, m + k :] = np.eye(len(self.noise))
+        forms = np.array(self._forms(*constant.tolist()), dtype=float) @ whole
+        return np.asarray(np.linalg.svd(forms)[2][: len(self.integrated)].T)
+
     @property
     def _order(self) -> int:
         degree = self.update.degree or 0
@@ -117,9 +157,9 @@ class Sample:
         if self._is_exact:
             return math.prod(one.exact(self._order).points.size for one in self.variables)
         if not self.update.factors:
-            return math.prod(one.smooth(level).points.size for one in self.variables)
+            return math.prod(one.smooth(level).points.size for one in self.integrated)
         cuts = 2 * len(self.update.factors)
-        return math.prod(one.nodes(level, cuts) for one in self.variables)
+        return math.prod(one.nodes(level, cuts) for one in self.integrated)
 
     def refusal(self, r: Array, p: Array) -> str:
         """Empty if the mean of every F_k^2, or F_k^4, is finite at R and P, else why not."""
@@ -145,7 +185,10 @@ class Sample:
                     f"the {what}: the mean of F^{power} over the {name} is infinite (its tails are "
                     "too heavy for this update)"
                 )
-        if degree is None and (base := self._pole(r, p)) is not None:
+        norms = [math.sqrt(max(one, 0.0)) for one in p.diagonal().tolist()]
+        constant = self.update.fixed(norms, 1.0)
+        line = Line(self.update, self.variables, r, root_of(p - r @ r.T), self.scales, constant)
+        if degree is None and (base := line.pole(power)) is not None:
             return (
                 f"the {what}: the mean of F^{power} is infinite, because {base} is a denominator "
                 "of the update and samples come as near to its zeros as they like"
@@ -157,64 +200,46 @@ class Sample:
         """The power of F whose mean has to be finite."""
         return 4 if self.squared else 2
 
-    def _pole(self, r: Array, p: Array) -> sp.Expr | None:
-        """A denominator near whose zeros the mean is infinite."""
-        update, across = self.update, root_of(p - r @ r.T)
-        constant = update.fixed([math.sqrt(max(one, 0.0)) for one in p.diagonal().tolist()], 1.0)
-        shares = np.random.default_rng(_LOOKS).random((len(self.variables), _POLES))
-        pairs = zip(self.variables, shares, strict=True)
-        whole = np.array([variable.quantile(share) for variable, share in pairs])
-        for one in update.expressions:
-            powers = [e for e in one.atoms(sp.Pow) if e.exp.is_negative and e.base.free_symbols]
-            bases = sorted({e.base for e in powers}, key=str)
-            for base, (j, variable) in itertools.product(bases, enumerate(self.variables)):
-                # |x| has the zeros of x.
-                zero = base.args[0] if isinstance(base, sp.Abs) else base
-                denominator, force = (
-                    _along(
-                        switches.vectorised(formula, *update.arguments),
-                        *(whole, j, r, across, self.scales, constant),
-                    )
-                    for formula in (zero, one)
-                )
-                with np.errstate(all="ignore"):
-                    places = _sign_changes(denominator, variable.looks(_LOOKS), _POLES)
-                    places[~variable.surrounds(places)] = np.nan
-                    far, near = (np.abs(force(places + gap)) for gap in _BESIDE)
-                    growth = np.log(near / far) / math.log(_BESIDE[0] / _BESIDE[1])
-                if np.any(growth >= _GROWTH / self._power):
-                    return zero
-        return None
-
     def _diverges(self, variable: int, r: Array, p: Array) -> bool:
-        """Whether the tails of one variable carry the mean of F^2, or F^4, with moderate others."""
+        """Whether the tails of one variable carry the mean of F^2, or F^4, with moderate others.
+
+        Of a finite mean, what is farther out is less than what is far out.
+        """
         few = [
             one.exact(_FEW) if one.source is None else gauss(one.source.nodes, _FEW)
             for one in self.variables
         ]
-        few[variable], far = self.variables[variable].far()
-        points = tensor(few)
-        tail = tensor(
-            [*few[:variable], Nodes(far.astype(float), few[variable].weights), *few[variable + 1 :]]
-        )
-        with np.errstate(all="ignore"):
-            within, beyond = (
-                sum(
-                    np.sum(weights * force**self._power, axis=1)
-                    for weights, *_, force in Averages(self, 0).blocks(
-                        Points(points.values, weights), r, p, 0.0
-                    )
-                )
-                for weights in (points.weights, points.weights * tail.values[variable])
-            )
-        return not bool(np.all(beyond <= _INFINITE * within))
+        few[variable], *masks = self.variables[variable].far()
+        points, sums = tensor(few), []
+        if 0 <= (k := variable - len(self.sources)) < len(self.update.u):
+            # The tail of u_k is along all normal variables of which it is made.
+            normal = [one.source is None for one in self.variables[: len(self.sources)]]
+            u = np.zeros(len(self.variables))
+            u[: k + 1 + len(normal)] = [
+                *(r[k] * self.scales * normal),
+                *root_of(p - r @ r.T)[k, : k + 1],
+            ]
+            if (size := math.sqrt(float(u @ u))) > 0:
+                u /= size
+                x, rest = points.values[variable].copy(), points.values
+                rest[variable] = 0.0
+                rest += np.outer(u, x - u @ rest)
+        for mask in masks:
+            ones = Nodes(mask.astype(float), few[variable].weights)
+            there = tensor([*few[:variable], ones, *few[variable + 1 :]]).values[variable]
+            tail = Points(points.values, points.weights * there)
+            with np.errstate(all="ignore"):
+                blocks = Averages(self, 0).blocks(tail, r, p, 0.0)
+                sums.append(sum(np.nansum(w * f**self._power, axis=1) for w, *_, f in blocks))
+        far, farther = sums
+        return bool(np.any(farther > _GROWS * far) or not np.isfinite(farther).all())
 
     @cached_property
     def is_random(self) -> bool:
         """Whether averages are those of replicates of quasi-random points."""
         if self.is_known:
             return False
-        return len(self.variables) > NESTED or self.size(FIRST + 1) > MOST_POINTS
+        return len(self.integrated) > NESTED or self.size(FIRST + 1) > MOST_POINTS
 
     def fixed(self, level: int) -> Points | None:
         """Points that do not depend on R and P; None where the update switches.
@@ -225,7 +250,7 @@ class Sample:
             return tensor([one.exact(self._order) for one in self.variables])
         if self.is_random:
             return quasi_random(self.variables, level)
-        if self.update.factors:
+        if self.update.factors or self._forms is not None:
             return None
         points = tensor([one.smooth(level) for one in self.variables])
         if not self.squared:
@@ -278,12 +303,20 @@ class Sample:
 
     def cut(self, along: Array, across: Array, constant: Array, level: int) -> Points:
         """Points cut where the update switches, in the order of the variables."""
+        basis = self.basis(along, across, constant)
+        if basis is not None and not self.update.factors:
+            few = tensor([one.smooth(level) for one in self.integrated])
+            return Points(basis @ few.values, few.weights)
         k, m = along.shape
         rows = np.array([np.asarray(one(*constant), dtype=float) for one in self._affine])
         u, v, z, c = np.split(rows.reshape(-1, len(self.update.random) + 1), [k, k + m, -1], axis=1)
         planes = np.concatenate([(v + u @ along) * self.scales, u @ across, z, c], axis=1)
         planes = np.concatenate([planes, self._ends])
-        order = best_order(planes)
+        if basis is not None:
+            planes = np.concatenate([planes[:, :-1] @ basis, planes[:, -1:]], axis=1)
+        each = enumerate(self.integrated)
+        order = best_order(planes, [j for j, one in each if not one.law(level).parts])
+        line = Line(self.update, self.variables, along, across, self.scales, constant)
 
         def curves(values: Array, depth: int) -> Array:
             """Where curved switches change sign along a variable, given those outside of it."""
@@ -292,62 +325,17 @@ class Sample:
                 if order[depth] in places and not places & inside:
                     whole = np.zeros((len(order), values.shape[1]))
                     whole[order[:depth]] = values
-                    looks = self.variables[order[depth]].looks(_LOOKS)
-                    value = _along(
-                        function, whole, order[depth], along, across, self.scales, constant
-                    )
-                    found.append(_sign_changes(value, looks, values.shape[1]))
+                    looks = self.variables[order[depth]].looks(LOOKS)
+                    value = line.along(function, whole, order[depth])
+                    found.append(sign_changes(value, looks, values.shape[1]))
             return np.concatenate([np.zeros((values.shape[1], 0)), *found], axis=1)
 
         points = cut_points(
-            [self.variables[j] for j in order], planes[:, [*order, -1]], level, curves
+            [self.integrated[j] for j in order], planes[:, [*order, -1]], level, curves
         )
         values = np.empty_like(points.values)
         values[order] = points.values
-        return Points(values, points.weights)
-
-
-def _along(
-    function: Callable[..., Array],
-    whole: Array,
-    variable: int,
-    along: Array,
-    across: Array,
-    scales: Array,
-    constant: Array,
-) -> Callable[[Array], Array]:
-    """A switch of one standard variable, of shape (rows, any), with the others as they are."""
-    k, m = along.shape
-
-    def value(x: Array) -> Array:
-        base = np.repeat(whole[:, :, None], x.shape[1], axis=2)
-        base[variable] = x
-        v = scales[:, None, None] * base[:m]
-        u = np.einsum("km,mrx->krx", along, v) + np.einsum("kj,jrx->krx", across, base[m : m + k])
-        return function(*u, *v, *base[m + k :], *(np.full(x.shape, c) for c in constant))
-
-    return value
-
-
-def _sign_changes(value: Callable[[Array], Array], looks: Array, rows: int) -> Array:
-    """Where a function of a row and a number changes sign, NaN where it does less often."""
-    grid = np.broadcast_to(looks, (rows, looks.size))
-    signs = np.sign(value(grid))
-    row, column = np.nonzero(signs[:, 1:] * signs[:, :-1] < 0)
-    place = np.arange(row.size) - np.searchsorted(row, row)
-    near = place < _MOST_ROOTS
-    row, column, place = row[near], column[near], place[near]
-    places = np.full((rows, _MOST_ROOTS), np.nan)
-    low, high = grid[row, column].copy(), grid[row, column + 1].copy()
-    side = signs[row, column]
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        whole = np.full((rows, _MOST_ROOTS), 0.0)
-        whole[row, place] = middle
-        same = np.sign(value(whole)[row, place]) == side
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    places[row, place] = (low + high) / 2
-    return places
+        return Points(values if basis is None else basis @ values, points.weights)
 
 
 class _Table:

@@ -36,7 +36,8 @@ QUASI = 2**13
 _SAME = 1e-12
 _MOST_NODES = 32
 """Of a Gauss rule of a source, whose moments of a higher order are no numbers to rely on."""
-_FAR, _FARTHEST, _NO_MASS = 10.0, 14.0, 1e-28
+_NEAR, _FAR, _FARTHEST = 6.0, 10.0, 14.0
+_LITTLE_MASS, _NO_MASS = 1e-16, 1e-28
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,17 +130,16 @@ class Variable:
         )
         return np.asarray(((low < places) & (places < high)).any(axis=0))
 
-    def far(self) -> tuple[Nodes, NDArray[np.bool_]]:
-        """A rule that goes far out, and which of its points have next to no mass beyond them."""
+    def far(self) -> tuple[Nodes, NDArray[np.bool_], NDArray[np.bool_]]:
+        """A rule that goes far out, and which of its points are far out, and which farther."""
         if self.source is None:
             points = np.linspace(-_FARTHEST, _FARTHEST, 128)
             weights = np.exp(-points * points / 2)
-            return Nodes(points, weights / weights.sum()), np.abs(points) > _FAR
+            out = np.abs(points)
+            return Nodes(points, weights / weights.sum()), (out > _NEAR) & (out <= _FAR), out > _FAR
         rule = composite_rule(self.source.law, np.empty(0))
-        density = np.zeros(rule.points.size, dtype=bool)
-        if self.source.law.parts:
-            density = rule.weights < _NO_MASS
-        return rule, density
+        density = rule.weights if self.source.law.parts else np.ones(rule.points.size)
+        return rule, (density < _LITTLE_MASS) & (density >= _NO_MASS), density < _NO_MASS
 
     def looks(self, count: int) -> Array:
         """Values at which a function of it is looked at for changes of sign."""
@@ -207,15 +207,17 @@ def eliminated(planes: Array) -> Array:
     return np.array(kept).reshape(-1, planes.shape[1] - 1)
 
 
-def best_order(planes: Array) -> NDArray[np.intp]:
+def best_order(planes: Array, discrete: Sequence[int] = ()) -> NDArray[np.intp]:
     """The order of the variables, the outermost first, in which switches are widest.
 
     An integral over a variable changes with those outside of it over as much as its coefficient in
-    a plane is of theirs.
+    a plane is of theirs; a sum over those that are discrete would jump, so that they come first.
     """
     count = planes.shape[1] - 1
+    smooth = [j for j in range(count) if j not in discrete]
     widths: dict[tuple[int, ...], float] = {}
-    for order in itertools.permutations(range(count)):
+    for inner in itertools.permutations(smooth):
+        order = (*discrete, *inner)
         left, least = planes[:, [*order, count]], math.inf
         for _ in range(count - 1):
             sizes = np.abs(left[:, :-1])

@@ -42,6 +42,8 @@ _DOUBLINGS = 3
 """How often an interval is made three times as wide in which nothing is solved for."""
 _WIDER = 6
 """How often an interval is made twice as wide in which averages of more nodes have no change."""
+_FARTHEST_MOVE = 0.3
+"""How far a state may move, beside its size, in a narrow interval of the parameter."""
 _FOLLOWED = 4
 """Slopes of Newton's method from a state to that at a value nearby."""
 _BEYOND = 0.03
@@ -193,6 +195,8 @@ def _turned(family: Family, low: _States, high: _States) -> Array | None:
     search = _search(family, high.value)
     for i in range(len(low.z)):
         there = _followed(search, low.z[i])
+        if np.abs(there - low.z[i]).max() > _FARTHEST_MOVE * max(1.0, np.abs(low.z[i]).max()):
+            continue  # another one, after a fold at which this one has ended
         for other, stable in zip(high.z, high.stable, strict=True):
             if stable != low.stable[i] and np.abs(there - other).max() < _NEAR:
                 return np.asarray(low.z[i])

@@ -102,7 +102,7 @@ LEARNED = 0.5
 def cosines(r: Array, p: Array) -> Array:
     """Cosines between estimates and features, of the shape of R: 0 of an estimate that is 0."""
     norms = np.sqrt(np.maximum(np.diagonal(p, axis1=-2, axis2=-1), 0.0))[..., None]
-    return np.divide(r, norms, out=np.zeros_like(r), where=norms > 0)
+    return np.divide(r, norms, out=np.zeros_like(r), where=norms > ZERO)
 
 
 def simulations(labels: Labels) -> tuple[method.Simulation[Rule], ...]:

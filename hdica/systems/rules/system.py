@@ -141,10 +141,7 @@ def update_of(system: Rule) -> Update:
     if not texts:
         raise HdicaError("update = [] is not allowed (a formula for each estimate)", ["update"])
     names = tuple(system.noise)
-    try:
-        return parse_update(texts, system.label, len(laws(system)), names, system.constants)
-    except HdicaError as exc:
-        raise HdicaError(f"update: {exc}", ["update", "label", "constants"]) from exc
+    return parse_update(texts, system.label, len(laws(system)), names, system.constants)
 
 
 def spikes(system: Rule) -> tuple[float, ...] | None:

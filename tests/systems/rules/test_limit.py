@@ -11,8 +11,10 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
+from hdica.ingredients.sources import make_source
 from hdica.ingredients.switches import vectorised
-from hdica.limits.rules.averages import Averages, Sample
+from hdica.ingredients.update import values_of
+from hdica.limits.rules.averages import FIRST, Averages, Sample
 from hdica.limits.rules.equations import QUANTILE
 from hdica.limits.rules.points import quasi_random
 from hdica.systems.rules.system import limit_of, start_of, update_of
@@ -173,6 +175,36 @@ def test_quasi_random_points_have_honest_errors() -> None:
         assert gap.max() < 3e-4
 
 
+FEWER = [
+    ("clip(label - u, -1, 1)", "gaussian", "gaussian"),
+    ("(label > 0) - sigmoid(u)", "gaussian", "gaussian"),
+    ("tanh(label - u/norm)", "gaussian", "gaussian"),
+    ("sign(label)*(u*label < 0)", "gaussian", "gaussian"),
+    ("(label - u)*where(abs(label - u) < 1, 1, 0.2)", "rademacher", "gaussian"),
+    ("(label - u)*where(abs(label - u) < 1, 1, 0.2)", "rademacher", "laplace"),
+]
+
+
+@pytest.mark.parametrize(("update", "source", "noise"), FEWER)
+def test_averages_over_few_or_discrete_variables_are_those_of_samples(update, source, noise):
+    """Of three variables F sees one or two combinations, or one has two values."""
+    rule = hdica.OnlineRule(
+        update=update, label="v + 0.5*z", noise={"z": noise}, source=source,
+        start={"overlap": 0.6, "norm": 1.2},
+    )  # fmt: skip
+    sample, (r, p) = limit_of(rule).sample, start_of(rule)
+    first, last = (Averages(sample, level).at(r, p, 0.0) for level in (FIRST + 3, FIRST + 4))
+    for one, other in zip(first, last, strict=True):
+        assert np.abs(one - other).max() < 1e-6
+    assert sample.size(FIRST + 2) < 2e5
+    rng = np.random.default_rng(20)
+    v, z = (make_source(law).sample(rng, 10**6) for law in (source, noise))
+    u = r[0, 0] * v + np.sqrt(p[0, 0] - r[0, 0] ** 2) * rng.standard_normal(v.size)
+    force = values_of(sample.update, np.stack([u, v, z, np.full(v.size, 1.2), 0 * v]))[0]
+    for value, draws in zip(last, (force * v, force * u, force * force), strict=True):
+        assert abs(float(value[0, 0]) - draws.mean()) < 4 * draws.std() / 1e3
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -184,6 +216,12 @@ def test_quasi_random_points_have_honest_errors() -> None:
         ({"update": "u", "entrywise": "sign(x)"}, "R and P alone do not close the limit"),
         ({"update": "v/u"}, "infinite, because u is a denominator of the update"),
         ({"update": "v/sqrt(abs(u))"}, "because u is a denominator"),
+        ({"update": "where(u < 0, 1/u, 0)"}, "because u is a denominator"),
+        ({"update": "exp(1/abs(u))"}, "because u is a denominator"),
+        ({"update": "1/(1 - cos(u))"}, "because 1 - cos\\(u\\) is a denominator"),
+        ({"update": "1/(u**4 - 2*u**2 + 1)**0.3"}, "is a denominator"),
+        ({"update": "sign(v)*v**2", "source": {"student": 4}}, "student\\(4\\) is infinite"),
+        ({"update": "exp(abs(v))*u", "source": "laplace"}, "source laplace is infinite"),
         ({"update": "1/(exp(u - v) - 1)"}, "because exp\\(u - v\\) - 1 is a denominator"),
         ({"update": "tanh(u)/v", "source": "uniform"}, "because v is a denominator"),
         (
@@ -205,10 +243,15 @@ def test_a_limit_that_does_not_exist_is_refused(fields: dict[str, Any], sentence
         {"update": "v/(1 + u**2)"},
         {"update": "(label - u)/norm", "label": "v"},
         {"update": "tanh(u)/v", "source": "rademacher"},
+        {"update": "u*tanh(v)/v"},
+        {"update": "tanh(u)/u", "start": {"overlap": 0.0, "norm": 1.0}},
+        {"update": "0.1*exp(u**2/5)"},
+        {"update": "tanh(u)*v", "source": {"student": 2.5}},
+        {"update": "0.1*sign(v)*v**2", "source": {"student": 5}},
         {"update": "tanh(u)/v", "source": {"discrete": {"values": [-2, 1], "weights": [1, 2]}}},
     ],
 )
-def test_a_denominator_is_allowed_where_the_mean_of_the_square_is_finite(fields) -> None:
+def test_an_update_is_allowed_where_the_mean_of_the_square_is_finite(fields) -> None:
     found = hdica.limit(hdica.OnlineRule(**fields), times=[0, 0.1], method="ode")
     assert np.isfinite(found.Q.values).all()
 
@@ -218,6 +261,9 @@ def test_a_denominator_is_allowed_where_the_mean_of_the_square_is_finite(fields)
     [
         ({"update": "x*u"}, "x is an entry of the estimate, on which this formula does not depend"),
         ({"update": "q*u"}, "'q' is neither a variable nor a constant"),
+        ({"update": "u*(v + z)"}, "update: .* or a law in noise, {z: gaussian}"),
+        ({"update": "u*label", "label": "v + z"}, "^OnlineRule: label: .* {z: gaussian}"),
+        ({"update": "u*label"}, "no label is given, as a formula in v and the noise"),
         ({"update": "u", "noise": {"u": "gaussian"}}, "the name 'u' is not allowed"),
         ({"update": "u", "constants": {"norm": 1}}, "the name 'norm' is not allowed"),
         ({"update": "u", "start": {"overlap": 2}}, "no estimates have such overlaps"),

@@ -68,6 +68,25 @@ def test_a_relu_that_learns_a_relu_loses_stability_where_a_branch_leaves_the_edg
     assert counts == {1.9: 1, 2.1: 3, 2.24: 3, 2.25: 1}
 
 
+def test_a_state_that_ends_at_a_fold_is_not_another_that_newton_s_method_finds() -> None:
+    rule = {"source": "rademacher", "normalise": "norm", "start": {"overlap": 0.7, "norm": 1.0}}
+    found = hdica.critical(
+        hdica.OnlineRule(update="tau*(u**3 - 0.2*u**5)", constants={"tau": 0.05}, **rule), "tau"
+    )
+    assert found.kind.values.tolist() == ["fold"]
+    assert float(found.value[0]) == pytest.approx(0.0956769, abs=1e-6)
+
+
+def test_an_estimate_that_is_nothing_has_no_direction() -> None:
+    states = hdica.fixed_points(
+        hdica.OnlineRule(
+            update="tau*u*(1 - u**2)*(1 + v)", source="uniform", entrywise="-0.5*x",
+            constants={"tau": 0.1},
+        )
+    )  # fmt: skip
+    assert states.cosine.where(states.P < 1e-12, drop=True).values == pytest.approx(0.0, abs=0)
+
+
 @pytest.mark.deep
 def test_its_critical_step_size_is_two() -> None:
     """Near the perfect state the distance falls at the rate tau - tau^2/2."""
