@@ -340,12 +340,16 @@ def report(
     A study file is shown as it is now, with what is computed of it; nothing is computed here.
     """
     from hdica.report import report_of
+    from hdica.report.place import ALONE, PAGE
 
     written = report_of(source, results, out, one_file, animate)
     if animate:
         from hdica.report.drawn import film_notes
 
         _note(*film_notes(written))
+    pages = (path for path in written if path.name in (PAGE, ALONE))
+    for page in pages:
+        _say(f"page: {page}")
     _say(f"reports: {written[-1]}")
 
 

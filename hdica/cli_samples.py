@@ -78,8 +78,12 @@ def samples(
     from hdica.cli_tables import answer_table
 
     typer.echo(printable(_sentence(rows, overlap, probability)))
-    title = "tau leads away from Q = 0, first_tau to last_tau from there to the overlap"
-    answer_table(pd.DataFrame(rows).dropna(axis="columns", how="all"), title)
+    table = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    if "refused" in table:
+        table["refused"] = table.pop("refused")
+    leaving = "tau leads away from Q = 0, " if "tau" in table else ""
+    title = f"{leaving}first_tau to last_tau lead from {'there' if leaving else 'the start'} on"
+    answer_table(table.astype(object).where(table.notna(), None), title)
 
 
 def _asked(study: Path | None, system: str, parameters: list[str]) -> tuple[Space, Mask | None]:
@@ -142,7 +146,8 @@ def _row(need: xr.Dataset) -> dict[str, float | None]:
 def _sentence(rows: list[dict[str, Any]], overlap: float, probability: float) -> str:
     answers = [row for row in rows if "samples" in row]
     least, most = (choose(answers, key=lambda row: row["samples"]) for choose in (min, max))
-    lead = f"{least['samples']:.4g} samples (error {least['samples_error']:.1g})"
+    error = float(f"{least['samples_error']:.2g}")
+    lead = f"{least['samples']:.4g} ± {error:g} samples"
     if len(answers) > 1:
         lead = f"{least['samples']:.4g} to {most['samples']:.4g} samples"
     text = f"{lead} lead to an overlap of {overlap:g} with probability {probability:g}"

@@ -240,9 +240,10 @@ def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
     skewness = when.third / when.variance**1.5 / math.sqrt(n)
     excess = when.fourth / when.variance**2 / n
     if not (abs(skewness) < _SKEWED and variance > 0):
+        least = max(n * (skewness / _SKEWED) ** 2, -when.lacking / when.variance)
         raise HdicaError(
             f"n = {n} is not allowed from this start (its fluctuations are as large as what is "
-            "learned: a larger n, or a larger overlap to begin with)"
+            f"learned: n from {math.floor(least) + 1} on, or a larger overlap to begin with)"
         )
     mean, deviation = path.time[-1] + when.mean / n, math.sqrt(variance / n)
     z = float(norm.ppf(share))

@@ -178,6 +178,7 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
     """Select by coordinate, as :func:`query` does; a single value stays as a scalar coordinate."""
     # Parameters beside a dimension first: they go with a value of it.
     ordered = sorted(selection.items(), key=lambda one: dim_of(data, one[0]) == one[0])
+    whole = data
     for name, text in ordered:
         _check_dims("--sel", [name], selectable(data))
         values, dim = data[name].to_numpy(), dim_of(data, name)
@@ -188,7 +189,15 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
             raise HdicaError(
                 f"--sel {name}={text} is not allowed (a value before and after each ,)"
             )
-        places = [place for part in parts for place in _places(values, part, name, nearest)]
+        try:
+            places = [place for part in parts for place in _places(values, part, name, nearest)]
+        except HdicaError:
+            if values.size < whole[name].size:
+                # It is not there, or not where others are.
+                _places(whole[name].to_numpy(), parts[0], name, nearest)
+                chosen = " and ".join(f"{one} = {value}" for one, value in selection.items())
+                raise HdicaError(f"no point has {chosen} (each of them is there)") from None
+            raise
         single = parts == [text] and ":" not in text and name == dim
         data = _at(data, dim, places[0]) if single else data.isel({dim: _indexer(places)})
     return data

@@ -132,9 +132,12 @@ def _entry(value: object, field: str, rounded: bool = True) -> Value | Labelled:
         return _labelled(value, field)
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return number(value, field) if rounded else float(value)
+    example = (
+        {LABEL: "name", **value} if isinstance(value, Mapping) else {LABEL: "t9", "student": 9}
+    )
     raise HdicaError(
         f"{field}: value {value!r} is not allowed (a number, a word, or a mapping with a label is "
-        "needed)"
+        f"needed, such as {example!r})"
     )
 
 

@@ -284,7 +284,7 @@ def test_the_command_line_gives_a_sentence_and_a_row_for_each_system(tmp_path, c
     assert (row["n"], row["tau"], row["last_tau"]) == (400, None, float(found.schedule[-1]))
     assert call(["samples", *oja, "--n", "400", "--overlap", "0.8"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith(f"{row['samples']:.4g} samples (error ")
+    assert text.startswith(f"{row['samples']:.4g} ± ")
     assert "lead to an overlap of 0.8 with probability 0.95 at n = 400" in text
     file = tmp_path / "some.yaml"
     study = {"study": "some", "system": "SparsePCA", "times": [0, 1], "methods": {"ode": {}}}

@@ -104,7 +104,7 @@ def test_the_command_says_what_it_wrote_and_what_is_missing(tmp_path, capsys, mo
     )
     assert call(["report", "toy.zarr", "--out", str(tmp_path / "toy"), "--animate"]) == 0
     out, err = capsys.readouterr()
-    assert out.strip() == f"reports: {tmp_path / 'toy/index.html'}"
+    assert out.splitlines()[-1] == f"reports: {tmp_path / 'toy/index.html'}"
     lines = err.splitlines()
     assert lines == [
         f"animation: {tmp_path / 'toy/figures/densities_1.gif'}",

@@ -153,6 +153,8 @@ def test_the_last_line_names_the_gallery(
     study = file_of(tmp_path, CONTENT)
     for given in (str(study), "results/part.zarr"):
         assert call(["report", given, "--one-file"]) == 0
-        assert capsys.readouterr().out == "reports: results/index.html\n"
+        out = capsys.readouterr().out.splitlines()
+        assert out[0] == "page: results/part/report.html"
+        assert out[-1] == "reports: results/index.html"
     assert (tmp_path / "results/part/report-alone.html").is_file()
     assert work_path(Path("results/part.zarr")).is_dir()

@@ -36,7 +36,7 @@ def test_a_single_value_is_selected_as_xarray_does(asked, places, lazy, tmp_path
     ("asked", "values"),
     [
         ("0.3", [0.1 + 0.2]),
-        ("0.3:0.4", [0.1 + 0.2, 0.4]),
+        ("0.3:0.4", [0.1 + 0.2, 1 / 3, 0.4]),
         (":0.3", [0.0, 1 / 3 - 0.1, 0.1 + 0.2]),
         ("0.333333333333", [1 / 3]),
         ("0.333333333333:", [1 / 3, 0.4]),
@@ -46,10 +46,20 @@ def test_a_single_value_is_selected_as_xarray_does(asked, places, lazy, tmp_path
 )
 def test_a_number_is_compared_by_the_digits_that_are_shown(asked: str, values: list) -> None:
     every = [0.0, 1 / 3 - 0.1, 0.1 + 0.2, 1 / 3, 0.4]
-    data = xr.Dataset(coords={"tau": every})
+    data = xr.Dataset({"Q": ("tau", every)}, coords={"tau": every})
     assert select(data, {"tau": asked}).tau.values.ravel().tolist() == values
     with pytest.raises(HdicaError, match="is not there"):
         select(data, {"tau": "0.33333333333"})
+
+
+def test_values_that_are_there_and_not_together_are_named() -> None:
+    coords = {"tau": ("case", [0.1, 0.2]), "Q0": ("case", [0.3, 0.7])}
+    cases = xr.Dataset({"Q": ("case", [0.0, 1.0])}, coords=coords)
+    assert select(cases, {"tau": "0.1", "Q0": "0.3"}).sizes["case"] == 1
+    with pytest.raises(HdicaError, match="no point has tau = 0.1 and Q0 = 0.7"):
+        select(cases, {"tau": "0.1", "Q0": "0.7"})
+    with pytest.raises(HdicaError, match="Q0=0.5 is not there \\(values: 0.3, 0.7"):
+        select(cases, {"tau": "0.1", "Q0": "0.5"})
 
 
 def test_a_value_is_not_another() -> None:
