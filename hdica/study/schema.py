@@ -291,7 +291,7 @@ def _zipped(content: dict[str, Any]) -> dict[str, Any]:
         raise HdicaError("grid.zip and cases are not allowed together (one dimension of cases)")
     if not isinstance(grid[ZIP], dict):
         raise HdicaError("grid.zip must be a mapping from parameters to lists of the same length")
-    columns(grid[ZIP], "cases")  # which an empty one is not
+    columns(grid[ZIP], "grid.zip")  # which an empty one is not
     rest = {key: value for key, value in grid.items() if key != ZIP}
     return {**content, "grid": rest, "cases": grid[ZIP]}
 

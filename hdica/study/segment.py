@@ -148,6 +148,8 @@ def check_where(where: str, swept: tuple[Axis, ...]) -> NDArray[np.bool_] | None
         columns.append(np.array(values).reshape(shape))
     kept = vectorised(expression, *symbols)(*columns) if columns else np.array(0.0)
     whole = np.broadcast_to(kept, [axis.size for axis in swept])
+    if not np.isin(whole, (0, 1)).all():
+        raise HdicaError(f"where = {where!r} is no condition (a comparison, as tau*Q0 < 0.03)")
     if not np.any(whole > 0):
         raise HdicaError(f"where = {where!r} leaves out every point")
     return ~(whole > 0)

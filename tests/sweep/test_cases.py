@@ -211,7 +211,7 @@ TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
-        ({"grid": TOO_FEW}, "cases is not allowed (tau has 2 values and Q0 1, and they go"),
+        ({"grid": TOO_FEW}, "grid.zip is not allowed (tau has 2 values and Q0 1, and they go"),
         ({"grid": {"zip": [0.1]}}, "grid.zip must be a mapping from parameters to lists"),
         ({"grid": {"zip": PAIRS}, "cases": ROWS}, "grid.zip and cases are not allowed together"),
         ({"cases": [{"tau": 0.1}, {"Q0": 0.1}]}, "cases: row 2 is not allowed (all rows set the"),
@@ -221,7 +221,7 @@ TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
         ({"cases": [{"label": "a"}]}, "cases: {'label': 'a'} is not allowed (a mapping such as"),
         ({"cases": {"label": ["a"]}}, "cases sets no parameter"),
         ({"cases": []}, "cases = [] is not allowed (lists by the names of parameters, or a list"),
-        ({"grid": {"zip": {}}}, "cases = {} is not allowed"),
+        ({"grid": {"zip": {}}}, "grid.zip = {} is not allowed"),
         ({"cases": TWICE}, "cases.source: label 'a' is not allowed twice for different values"),
         ({"cases": {"tau": [0.1, 0.2], "source": ["t9", T9]}}, "cases.source: label 't9' is not"),
         ({"cases": 3}, "cases = 3 is not allowed (lists by the names of parameters, or a list"),
@@ -232,6 +232,8 @@ TOO_FEW = {"zip": {"tau": [0.1, 0.2], "Q0": [0.3]}}
         ({"grid": GRID, "where": "tau*q0 < 1"}, "where: q0 is no number that is swept (did you"),
         ({"grid": GRID, "where": "tau <"}, "where: formula 'tau <': it is not a formula"),
         ({"grid": GRID, "where": "tau > 1"}, "where = 'tau > 1' leaves out every point"),
+        ({"grid": GRID, "where": "tau*Q0"}, "where = 'tau*Q0' is no condition (a comparison, as"),
+        ({"grid": GRID, "where": "log(tau - 1)"}, "is no condition (a comparison, as"),
         ({"cases": ROWS, "where": "source > 1"}, "where: source is no number that is swept"),
         ({"sample": spread(0)}, "sample.points = 0 is not allowed (a whole number >= 1)"),
         ({"sample": spread(8, seed=-1)}, "sample.seed = -1 is not allowed"),
