@@ -216,8 +216,8 @@ def best_order(planes: Array, discrete: Sequence[int] = ()) -> NDArray[np.intp]:
     count = planes.shape[1] - 1
     smooth = [j for j in range(count) if j not in discrete]
     widths: dict[tuple[int, ...], float] = {}
-    for inner in itertools.permutations(smooth):
-        order = (*discrete, *inner)
+    for free in itertools.permutations(smooth):
+        order = (*discrete, *free)
         left, least = planes[:, [*order, count]], math.inf
         for _ in range(count - 1):
             sizes = np.abs(left[:, :-1])
