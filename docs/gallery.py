@@ -26,7 +26,7 @@ HEAD = """\
 
 Studies that come with hdica: the answer of the report of each, one of its figures, the study
 itself, and the processor time of all its points on one core of an AMD EPYC. `snakemake --cores
-reproduce` builds them all, with their reports.
+reproduce` builds those of the papers, with their reports, and `hdica run` any of them.
 """
 WORDS = {
     "agrees": "✓ Everything that its report compares agrees.",
