@@ -300,8 +300,8 @@ def _parsed(
         try:
             expression, symbols = _read(text, variables, values)
         except HdicaError as exc:
-            why = "no label is given, as a formula in v and the noise" if not label else str(exc)
-            why = why if re.search(r"\blabel\b", text) else str(exc)
+            missing = not label and re.search(r"\blabel\b", text)
+            why = "no label is given, as a formula in v and the noise" if missing else str(exc)
             raise HdicaError(f"update: {why}", ["update", "label", "constants"]) from None
         swaps = {symbols[name]: symbols[f"{name}{k + 1}"] for name in own}
         if target is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -39,11 +39,6 @@ REPLICATES = 8
 _FEW, _GROWS, _CORNER = 4, 0.5, 1e-13
 _BLOCK = 2**14
 """Points at a time, whose values stay in a cache."""
-
-
-def _generic(count: int) -> list[float]:
-    """Numbers at which nothing vanishes that does not always."""
-    return [math.sqrt(k + 1.7) for k in range(count)]
 
 
 class Means(NamedTuple):
@@ -87,43 +82,57 @@ class Sample:
         """The averages from the moments of the sources, if they are all that matters."""
         return None if self.squared else series_of(self.update, self.sources, self.scales)
 
+    def _coefficients(self, expressions: Sequence[sp.Expr]) -> Callable[..., list[list[float]]]:
+        """Rows of coefficients of u, v, noise and 1 in affine expressions, at other arguments."""
+        symbols = self.update.random
+        polys = [sp.Poly(one, *symbols) for one in expressions]
+        rows = [[poly.coeff_monomial(one) for one in (*symbols, 1)] for poly in polys]
+        return sp.lambdify(self.update.arguments[len(symbols) :], rows, "numpy")
+
     @cached_property
-    def _forms(self) -> Callable[..., list[list[float]]] | None:
-        """Coefficients of affine forms of which F is a function, if they are fewer than variables.
+    def _forms(self) -> tuple[Callable[..., list[list[float]]], int] | None:
+        """Affine forms of which F is a function, and their rank if it is below the variables.
 
         The variables are normal then, and given the forms all others are their conditional means.
         """
         known = self.update.degree is not None or self.closed is not None or self.squared
         if known or self._curved or any(one.source is not None for one in self.variables):
             return None
-        symbols = self.update.random
-        polys = [sp.Poly(form, *symbols) for form in self.update.forms]
-        rows = [[poly.coeff_monomial(symbol) for symbol in symbols] for poly in polys]
-        rest = self.update.arguments[len(symbols) :]
-        forms = sp.lambdify(rest, rows, "numpy")
-        rank = np.linalg.matrix_rank(np.array(forms(*_generic(len(rest))), dtype=float))
-        return forms if rank < len(self.variables) else None
+        forms = self._coefficients(self.update.forms)
+        # Numbers at which nothing vanishes that does not always.
+        rest = range(len(self.update.arguments) - len(self.update.random))
+        rows = np.array(forms(*(math.sqrt(k + 1.7) for k in rest)), dtype=float)
+        rank = int(np.linalg.matrix_rank(rows[:, :-1]))
+        return (forms, rank) if rank < len(self.variables) else None
 
     @cached_property
     def integrated(self) -> tuple[Variable, ...]:
         """The variables over which is integrated: those of the sample, or fewer normal ones."""
-        if self._forms is None:
-            return self.variables
-        rest = len(self.update.arguments) - len(self.update.random)
-        rank = np.linalg.matrix_rank(np.array(self._forms(*_generic(rest)), dtype=float))
-        return (Variable(None),) * int(rank)
+        return self.variables if self._forms is None else (Variable(None),) * self._forms[1]
+
+    @cached_property
+    def _discrete(self) -> tuple[int, ...]:
+        """Which of these have atoms alone."""
+        each = enumerate(self.integrated)
+        return tuple(j for j, one in each if one.source is not None and not one.source.law.parts)
+
+    def _planes(
+        self, rows: Callable[..., list[list[float]]], along: Array, across: Array, constant: Array
+    ) -> Array:
+        """Affine expressions in the variables of the sample: coefficients, and the constant."""
+        k, m = along.shape
+        every = np.array(rows(*constant.tolist()), dtype=float)
+        every = every.reshape(-1, len(self.update.random) + 1)
+        u, v, z, c = np.split(every, [k, k + m, -1], axis=1)
+        return np.concatenate([(v + u @ along) * self.scales, u @ across, z, c], axis=1)
 
     def basis(self, along: Array, across: Array, constant: Array) -> Array | None:
         """Orthonormal directions of the variables on which F depends; None of all."""
         if self._forms is None:
             return None
-        k, m = along.shape
-        whole = np.zeros((len(self.update.random), len(self.variables)))
-        whole[:k, :m], whole[:k, m : m + k] = along * self.scales, across
-        whole[k : k + m, :m] = np.diag(self.scales)
-        whole[k + m :, m + k :] = np.eye(len(self.noise))
-        forms = np.array(self._forms(*constant.tolist()), dtype=float) @ whole
-        return np.asarray(np.linalg.svd(forms)[2][: len(self.integrated)].T)
+        forms, rank = self._forms
+        planes = self._planes(forms, along, across, constant)
+        return np.asarray(np.linalg.svd(planes[:, :-1])[2][:rank].T)
 
     @property
     def _order(self) -> int:
@@ -185,15 +194,26 @@ class Sample:
                     f"the {what}: the mean of F^{power} over the {name} is infinite (its tails are "
                     "too heavy for this update)"
                 )
-        norms = [math.sqrt(max(one, 0.0)) for one in p.diagonal().tolist()]
-        constant = self.update.fixed(norms, 1.0)
-        line = Line(self.update, self.variables, r, root_of(p - r @ r.T), self.scales, constant)
-        if degree is None and (base := line.pole(power)) is not None:
-            return (
+        if degree is not None:
+            return ""
+        line = self._line(r, root_of(p - r @ r.T), self.constant(p, 1.0))
+        base = line.pole(power)
+        return (
+            ""
+            if base is None
+            else (
                 f"the {what}: the mean of F^{power} is infinite, because {base} is a denominator "
                 "of the update and samples come as near to its zeros as they like"
             )
-        return ""
+        )
+
+    def constant(self, p: Array, t: float) -> Array:
+        """The arguments of F that are not random."""
+        norms = [math.sqrt(max(square, 0.0)) for square in p.diagonal().tolist()]
+        return self.update.fixed(norms, t)
+
+    def _line(self, along: Array, across: Array, constant: Array) -> Line:
+        return Line(self.update, self.variables, along, across, self.scales, constant)
 
     @property
     def _power(self) -> int:
@@ -213,12 +233,8 @@ class Sample:
         points, sums = tensor(few), []
         if 0 <= (k := variable - len(self.sources)) < len(self.update.u):
             # The tail of u_k is along all normal variables of which it is made.
-            normal = [one.source is None for one in self.variables[: len(self.sources)]]
-            u = np.zeros(len(self.variables))
-            u[: k + 1 + len(normal)] = [
-                *(r[k] * self.scales * normal),
-                *root_of(p - r @ r.T)[k, : k + 1],
-            ]
+            parts = (r[k] * self.scales, root_of(p - r @ r.T)[k], np.zeros(len(self.noise)))
+            u = np.concatenate(parts) * [one.source is None for one in self.variables]
             if (size := math.sqrt(float(u @ u))) > 0:
                 u /= size
                 x, rest = points.values[variable].copy(), points.values
@@ -260,19 +276,12 @@ class Sample:
         return Points(points.values[:, kept], points.weights[kept])
 
     @cached_property
-    def _affine(self) -> tuple[Callable[..., list[float]], ...]:
+    def _affine(self) -> Callable[..., list[list[float]]]:
         """Coefficients of u, v, noise and 1 of the switches that are linear in them."""
-        rows = []
-        for factor in self.update.factors:
-            if degree_in([factor], self.update.random) == 1:
-                poly = sp.Poly(factor, *self.update.random)
-                row = [
-                    *(poly.coeff_monomial(s) for s in self.update.random),
-                    poly.coeff_monomial(1),
-                ]
-                rest = self.update.arguments[len(self.update.random) :]
-                rows.append(sp.lambdify(rest, row, "numpy"))
-        return tuple(rows)
+        symbols = self.update.random
+        return self._coefficients(
+            [one for one in self.update.factors if degree_in([one], symbols) == 1]
+        )
 
     @cached_property
     def _ends(self) -> Array:
@@ -307,16 +316,12 @@ class Sample:
         if basis is not None and not self.update.factors:
             few = tensor([one.smooth(level) for one in self.integrated])
             return Points(basis @ few.values, few.weights)
-        k, m = along.shape
-        rows = np.array([np.asarray(one(*constant), dtype=float) for one in self._affine])
-        u, v, z, c = np.split(rows.reshape(-1, len(self.update.random) + 1), [k, k + m, -1], axis=1)
-        planes = np.concatenate([(v + u @ along) * self.scales, u @ across, z, c], axis=1)
+        planes = self._planes(self._affine, along, across, constant)
         planes = np.concatenate([planes, self._ends])
         if basis is not None:
             planes = np.concatenate([planes[:, :-1] @ basis, planes[:, -1:]], axis=1)
-        each = enumerate(self.integrated)
-        order = best_order(planes, [j for j, one in each if not one.law(level).parts])
-        line = Line(self.update, self.variables, along, across, self.scales, constant)
+        order = best_order(planes, self._discrete)
+        line = self._line(along, across, constant)
 
         def curves(values: Array, depth: int) -> Array:
             """Where curved switches change sign along a variable, given those outside of it."""
@@ -391,7 +396,7 @@ class Averages:
             return _means(self.sample.closed.sums(np.block([[signal, cross], [cross.T, noise]])), m)
         if self._table is not None:
             across = root_of(p - r @ r.T)
-            return _means(self._table.sums(r, across, self._constant(p, t)), m)
+            return _means(self._table.sums(r, across, self.sample.constant(p, t)), m)
         return self.over(self.points(r, p, t), r, p, t)
 
     @cached_property
@@ -413,18 +418,14 @@ class Averages:
         """Points and weights of v, e and the noise."""
         if self._fixed is not None:
             return self._fixed
-        return self.sample.cut(r, root_of(p - r @ r.T), self._constant(p, t), self.level)
-
-    def _constant(self, p: Array, t: float) -> Array:
-        norms = [math.sqrt(max(square, 0.0)) for square in p.diagonal().tolist()]
-        return self.sample.update.fixed(norms, t)
+        return self.sample.cut(r, root_of(p - r @ r.T), self.sample.constant(p, t), self.level)
 
     def blocks(
         self, points: Points, r: Array, p: Array, t: float
     ) -> Iterator[tuple[Array, Array, Array, Array, Array]]:
         """Weights, u, v, e and F of some points, a block at a time."""
         k, m = r.shape
-        across, constant = root_of(p - r @ r.T), self._constant(p, t)
+        across, constant = root_of(p - r @ r.T), self.sample.constant(p, t)
         for first in range(0, points.weights.size, _BLOCK):
             part = slice(first, first + _BLOCK)
             base, weights = points.values[:, part], points.weights[part]

@@ -24,7 +24,7 @@ _POLES, _BESIDE, _GROWTH = 16, (1e-4, 1e-7), 0.98
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Lines through a sample at some R and P: u = ``along`` v + ``across`` e, v = ``scales`` c."""
+    """Lines through a sample: u = ``overlaps`` v + ``across`` e and v = ``scales`` c."""
 
     update: Update
     variables: Sequence[Variable]
@@ -69,7 +69,7 @@ class Line:
                 )
                 with np.errstate(all="ignore"):
                     looks = variable.looks(LOOKS)
-                    found = sign_changes(denominator, looks, _POLES), touched(denominator, looks)
+                    found = [one(denominator, looks, _POLES) for one in (sign_changes, touched)]
                     places = np.concatenate(found, axis=1)
                     places[~variable.surrounds(places)] = np.nan
                     for side in (1.0, -1.0):
@@ -101,9 +101,9 @@ def sign_changes(value: Callable[[Array], Array], looks: Array, rows: int) -> Ar
     return places
 
 
-def touched(value: Callable[[Array], Array], looks: Array) -> Array:
-    """Where the size of a function is least on each of the lines, shape (lines, 1)."""
-    size = np.abs(value(np.broadcast_to(looks, (_POLES, looks.size))))
+def touched(value: Callable[[Array], Array], looks: Array, rows: int) -> Array:
+    """Where the size of a function of a row and a number is least, shape (rows, 1)."""
+    size = np.abs(value(np.broadcast_to(looks, (rows, looks.size))))
     least = np.clip(np.argmin(size, axis=1), 1, looks.size - 2)
     low, high = looks[least - 1][:, None], looks[least + 1][:, None]
     for _ in range(_HALVINGS):

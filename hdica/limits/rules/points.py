@@ -125,10 +125,10 @@ class Variable:
         """Whether values as near to these as one likes are drawn, on either side."""
         if self.source is None:
             return np.isfinite(places)
-        low, high = np.reshape(self._edges, (-1, 2, *np.ones(places.ndim, dtype=int))).swapaxes(
-            0, 1
-        )
-        return np.asarray(((low < places) & (places < high)).any(axis=0))
+        inside = np.zeros(places.shape, dtype=bool)
+        for low, high in np.sort(np.reshape(self._edges, (-1, 2))):
+            inside |= (low < places) & (places < high)
+        return inside
 
     def far(self) -> tuple[Nodes, NDArray[np.bool_], NDArray[np.bool_]]:
         """A rule that goes far out, and which of its points are far out, and which farther."""

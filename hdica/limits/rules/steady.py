@@ -434,8 +434,8 @@ def refined(search: Search, z: Array) -> tuple[Array, float, Search]:
         each = np.array([polished(search.at(k), z)[0] for k in range(REPLICATES)])
         error = QUANTILE * each.std(axis=0, ddof=1) / np.sqrt(REPLICATES)
         return each.mean(axis=0), float(error.max(initial=0.0)), search
-    z, step = polished(search, z)
-    gap, slope = 0.0, None if sample.is_known else search.jacobian(z)
+    gap, slope = 0.0, search.jacobian(z)
+    z, step = polished(search, z, slope)
     while not sample.is_known:
         search, before = search.at(search.level + 1), z
         z, step = polished(search, z, slope)
@@ -463,7 +463,7 @@ def steady_states(equations: Equations) -> States:
         z = first.numbers(state)
         _check_list(first, z)
         z, error, search = refined(first, z)
-        # A level before the last one a slope is good enough, and much cheaper.
+        # The slope at the level before the last is good enough, and much cheaper.
         before = search.at(max(FIRST, search.level - 1))
         rows.append((search.state(z), slowest(before, z), error))
     rows.sort(key=lambda row: _place(row[0][:, :features]))

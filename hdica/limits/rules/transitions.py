@@ -137,7 +137,7 @@ def _solve(function: Callable[[Array], Array], start: Array) -> Array | None:
 
     answer = root(function, start, method="hybr", tol=1e-13)
     x = np.asarray(answer.x)
-    return x if np.isfinite(x).all() and np.abs(x - start).max() < 0.3 else None
+    return x if np.isfinite(x).all() and np.abs(x - start).max() < _FARTHEST_MOVE else None
 
 
 def _fold(family: Family, low: _States, high: _States, level: int) -> tuple[float, Array] | None:
