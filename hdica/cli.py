@@ -347,9 +347,9 @@ def report(
         from hdica.report.drawn import film_notes
 
         _note(*film_notes(written))
-    pages = (path for path in written if path.name in (PAGE, ALONE))
-    for page in pages:
-        _say(f"page: {page}")
+    for path in written:
+        if path.name in (PAGE, ALONE):
+            _say(f"page: {path}")
     _say(f"reports: {written[-1]}")
 
 

@@ -194,7 +194,8 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
         except HdicaError:
             if values.size < whole[name].size:
                 # It is not there, or not where others are.
-                _places(whole[name].to_numpy(), parts[0], name, nearest)
+                for part in parts:
+                    _places(whole[name].to_numpy(), part, name, nearest)
                 chosen = " and ".join(f"{one} = {value}" for one, value in selection.items())
                 raise HdicaError(f"no point has {chosen} (each of them is there)") from None
             raise

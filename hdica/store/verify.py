@@ -254,9 +254,9 @@ def _verdict(path: str | Path) -> Verdict:
         if manifest is None and not work.is_dir() and root.is_dir():
             manifest = {"counts": counts_in(root)}  # of a copy without its manifest
         try:
-            study = recorded_study(path)
-            placed = [] if study is None else place(study, path)
-            if study is not None:
+            placed: list[Placed] = []
+            if (study := recorded_study(path)) is not None:
+                placed = place(study, path)
                 working = counted(study, placed, path)
                 points = working.total("points")
                 if pending := working.total("pending"):
