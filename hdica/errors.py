@@ -134,9 +134,13 @@ UNKNOWN = " is not a known key ("
 SYMBOLS: dict[str, tuple[str, ...]] = {
     "f": ("nonlinearity",),
     "phi": ("regularizer", "nonlinearity"),
+    "partition": ("queue",),
+    "mem": ("memory",),
+    "time": ("walltime", "times"),
+    "cpus": ("cores",),
 }
 SYMBOLS["φ"] = SYMBOLS["phi"]
-"""Keys that the symbols of the papers stand for: the first that a system has."""
+"""Keys that symbols of the papers, and options of Slurm, stand for: the first that there is."""
 _TAGS = {"float", "int", "str", "bool", "dict", "list", "none"}
 
 

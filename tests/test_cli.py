@@ -325,7 +325,7 @@ def test_query_chooses_the_method_that_has_the_dimensions(
     assert rows(capsys.readouterr().out) == [{"fixed_point": "0", "root": "1.0"}]
     assert call(["query", results, "--method", "line", "--mean", "tau", "--to", "csv"]) == 0
     assert list(rows(capsys.readouterr().out)[0]) == [
-        "Q0", "time", "Q", "Q_se", "Q_count", "twice", "twice_se", "twice_count",
+        "Q0", "time", "Q", "Q_count", "twice", "twice_count",
     ]  # fmt: skip
 
 

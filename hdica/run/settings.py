@@ -314,7 +314,8 @@ def submission(settings: ClusterSettings) -> str:
     jobs = "1 job" if slurm.maximum == 1 else f"up to {slurm.maximum} jobs"
     workers = "1 worker" if slurm.workers_each == 1 else f"{slurm.workers_each} workers"
     array = ", as tasks of one array" * slurm.array
-    array += f" of which {slurm.at_once} run at once" if slurm.at_once else ""
+    if slurm.at_once and slurm.at_once < slurm.maximum:
+        array += f" of which {slurm.at_once} run at once"
     more = ""
     if retry is not None:
         often = "once" if retry.most == 1 else f"{retry.most} times"

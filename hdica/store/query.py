@@ -19,7 +19,7 @@ import numpy as np
 
 from hdica.errors import HdicaError, printable, suggestion
 from hdica.ingredients.plain import as_number
-from hdica.status import DONE, STATUS_NAMES
+from hdica.status import DONE, LEFT_OUT, STATUS_NAMES
 from hdica.store.paths import check_file, write_file
 from hdica.store.results import open_results, stable
 from hdica.systems.values import canonical, shown
@@ -66,12 +66,24 @@ def answer(
         notes, missing = [], _unfinished(tree, selection, chosen, nearest)
         if missing:
             notes.append(f"of these points {missing} (they have no value, or none at the end)")
+        notes += _codes(data)
         others = [name for name in methods(tree) if name != chosen]
         if as_table and method is None and others:
             notes.append(f"other methods: {', '.join(others)} (choose with --method)")
         return Answer(data, dim_order(tree, chosen), title, notes)
 
     return stable(results, ask, whole=True)
+
+
+def _codes(data: xr.Dataset) -> list[str]:
+    """What the numbers of variables stand for that are codes, a sentence each."""
+    notes = []
+    for name, variable in data.data_vars.items():
+        words = str(variable.attrs.get("flag_meanings", "")).split()
+        text = ", ".join(f"{code} {word}" for code, word in enumerate(words))
+        about = text or str(variable.attrs.get("long_name", ""))
+        notes += [f"{name}: {about}"] if about.startswith("0 ") else []
+    return notes
 
 
 def query(
@@ -90,6 +102,7 @@ def query(
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()
+    selection = _nearest_there(data, selection) if nearest else selection
     names = outputs(data, variables, [*(dim_of(data, name) for name in selection), *mean])
     data = select(data, selection, nearest)[names].load()
     data.attrs = {**tree.attrs, **tree[chosen].attrs}
@@ -204,6 +217,35 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
     return data
 
 
+def _nearest_there(data: xr.Dataset, selection: dict[str, str]) -> dict[str, str]:
+    """A selection of single numbers, moved to the nearest cell that is not left out.
+
+    The distance is in units of each axis, from its least to its greatest value.
+    """
+    absent = data["status"].to_numpy() == LEFT_OUT
+    numbers = {
+        name: float(number)
+        for name, text in selection.items()
+        if name in data["status"].dims
+        and data[name].dtype.kind in "fiu"
+        and isinstance(number := as_number(text), int | float)
+        and math.isfinite(number)
+    }
+    if not numbers or not absent.any():
+        return selection
+    dims = data["status"].dims
+    others = tuple(place for place, dim in enumerate(dims) if dim not in numbers)
+    distance = np.where(absent.all(axis=others), np.inf, 0.0)
+    axes = [dim for dim in dims if dim in numbers]
+    for place, dim in enumerate(axes):
+        values = data[dim].to_numpy().astype(float)
+        away = ((values - numbers[dim]) / (np.ptp(values) or 1.0)) ** 2
+        distance += away.reshape([-1 if k == place else 1 for k in range(len(axes))])
+    places = np.unravel_index(np.argmin(distance), distance.shape)
+    cell = {dim: data[dim].to_numpy()[at].item() for dim, at in zip(axes, places, strict=True)}
+    return selection | {dim: repr(value) for dim, value in cell.items()}
+
+
 def _at(data: xr.Dataset, dim: str, place: int) -> xr.Dataset:
     """The data at one place of a dimension, whose coordinate is then a scalar, as by ``isel``."""
     from xarray import Variable
@@ -278,11 +320,12 @@ def _listed(values: np.ndarray) -> str:
 
 
 def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.Dataset:
-    """Mean over some dimensions, with the standard error and the count behind each variable.
+    """Mean over some dimensions, and the count behind each variable; over seeds a standard error.
 
-    Points without a value are left out and not counted; variables without any of the dimensions
-    stay as they are. ``HdicaError`` if one is no dimension or is named twice, or a variable has no
-    mean.
+    Seeds alone are independent: of means over other dimensions, too, the error is that over seeds
+    of each seed's mean. Points without a value are left out and not counted; variables without any
+    of the dimensions stay as they are. ``HdicaError`` if one is no dimension or is named twice, or
+    a variable has no mean.
     """
     for place, dim in enumerate(dims):
         if dim in dims[:place]:
@@ -317,18 +360,16 @@ def _means(data: xr.Dataset, name: str, over: list[str]) -> dict[str, Any]:
     with warnings.catch_warnings():
         # Where nothing has a value, the mean and the error are NaN, which NumPy warns of.
         warnings.simplefilter("ignore", RuntimeWarning)
-        mean = np.nanmean(values, axis=axes)
-        if data.attrs.get("noise") == "shared" and "seed" in over:
-            # Points share the noise of their seed: seeds alone are independent.
+        columns = {name: (np.nanmean(values, axis=axes), variable.attrs)}
+        if "seed" in over:
             others = tuple(variable.get_axis_num([dim for dim in over if dim != "seed"]))
             values = np.nanmean(values, axis=others, keepdims=True)
-        independent = np.sum(~np.isnan(values), axis=axes)
-        error = np.nanstd(values, axis=axes, ddof=1) / np.sqrt(independent)
-    columns = {
-        name: (mean, variable.attrs),
-        f"{name}_se": (error, {"long_name": f"standard error of {name}", "units": "1"}),
-        f"{name}_count": (count, {"long_name": f"number of values of {name}", "units": "1"}),
-    }
+            independent = np.sum(~np.isnan(values), axis=axes)
+            error = np.nanstd(values, axis=axes, ddof=1) / np.sqrt(independent)
+            about = {"long_name": f"standard error of {name}", "units": "1"}
+            columns[f"{name}_se"] = (error, about)
+    about = {"long_name": f"number of values of {name}", "units": "1"}
+    columns[f"{name}_count"] = (count, about)
     return {
         column: Variable(dims, np.asarray(numbers), attrs, fastpath=True)
         for column, (numbers, attrs) in columns.items()
@@ -338,6 +379,7 @@ def _means(data: xr.Dataset, name: str, over: list[str]) -> dict[str, Any]:
 def _unfinished(tree: xr.DataTree, selection: dict[str, str], method: str, nearest: bool) -> str:
     """How many of the selected points are not done, in words; empty if all are."""
     status = tree[method].to_dataset()[["status"]]
+    selection = _nearest_there(status, selection) if nearest else selection
     chosen = {name: v for name, v in selection.items() if dim_of(status, name) in status.dims}
     values = select(status, chosen, nearest)["status"].to_numpy()
     counts = [
@@ -405,8 +447,10 @@ def export(data: xr.Dataset, to: str, out: Path | None, order: Sequence[str] = (
             }
         content = json.dumps(rows, indent=1) + "\n"
     else:
-        frame = table(data, order)
-        content = frame.to_string(index=False, float_format=lambda v: f"{v:.6g}", na_rep="-") + "\n"
+        text, frame = "no point of this selection has a value", table(data, order)
+        if not frame.empty:
+            text = frame.to_string(index=False, float_format=lambda v: f"{v:.6g}", na_rep="-")
+        content = f"{text}\n"
     if out is not None:
         write_file(out, content.encode() if isinstance(content, str) else content)
     elif isinstance(content, bytes):

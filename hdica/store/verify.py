@@ -265,10 +265,12 @@ def _verdict(path: str | Path) -> Verdict:
         except UnreadableStudy as exc:
             incomplete.append(str(exc))
         if manifest is not None:
-            compared = len(published.bound_digests(root))
             with suppress(OSError, ValueError, KeyError, TypeError):
                 attributes = json.loads((root / paths.METADATA).read_bytes())["attributes"]
                 notes.append(several(str(attributes["processors"])))
+    if manifest is not None:
+        with suppress(DamageError):  # then nothing could be compared
+            compared = len(published.bound_digests(root))
     if manifest is not None and not points:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
     if (old := root.with_suffix(".versions")).is_dir():

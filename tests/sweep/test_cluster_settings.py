@@ -101,6 +101,8 @@ def test_an_encrypted_address_needs_certificates() -> None:
         ("scheduler", "mode = 'scheduler' needs an address or a scheduler_file"),
         ("tcp://far.example:8786", "is not allowed (over plain tcp anyone on the network"),
         ({"slurm": {"quue": "x"}}, "cluster: slurm.quue is not a known key (did you mean 'queue'"),
+        ({"slurm": {"partition": "x"}}, "slurm.partition is not a known key (did you mean 'queue'"),
+        ({"slurm": {"mem": "4G"}}, "cluster: slurm.mem is not a known key (did you mean 'memory'"),
         ({"slurm": {"queue": "a b"}}, "cluster: slurm.queue = 'a b' is not allowed"),
         ({"slurm": {"account": "x\n#SBATCH --uid=0"}}, "cluster: slurm.account = "),
         ({"slurm": {"cores": 0}}, "cluster: slurm.cores = 0 is not allowed"),

@@ -64,6 +64,7 @@ def test_a_damaged_working_store_is_named_repaired_and_restored(
     harm(file)
     verdict = verify(out)
     assert verdict.code == 3
+    assert verdict.files > 20  # of the published store, which is whole
     assert len(verdict.damaged) == 1
     assert str(file) in verdict.damaged[0]
     (done,) = repair(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from scipy.ndimage import distance_transform_edt
 
 import hdica
+from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.run.refine import add_cells
 from hdica.run.runner import run
@@ -146,6 +148,35 @@ def test_points_are_those_of_the_whole_grid_where_it_changes(whole: Path, tmp_pa
     edge = coarse_map["threshold"] - full_map["threshold"]
     assert np.isfinite(full_map["threshold"]).any()
     assert float(abs(edge).max()) < 0.06  # a step of the finest grid
+
+
+def test_a_query_for_the_nearest_point_takes_one_that_is_there(whole: Path, capsys) -> None:
+    tree = hdica.open_results(whole)
+    taus, starts = (tree["ode"][name].to_numpy().tolist() for name in ("tau", "Q0"))
+    absent = np.argwhere(tree["ode"]["status"].to_numpy() == LEFT_OUT)
+    assert absent.size
+    for i, j in absent[::20]:
+        at = ["--sel", f"tau={taus[i]!r}", "--sel", f"Q0={starts[j]!r}", "--sel", "time=60"]
+        ask = ["query", str(whole), *at, "--method", "ode"]
+        assert call(ask) == 0
+        out, err = capsys.readouterr()
+        assert out == "no point of this selection has a value\n"
+        assert "1 are left out" in err
+        assert call([*ask, "--nearest", "--to", "json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert tree["ode"]["status"].sel(tau=row["tau"], Q0=row["Q0"]) == DONE
+        cells = np.argwhere(tree["ode"]["status"].to_numpy() == DONE)
+        least = ((cells - (i, j)) ** 2).sum(axis=1).min()  # in steps of the finest grid
+        across = (row["tau"] - taus[i]) / (taus[1] - taus[0])
+        along = (row["Q0"] - starts[j]) / (starts[1] - starts[0])
+        assert across**2 + along**2 == pytest.approx(least)
+
+
+def test_a_query_says_what_codes_stand_for(whole: Path, capsys) -> None:
+    assert call(["query", str(whole), "--method", "fixed_points", "--var", "kind"]) == 0
+    assert "kind: 0 informative, 1 uninformative" in capsys.readouterr().err
+    assert call(["query", str(whole), "--method", "ode", "--var", "status"]) == 0
+    assert "status: 0 pending, 1 done, 2 diverged" in capsys.readouterr().err
 
 
 def test_neither_workers_nor_restarts_change_it(whole: Path, tmp_path: Path) -> None:

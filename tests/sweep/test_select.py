@@ -24,7 +24,7 @@ CHOSEN = [
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize(("asked", "places"), CHOSEN, ids=lambda one: ",".join(map(str, one)))
 def test_a_single_value_is_selected_as_xarray_does(asked, places, lazy, tmp_path) -> None:
-    data = selection("own")
+    data = selection()
     data["tau"].attrs["units"] = "1"
     if lazy:
         data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
@@ -63,5 +63,5 @@ def test_values_that_are_there_and_not_together_are_named() -> None:
 
 
 def test_a_value_is_not_another() -> None:
-    data = selection("own")
+    data = selection()
     assert not select(data, {"tau": "0.05"}).identical(data.isel(tau=0))
