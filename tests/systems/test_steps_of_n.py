@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ START = {"overlap": 0.6, "exact": True}
     ("text", "n", "tau"),
     [("2/n", 50, 0.04), ("a*n**(-0.5)", 64, 0.25), ("max(1/n, 0.01)", 400, 0.01)],
 )
-@pytest.mark.parametrize("cls", [hdica.OnlineICA, hdica.SparsePCA])
+@pytest.mark.parametrize("cls", [hdica.OnlineICA, hdica.SparsePCA, hdica.SeveralICA])
 def test_a_simulation_has_the_step_size_of_its_n(cls, text: str, n: int, tau: float) -> None:
     system = cls(tau=text, constants={"a": 2.0})
     assert fields.schedule(fields.at_dimension(system, n)).constant == pytest.approx(tau)
@@ -25,17 +27,26 @@ def test_a_simulation_has_the_step_size_of_its_n(cls, text: str, n: int, tau: fl
     assert fields.schedule(fields.at_dimension(own, n)).constant == 0.25
 
 
-def mean(tau: float | str, method: str, n: int = 100, seeds: int = 400) -> tuple[float, float]:
-    ica = hdica.OnlineICA(tau=tau, source="rademacher", start=START)
-    q = hdica.simulate(ica, n=n, times=[0, 10], seeds=seeds, method=method).Q[:, -1]
-    return float(q.mean()), float(q.std(ddof=1)) / seeds**0.5
+def one_feature(tau: float | str) -> hdica.OnlineICA:
+    return hdica.OnlineICA(tau=tau, source="rademacher", start=START)
+
+
+def two_features(tau: float | str) -> hdica.SeveralICA:
+    start = {"overlap": [0.6, 0.3]}
+    return hdica.SeveralICA(tau=tau, sources=["rademacher", "uniform"], start=start)
 
 
 @pytest.mark.parametrize("method", ["chain", "vector"])
-def test_runs_have_it_in_law(method: str) -> None:
-    (of_n, error), (same, its_error) = mean("4/n", method), mean(0.04, method)
+@pytest.mark.parametrize("make", [one_feature, two_features])
+def test_runs_have_it_in_law(make: Callable[..., object], method: str) -> None:
+    def mean(tau: float | str, seeds: int = 400) -> tuple[float, float]:
+        runs = hdica.simulate(make(tau), n=100, times=[0, 10], seeds=seeds, method=method)
+        q = runs.Q.isel(time=-1).values.reshape(seeds, -1)[:, 0]
+        return float(q.mean()), float(q.std(ddof=1)) / seeds**0.5
+
+    (of_n, error), (same, its_error) = mean("4/n"), mean(0.04)
     assert abs(of_n - same) < 4 * np.hypot(error, its_error)
-    wrong, its_error = mean(0.1, method)
+    wrong, its_error = mean(0.1)
     assert abs(of_n - wrong) > 8 * np.hypot(error, its_error)
 
 
@@ -74,6 +85,8 @@ def test_a_limit_takes_what_remains_or_says_that_nothing_does() -> None:
         for call in (
             lambda ica=ica: hdica.limit(ica, times=[1]),
             lambda ica=ica: hdica.fixed_points(ica),
+            lambda text=text: hdica.limit(hdica.SeveralICA(tau=text), times=[1]),
+            lambda text=text: hdica.fixed_points(hdica.SeveralICA(tau=text)),
             lambda text=text: hdica.critical(hdica.SparsePCA(tau=text), "omega"),
             lambda text=text: hdica.limit(
                 hdica.SparsePCA(tau=text, regularizer="sign(x)"), times=[1]
@@ -88,6 +101,7 @@ def test_what_n_leaves_of_a_mean_is_not_known_of_it() -> None:
         hdica.OnlineICA(tau="0.05 + 2/n", start=START),
         hdica.SparsePCA(tau="0.1 + n**(-0.5)", start=START),
         hdica.SparsePCA(tau="0.1 + 1/n", start=START, regularizer="0.1*sign(x)"),
+        hdica.SeveralICA(tau="0.05 + 2/n"),
     ):
         assert np.isfinite(hdica.limit(one, times=[0, 2]).Q).all()
         with pytest.raises(HdicaError, match=r"bias = True is not allowed for tau = .* on n"):
@@ -112,6 +126,6 @@ def test_a_study_sweeps_it_and_refuses_its_limits() -> None:
 
 def test_other_systems_have_no_n_in_their_step_sizes() -> None:
     with pytest.raises(HdicaError, match="'n' is neither a variable nor a constant"):
-        hdica.SeveralICA(tau="1/n")
+        hdica.HebbianICA(mu="1/n")
     with pytest.raises(HdicaError, match="finite number > 0"):
         hdica.OnlineICA(tau="-1/n")

@@ -280,6 +280,8 @@ def ode(limit: Limiting[S]) -> method.Limit[S]:
     def run(system: S, times: Array, save: Save) -> PointResult:
         equations, (r, p) = limit.equations(system), limit.start(system)
         columns, features = dict[str, Array](), r.shape[1]
+        if save.bias:
+            fields.check_bias(system)
         if save.bands or save.bias:
             spread = fluctuations(equations, r, p, times, save.bias)
             columns |= {"_sd": spread.deviation} if save.bands else {}

@@ -10,7 +10,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
-from hdica.systems import method, trials
+from hdica.systems import fields, method, trials
 from hdica.systems import system as registry
 from hdica.systems.method import Array, Output
 from hdica.systems.rules.methods import LIMIT, Labels, Limiting, fixed_points, ode, stays
@@ -23,14 +23,14 @@ Q = Output("Q", _DIMS, "overlap Q = xi.x/n with the feature of a source")
 
 
 def _vector(system: SeveralICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
-    return several.run_vector(several.rule(system), times, n, stream)
+    return several.run_vector(several.rule(fields.at_dimension(system, n)), times, n, stream)
 
 
 def _chains(content: Callable[[SeveralICA], object]) -> method.RunAll:
     """Chains, eight in one call of the kernel, on the streams of a content."""
     return trials.in_lanes(
         "chain",
-        lambda system, n: several.rule(system),
+        lambda system, n: several.rule(fields.at_dimension(system, n)),
         content,
         lambda system, one: one.alike,
         LANES,
@@ -101,6 +101,7 @@ _LIMIT = Limiting(
     "Wang and Lu 2017, the limit below (11) for several features: dQ_j/dt = -tau (<c_j f> - Q_j "
     "<u f>) - (tau^2/2) <f^2> Q_j",
     (*LIMIT, __package__),
+    fields.n_refusal,
 )
 METHODS = (VECTOR, CHAIN, ode(_LIMIT), fixed_points(_LIMIT))
 

@@ -189,7 +189,7 @@ class SeveralICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: fields.StepSize = Field(description=fields.SCHEDULE)
+    tau: fields.StepSize = Field(description=fields.SIZED)
     sources: list[fields.SourceSpec] = Field(
         ["uniform", "uniform"],
         min_length=1,
@@ -216,6 +216,7 @@ class SeveralICA(Parameters):
         f"Q{j}": ("start", f"Q{j}") for j in range(1, NAMED + 1)
     }
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x"}
+    n_in_steps: ClassVar[bool] = True
     sized_by: ClassVar[Mapping[str, str]] = {"source": "sources"}
 
     @model_validator(mode="after")
