@@ -80,7 +80,7 @@ def summary(aggregate: xr.DataTree) -> Summary:
 
     The first sentence is on the first finding of the analysis that the study names in
     ``question.analysis``, or else of the first by rank; if another finding decides the verdict,
-    it ends the sentence.
+    it ends the sentence, with the heading under which it stands.
     """
     with about(aggregate):
         every = _found(aggregate)
@@ -91,7 +91,11 @@ def summary(aggregate: xr.DataTree) -> Summary:
         notes = {one.name: (one.heading, _notes(aggregate, one)) for one in _ranked(aggregate)}
         _, account = notes.pop(RUNS, ("", ()))
         done, total = _points_done(aggregate)
-        joint = "; but " if opening and verdict_of(opening[0]) else "; "
+        joint = "; "
+        if len(opening) == 2 and verdict_of(opening[0]):
+            # Two analyses may compare one quantity: then it matters which of them this is.
+            first, other = (analyses()[_owner(every, group)].heading for group in opening)
+            joint = "; but " if first == other else f"; but under “{other}” "
         headline = f"{capital(joint.join(map(clause, opening)))}." if opening else ""
         return Summary(
             Markup(headline),
@@ -158,6 +162,11 @@ def _opening(groups: Sequence[Group], verdict: str) -> list[Group]:
     # One value is not worth a sentence before the one that judges it.
     same = first[0].quantity == deciding[0].quantity and len(first) == len(deciding) == 1
     return [deciding] if same and not verdict_of(first) else [first, deciding]
+
+
+def _owner(every: Mapping[str, Sequence[Finding]], group: Group) -> str:
+    """The analysis that has made a group of findings."""
+    return next(name for name, some in every.items() if any(one is group[0] for one in some))
 
 
 def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:

@@ -63,6 +63,18 @@ def test_the_finding_that_decides_the_verdict_stands_in_the_headline() -> None:
         assert f"; mean Q {clause}" in plain([found.headline])[0]
 
 
+def test_of_two_analyses_of_one_quantity_the_second_is_named() -> None:
+    slices = {"variable": "Q", "over": "tau", "simulation": "chain", "theory": "ode"}
+    groups = {k: v.to_dataset() for k, v in toy.store().children.items()}
+    both = {"convergence": toy.CONVERGENCE, "dependence": slices}
+    found = asking(aggregate(toy.tree(groups, both)), {"text": "Where?", "analysis": "dependence"})
+    assert re.fullmatch(
+        r"Mean Q agrees with the limit in all 4 comparisons.*; but under “Trajectories and their "
+        r"limit” mean Q agrees .* in 3 of 4 comparisons, and 1 is undecided.*",
+        headline(found),
+    )
+
+
 def test_every_finding_is_in_the_table_the_frame_and_the_page(aggregated: xr.DataTree) -> None:
     found = summary(aggregated)
     total = sum(map(len, found.findings.values()))

@@ -48,6 +48,15 @@ def test_boundary_and_critical_value_are_the_theory(found):
     assert float(found["critical_value"][0]) == toy.TAU_C
 
 
+def test_each_source_has_its_critical_value_in_the_first_sentence(found):
+    one, source = found["critical_value"], xr.Variable("source", ["uniform", "laplace"])
+    both = found.assign(critical_value=xr.concat([one, 2 * one], source))
+    values = {one.place["source"]: one.value for one in findings(both)[:2]}
+    assert values == {"uniform": toy.TAU_C, "laplace": 2 * toy.TAU_C}
+    assert findings(found)[0].place == {}
+    assert findings(found)[0].value == toy.TAU_C
+
+
 def test_half_success_lies_at_the_boundary(found):
     z = (found["threshold"].isel(n=0) - found["boundary"]) / found["threshold_se"].isel(n=0)
     assert np.abs(z.values[:3]).max() < 4

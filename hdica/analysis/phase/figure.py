@@ -93,7 +93,7 @@ def unstable(here: xr.Dataset) -> str:
     q = f"unstable fixed point {unstable_symbol(here).html}"
     if here.attrs["divides"]:
         return f"{q}, the boundary in theory"
-    return f"{q}, which with a regularizer is no boundary in the start's overlap alone"
+    return f"{q}, which is no boundary, since more than the start's overlap decides"
 
 
 def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
@@ -241,7 +241,9 @@ HALF = 0.5
 def findings(data: xr.Dataset) -> list[Finding]:
     """Up to where the limit learns, and where the boundary of the simulation lies beside it."""
     early = _separation(data)
-    answer = [*_critical(data), *(_gap(data) or _stop(data))]
+    critical = [one for cut in _each_theory(data) for one in _critical(*cut)]
+    stop = [one for cut in _each_theory(data) for one in _stop(*cut)]
+    answer = [*critical, *(_gap(data) or stop)]
     answer = [*early, *answer] if verdict_of(early) else [*answer, *early]
     return [*answer, *_odds(data), *_majorities(data), *_starts(data)]
 
@@ -251,7 +253,17 @@ def _size(data: xr.Dataset) -> Point:
     return {"n": int(np.ravel(data["n"].values)[-1])} if "n" in data.coords else {}
 
 
-def _critical(data: xr.Dataset) -> list[Finding]:
+def _each_theory(data: xr.Dataset) -> list[tuple[xr.Dataset, Point]]:
+    """The data at each of the other parameters on which critical values depend."""
+    if "critical_value" not in data:
+        return []
+    *others, transition = data["critical_value"].dims
+    if {data.attrs["x"], data.attrs["y"]} & {*others}:
+        return []
+    return [(data.sel(cell), cell) for cell in cells_of(data["critical_value"], str(transition))]
+
+
+def _critical(data: xr.Dataset, other: Point) -> list[Finding]:
     """The critical value up to which, or from which on, the limit learns."""
     values = critical_values(data)
     if not values:
@@ -262,7 +274,7 @@ def _critical(data: xr.Dataset) -> list[Finding]:
     side, rule = "up to" if upward else "from", spoken() or "the rule"
     name = f"the {CALLED.get(x, '')}" + critical(x) + f" {side} which {rule} learns"
     meeting = f"two informative states meet at {symbol(data.attrs['variable']).html}"
-    return [Finding(name, {}, value, evidence=f"{meeting} = {number(overlap)}", digits=6)]
+    return [Finding(name, other, value, evidence=f"{meeting} = {number(overlap)}", digits=6)]
 
 
 def _separation(data: xr.Dataset) -> list[Finding]:
@@ -343,7 +355,7 @@ def _stricter(verdict: str, p: float) -> str:
     return DIFFERS if p < LEVEL / CLEAR else UNDECIDED
 
 
-def _stop(data: xr.Dataset) -> list[Finding]:
+def _stop(data: xr.Dataset, other: Point) -> list[Finding]:
     """Between which values of x most runs stop succeeding from every start."""
     known = critical_values(data)
     if not known or data[data.attrs["x"]].dtype.kind not in "fiu":
@@ -368,7 +380,8 @@ def _stop(data: xr.Dataset) -> list[Finding]:
     off = max(abs(low - value), abs(high - value))
     verdict = AGREES if low <= value <= high and off <= CONTROL * abs(value) else UNDECIDED
     name = f"the {CALLED.get(x, '')}" + symbol(x) + " at which runs stop succeeding"
-    one = Finding(name, _size(data), (low + high) / 2, low=low, high=high, predicted=value)
+    at_n = {**other, **_size(data)}
+    one = Finding(name, at_n, (low + high) / 2, low=low, high=high, predicted=value)
     inside = "" if low <= value <= high else ", between which theory’s does not lie"
     return [replace(one, verdict=verdict, evidence=f"between two values of the grid{inside}")]
 
