@@ -279,6 +279,22 @@ def parse_update(
     return _parsed(tuple(texts), label, features, tuple(noise), pairs)
 
 
+def descent(f: str, features: int, constants: Mapping[str, float]) -> Update:
+    """F = -t f(u) of one estimate, f a formula in ``x``: a step size stands in for the time."""
+    expression, symbols = _read(f, ("x",), constants)
+    read = parse_update(("u",), "", features)
+    used = {str(one): one for one in expression.free_symbols}
+    # Under names that no variable can have.
+    own = {name: sp.Symbol(f"constant {name}", real=True) for name in constants if name in used}
+    swaps = {used[name]: symbol for name, symbol in own.items()} | {symbols["x"]: read.u[0]}
+    return replace(
+        read,
+        expressions=(-read.t * expression.subs(swaps, simultaneous=True),),
+        constants=tuple(own.values()),
+        numbers=tuple(float(constants[name]) for name in own),
+    )
+
+
 @lru_cache(maxsize=512)
 def _parsed(
     texts: tuple[str, ...],

@@ -61,6 +61,8 @@ class FiniteRule:
     """P at t = 0, shape (K, K)."""
     prior: Prior | None = None
     """Law of the entries of one feature; None for features in uniform directions."""
+    clock: Schedule = CLOCK
+    """What the update has as its time: the time, or a step size that follows it."""
 
     @property
     def mode(self) -> int:
@@ -152,7 +154,8 @@ def run_chains(
                 PRODUCT: g[:, lane].reshape(k, k) + gram(overlaps),
             }
 
-        return Track(Observation(at_times), _columns(rules[lane], streams[lane]), CLOCK)
+        rule = rules[lane]
+        return Track(Observation(at_times), _columns(rule, streams[lane]), rule.clock)
 
     return record(advance, [*map(point, range(len(rules)))], times, n, LANES, width)
 
@@ -240,6 +243,6 @@ def run_vector(
     seen = Observation(at_times)
     if save.anything and rule.prior is not None:
         seen = _with_entries(seen, lambda: estimates_now()[0], features[0], rule, save)
-    track = Track(seen, _columns(rule, stream), CLOCK)
+    track = Track(seen, _columns(rule, stream), rule.clock)
     width = m + len(rule.noise)
     return record(advance, [track], times, n, 1, width, n * (m + k))[0]

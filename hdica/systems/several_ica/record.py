@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
-from hdica.finite.record import Values
+from hdica.finite.record import OVERLAP, Values
+from hdica.finite.rules.rule import run_vector
 from hdica.ingredients.save import Save
 from hdica.process.machine import slowness
 from hdica.systems import fields, method, trials
@@ -23,7 +24,9 @@ Q = Output("Q", _DIMS, "overlap Q = xi.x/n with the feature of a source")
 
 
 def _vector(system: SeveralICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
-    return several.run_vector(several.rule(fields.at_dimension(system, n)), times, n, stream)
+    rule = several.all_coordinates(fields.at_dimension(system, n))
+    values, why = run_vector(rule, times, n, stream)
+    return {Q.name: values[OVERLAP][:, 0]}, why
 
 
 def _chains(content: Callable[[SeveralICA], object]) -> method.RunAll:
@@ -47,16 +50,13 @@ _VECTOR = method.Simulation[SeveralICA](
         accuracy="exact",
         equations=f"{_PAPER}, all n coordinates",
         bits=method.Bits.EVERY_KIND,
-        engines=(*method.PROJECTED, __package__),
+        engines=(*method.FINITE, "hdica.finite.rules", __package__),
     ),
     outputs=method.Outputs((Q,)),
     cost=method.Cost(
         seconds=lambda system, n, last: (
             2e-4
-            + slowness()
-            * last
-            * (n or 1)
-            * (5e-8 + 1e-9 * (n or 1) * (4 + 2 * len(system.sources)))
+            + slowness() * last * (n or 1) * (6e-7 + 6e-10 * (n or 1) * (3 + len(system.sources)))
         ),
         memory=lambda system, n, last: (3 + len(system.sources)) * (n or 0),
         fused=True,

@@ -3,7 +3,7 @@
 C. Wang and Y. M. Lu, "The scaling limit of high-dimensional online independent component
 analysis", NIPS 2017, section 2: one feature is theirs, and a finite number of them what their
 analysis can be generalised to. One simulation has the overlaps alone, exact in law, eight chains in
-a call of the kernel; the other all n coordinates, with features in general position.
+a call of the kernel; the other is that of all rules of projections, with this update.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from hdica.errors import HdicaError
 from hdica.finite.projected.chain import address, lane_polynomials, powers
 from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
-from hdica.finite.record import Observation, Track, Values, contiguous, orthonormal, record
-from hdica.ingredients.formula import Formula
+from hdica.finite.record import Observation, Track, Values, contiguous, record
+from hdica.finite.rules.rule import FiniteRule
+from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.plain import Array, is_number
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
-from hdica.ingredients.update import parse_update
+from hdica.ingredients.update import descent, parse_update
 from hdica.limits.rules.averages import Sample
 from hdica.limits.rules.equations import Equations
 from hdica.systems import fields
@@ -120,32 +121,6 @@ def run_chains(
         return track(rules[lane], streams[lane], lambda: state[:m, lane].copy())
 
     return record(advance, [*map(point, range(len(rules)))], times, n, LANES, m)
-
-
-def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> Values:
-    """Overlaps Q, shape (T, M), of one point by all n >= M + 2 coordinates; else as the chains."""
-    check_dimension(rule, n)
-    # Imported here, because loading compiled code takes about a second.
-    from hdica.finite.random.gaussian import lanes_of
-    from hdica.finite.random.lanes import CHUNK
-    from hdica.systems.several_ica.vector_kernels import several_vector_steps
-
-    m = rule.features
-    rows = orthonormal(stream("start"), m + 1, n)
-    weights = np.array([*rule.start, rule.rest])
-    x = contiguous(np.sum(weights[:, None] * rows, axis=0))
-    features, y, lanes = contiguous(rows[:m]), np.zeros(n + -n % CHUNK), lanes_of(stream("noise"))
-    terms, f = rule.terms, address(rule.nonlinearity)
-
-    def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        numbers = source.reshape(-1, m)
-        made = several_vector_steps(lanes, features, x, y, n, numbers, tau, terms, f)
-        return np.full(1, made)
-
-    def overlaps() -> Array:
-        return np.array([dot(feature, x) for feature in features])
-
-    return record(advance, [track(rule, stream, overlaps)], times, n, 1, m, n * m)[0]
 
 
 STARTS = (
@@ -271,6 +246,22 @@ def rule(system: SeveralICA) -> Rule:
         nonlinearity=fields.formula(system, "nonlinearity"),
         schedule=fields.schedule(system),
         start=start_overlap(system),
+    )
+
+
+def all_coordinates(system: SeveralICA) -> FiniteRule:
+    """The update of all n coordinates, with features in general position."""
+    many = len(system.sources)
+    return FiniteRule(
+        update=descent(system.nonlinearity, many, system.constants),
+        sources=laws(system),
+        scales=np.ones(many),
+        noise=(),
+        psi=parse_formula("0", "x"),
+        normalise="norm",
+        r=start_overlap(system)[None],
+        p=np.ones((1, 1)),
+        clock=fields.schedule(system),
     )
 
 

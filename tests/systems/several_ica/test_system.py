@@ -1,9 +1,11 @@
 """What online ICA with several features accepts, and how it says what it does not."""
 
+import numpy as np
 import pytest
 
 import hdica
 from hdica.errors import HdicaError
+from hdica.ingredients.update import descent, values_of
 
 
 def test_the_spellings_of_a_start_are_one():
@@ -55,3 +57,15 @@ def test_dimensions_that_leave_no_room_are_refused(method):
 def test_a_limit_that_stays_at_zero_says_why():
     found = hdica.limit(hdica.SeveralICA(tau=0.1, Q1=0, Q2=0), times=[0, 1])
     assert "overlap 0 with every feature" in found.attrs["note"]
+
+
+def test_constants_of_the_nonlinearity_may_have_any_name() -> None:
+    """Also those of the projections, which they are not mistaken for."""
+    update = descent("u*x**3 + v1*tanh(x) + x", 2, {"u": 2.0, "v1": 0.5, "unused": 9.0})
+    u, tau = np.array([-1.5, 0.2, 2.0]), 0.3
+    arguments = np.array([*np.stack([u, 7 * u, -u]), np.ones(3), np.full(3, tau)])
+    rows = np.vstack([arguments, *(np.full((1, 3), value) for value in update.numbers)])
+    wanted = -tau * (2 * u**3 + 0.5 * np.tanh(u) + u)
+    assert np.allclose(values_of(update, rows), wanted, rtol=1e-14)
+    # One compiled function for all their values.
+    assert descent("u*x**3 + v1*tanh(x) + x", 2, {"u": 3.0, "v1": 1.0}).address == update.address
