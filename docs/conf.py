@@ -35,7 +35,7 @@ extensions = [
 default_role = "literal"
 nitpicky = True
 # Documented under their full names, or in a sentence alone.
-nitpick_ignore = [("py:func", "conflict_intervals"), ("py:exc", "DamageError")]
+nitpick_ignore = [("py:exc", "DamageError")]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "html_image"]
 myst_heading_anchors = 3

@@ -24,9 +24,10 @@ ENTRIES, PICTURES, PAGE = HERE / "gallery.json", HERE / "gallery", HERE / "galle
 HEAD = """\
 # Gallery
 
-Studies that come with hdica: the answer of the report of each, one of its figures, the study
-itself, and the processor time of all its points on one core of an AMD EPYC. `snakemake --cores
-reproduce` builds those of the papers, with their reports, and `hdica run` any of them.
+Each study that comes with hdica has a report with an answer. Here are the answers, a figure of each
+report, the study itself, and the processor time of all its points on one core of an AMD EPYC.
+`snakemake --cores reproduce` builds those of the papers, with their reports, and `hdica run` any of
+them.
 """
 WORDS = {
     "agrees": "✓ Everything that its report compares agrees.",

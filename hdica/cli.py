@@ -273,7 +273,11 @@ def query(
     var: Annotated[list[str] | None, typer.Option(help="Default: the outputs.")] = None,
     mean: Annotated[
         list[str] | None,
-        typer.Option(metavar="DIM", help="Average over DIM; a table does it over seeds."),
+        typer.Option(
+            metavar="DIM",
+            help="Average over DIM, with the count; over seeds, as a table does by itself, with a "
+            "standard error, too.",
+        ),
     ] = None,
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Take the closest coordinate.")

@@ -42,6 +42,8 @@ def limit(
 
     Parameters
     ----------
+    system
+        The problem, for example :class:`hdica.OnlineICA` or :class:`hdica.SparsePCA`.
     times
         Times t, increasing: a list, or ``{"stop": 40, "num": 41}`` as in a study. None where
         nothing that the method gives has a time.

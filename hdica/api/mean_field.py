@@ -125,6 +125,8 @@ def effective_potential(
 
     Parameters
     ----------
+    system
+        A problem whose limit is a density.
     times, x
         Times t and points, both increasing; by default points where the density matters.
     timeout

@@ -60,6 +60,8 @@ def fixed_points(
 
     Parameters
     ----------
+    system
+        The problem.
     x
         Points at which the steady densities are given, of online ICA and sparse PCA; None for
         states without their densities.

@@ -74,15 +74,30 @@ Filters = NDArray[np.float32]
 def load_filters(filters: ArrayLike | Path, *, layer: str = "", training: int = 0) -> Series:
     """First-layer filters over training: steps and filters of the snapshots.
 
-    ``filters`` are an array of shape (K, channels, rows, columns), or (snapshots, K, channels,
-    rows, columns) with the steps 0, 1, ...; or the path of a file or a folder. A file is ``.npy``
-    with such an array, ``.npz`` with ``filters`` and, where there is one, ``step`` (or ``steps``),
-    or a PyTorch checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.bin``). A folder has a file a
-    snapshot, or a folder of its own for each of several trainings, of which ``training`` is the
-    number in the order of their names. A file that does not say its step has the last whole number
-    in its name, and 0 without one. ``layer`` names the weights in a checkpoint; empty for the first
-    convolution: the first tensor of four dimensions. Refused if something is not there, is no
-    filters, or needs PyTorch where there is none.
+    Parameters
+    ----------
+    filters
+        An array of shape (K, channels, rows, columns), or (snapshots, K, channels, rows, columns)
+        with the steps 0, 1, ...; or the path of a file or a folder. A file is ``.npy`` with such an
+        array, ``.npz`` with ``filters`` and, where there is one, ``step`` (or ``steps``), or a
+        PyTorch checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.bin``). A folder has a file a snapshot,
+        or a folder of its own for each of several trainings. A file that does not say its step has
+        the last whole number in its name, and 0 without one.
+    layer
+        Name of the weights in a checkpoint; empty for the first convolution: the first tensor of
+        four dimensions.
+    training
+        Number of a training in the order of their names.
+
+    Returns
+    -------
+    Series
+        Steps and filters, each snapshot of shape (K, channels, rows, columns).
+
+    Raises
+    ------
+    HdicaError
+        If something is not there, is no filters, or needs PyTorch where there is none.
     """
     if not isinstance(filters, str | Path):
         array = _array(filters, "filters")

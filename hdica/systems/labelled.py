@@ -132,11 +132,36 @@ def computed(
     return described(data if n is None else data.assign_coords(n=n), system)
 
 
+LONG_NAMES = {
+    "value": "value of the parameter",
+    "error": "error of the value",
+    "n": "dimension",
+    "fixed_point": "number of the steady state",
+    "transition": "number of the transition",
+    "trial": "number of the trial",
+    "goal": "overlap to reach",
+    "overlap": "overlap to reach",
+    "probability": "share of runs that reach it",
+    "level": "confidence level",
+}
+"""Of numbers whose maker has not named them."""
+
+
 def described(data: xr.Dataset, system: Parameters) -> xr.Dataset:
-    """The same with the system, its parameters and what it chose of itself in the attributes."""
-    chosen = record_of(system).notes.chosen(system)
+    """The same with the system, its parameters and what it chose of itself in the attributes.
+
+    Every number has a long name and a unit, "1" where nothing else is known.
+    """
+    record = record_of(system)
+    chosen = record.notes.chosen(system)
     attrs = {"system": type(system).__name__, "parameters": system.model_dump_json()}
-    return portable_texts(data.assign_attrs(attrs | ({"chosen": chosen} if chosen else {})))
+    data = data.assign_attrs(attrs | ({"chosen": chosen} if chosen else {}))
+    names = LONG_NAMES | {one.name: one.meaning for one in record.order_parameters}
+    for name in data.variables:
+        if data[name].dtype.kind in "biuf":
+            usual = {"long_name": names.get(str(name), str(name)), "units": "1"}
+            data[name].attrs = usual | data[name].attrs
+    return portable_texts(data)
 
 
 def named_method(name: str) -> Methods:

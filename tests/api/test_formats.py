@@ -87,7 +87,12 @@ CALLS: dict[str, Callable[[], xr.Dataset]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_a_call_gives(name: str) -> None:
-    assert_every_format(CALLS[name]())
+    result = CALLS[name]()
+    assert_every_format(result)
+    for column in result.variables.values():
+        if column.dtype.kind in "iuf" and name != "whiten":  # which has the units of one's samples
+            assert column.attrs["long_name"]
+            assert "units" in column.attrs
 
 
 def test_every_public_call_that_gives_a_result_is_here() -> None:

@@ -170,7 +170,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     error = ratio / np.sqrt(2 * (top["count"] - 1).where(top["count"] > 1))
     name = words("the ratio of the standard deviation to that of the central limit theorem")
     return [
-        *(_comparison(data, cell) for cell in cells),
+        *(_comparison(data, cell, len(cells) == 1) for cell in cells),
         *half_power(data, "fluctuation_exponent", scatter),
         *_bias(data),
         *(
@@ -197,15 +197,20 @@ def _mean(data: xr.Dataset) -> Text:
     return "mean " + symbol(data.attrs["variable"])
 
 
-def _comparison(data: xr.Dataset, point: Point) -> Finding:
-    """The mean at the largest n that is done, at the time when it is farthest from the limit."""
+def _comparison(data: xr.Dataset, point: Point, alone: bool) -> Finding:
+    """The mean at the largest n that is done, at the time when it is farthest from the limit.
+
+    The limit that a mean alone agrees with, several standard errors away, has a term in 1/n.
+    """
     here = data.sel(point)
     top = at_largest_n(here, here["sup_error"].notnull())
     time, place = float(top["sup_time"]), {**named(data, point), "n": int(top["n"])}
     at = top.sel(time=time) if np.isfinite(time) else top.isel(time=-1)
     value, error, limit, bound = numbers(at, {}, "mean", "se", "limit", "limit_error")
     one = Finding(_mean(data), place | {"t": time}, value, error, **judgement(data, point))
-    return replace(one, predicted=limit, predicted_error=bound, theory=words("the limit"))
+    beyond = one.verdict == AGREES and abs(value - limit) > 2 * error + bound
+    theory = words("the limit up to a term in 1/n" if alone and beyond else "the limit")
+    return replace(one, predicted=limit, predicted_error=bound, theory=theory)
 
 
 def half_power(data: xr.Dataset, exponent: str, quantity: Text) -> list[Finding]:

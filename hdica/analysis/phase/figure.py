@@ -431,7 +431,7 @@ def _majorities(data: xr.Dataset) -> list[Finding]:
         share = 100 * float(top["agreement_share"])
         out.append(Finding(name, _size(data), share, low=low, high=high, unit=words("%"), digits=3))
     if many := int(top["decaying"].sum()):
-        name = words("the number of runs that are large at the end and fail, as they still decay,")
+        name = words("the number of runs that are still large at the end but decaying")
         out.append(Finding(name, {**_size(data), "t": data.attrs["time"]}, many))
     return out
 

@@ -200,7 +200,9 @@ def conflict_region(
     Returns
     -------
     list of tuple
-        Intervals of the parameter, increasing; see :func:`conflict_intervals`.
+        Intervals of the parameter, increasing. Signs are compared at some places from ``low`` to
+        ``high``, so that two changes between neighbours stay unseen; ends are good to 1e-12 of the
+        range.
 
     Raises
     ------

@@ -178,7 +178,8 @@ def bounds(
     OutOfTime
         If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
-        If the source is not sub-Gaussian: B is infinite then; or if a constant step size is 1 or
-        more, or one at which a lemma's factor, such as 1 - eta beta/3, is not positive.
+        If the tails of the source are heavier than a normal law's: B is infinite then; or if a
+        constant step size is 1 or more, or one at which a lemma's factor, such as 1 - eta beta/3,
+        is not positive.
     """
     return _computed(system, "bounds", "bounds", check_times(times))
