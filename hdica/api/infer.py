@@ -21,6 +21,7 @@ from hdica.systems import fields
 from hdica.systems.arguments import whole
 from hdica.systems.labelled import described, noted
 from hdica.systems.parameters import Parameters
+from hdica.systems.system import joined
 
 SOURCE = "source.beta"
 """The number of the family of laws that ``source`` stands for."""
@@ -42,6 +43,8 @@ _REGION = 25
 """Values of each parameter in the picture of a region."""
 _GRID = {1: 49, 2: 17}
 """Points of the grid on which the likelihood is looked at first, along one or two parameters."""
+FEW = 20
+"""Residuals a parameter below which likelihood ratios need not have the law of many."""
 _SIDE = 1e-4
 """Closeness of the ends of an interval, in the logarithm of the parameter."""
 
@@ -86,8 +89,10 @@ def infer(
     Returns
     -------
     xarray.Dataset
-        Over ``parameter``: ``estimate``, and ``low`` and ``high``, the ends of the interval of the
-        profile likelihood; NaN where it has no end in the range. With two parameters, ``deviance``
+        Over ``parameter``: ``estimate``, and ``low`` and ``high``, the ends of all that the profile
+        likelihood does not reject; NaN where that has no end in the range. A ``note`` says where
+        that is in several parts, and where the numbers are so few that the confidence may be less
+        than ``level``. With two parameters, ``deviance``
         over both (twice the logarithm of the likelihood ratio), a picture of the region: it is
         where this is below ``threshold``. ``kurtosis`` is that of the source (fourth moment minus
         3), if its law is free, with ``kurtosis_low`` and ``kurtosis_high``. ``misfit`` is the
@@ -157,7 +162,10 @@ def _space(system: Parameters, free: object) -> Space:
             usual = ", ".join(USUAL_RANGES)
             raise HdicaError(f"free: {name} needs a range (low, high) (of {usual} one is usual)")
         ranges[key] = given
-    space, *more = spaces_of(system, ranges)
+    try:
+        space, *more = spaces_of(system, ranges)
+    except HdicaError as exc:
+        raise HdicaError(str(exc).replace("over", "free", 1)) from None
     if more or len(space.ranges) < len(names) or any(one.low <= 0 for one in space.ranges):
         raise HdicaError(f"free: {ranges} is not allowed (ranges (low, high) with 0 < low)")
     return space
@@ -194,14 +202,30 @@ def _inferred(likelihood: Likelihood, confidence: float) -> xr.Dataset:
     for name, words in WORDS.items():
         if name in data:
             data[name].attrs["long_name"] = words
-    return described(noted(data, at_an_end(space, top.point)), space.system(top.point))
+    notes = [at_an_end(space, top.point)]
+    parts = sum(so for so, _ in itertools.groupby(top.inside(inside).values()))
+    if len(keys) == 1 and parts > 1:
+        notes.append(f"the likelihood has {parts} maxima that low to high holds")
+    if seen.size < FEW * len(keys):
+        notes.append(
+            f"from {seen.size} numbers intervals may cover less often than {confidence:g} (more "
+            "times or runs)"
+        )
+    return described(noted(data, joined(*notes)), space.system(top.point))
 
 
 class Top(NamedTuple):
-    """Where the likelihood is largest, and its logarithm there."""
+    """Where the likelihood is largest, its logarithm there, and minus that at all points tried."""
 
     point: tuple[float, ...]
     value: float
+    tried: Mapping[tuple[float, ...], float]
+
+    def inside(self, threshold: float) -> dict[tuple[float, ...], bool]:
+        """Whether the deviance of the points tried is below a threshold, in their order."""
+        return {
+            point: 2 * (self.value + loss) < threshold for point, loss in sorted(self.tried.items())
+        }
 
 
 class Likelihood(NamedTuple):
@@ -246,7 +270,7 @@ class Likelihood(NamedTuple):
         if not math.isfinite(tried[point]):
             self.chain(point)  # says why
             raise HdicaError("infer: the curve has no likelihood anywhere in the ranges")
-        return Top(point, -tried[point])
+        return Top(point, -tried[point], tried)
 
     def deviance(self, top: Top, point: tuple[float, ...]) -> float:
         """Twice the logarithm of the ratio of the largest likelihood and that at a point."""
@@ -276,9 +300,9 @@ class Likelihood(NamedTuple):
         """The interval of one parameter in which the profile of the deviance is below a value."""
         from scipy.optimize import brentq
 
-        best = math.log(top.point[k])
+        inside = [math.log(point[k]) for point, so in top.inside(threshold).items() if so]
         found = []
-        for end in self._logs(k):
+        for end, best in zip(self._logs(k), (min(inside), max(inside)), strict=True):
 
             @cache  # a profile is a search
             def over(log: float) -> float:

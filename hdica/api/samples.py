@@ -22,7 +22,7 @@ from hdica.systems import fields
 from hdica.systems.arguments import finite, whole
 from hdica.systems.labelled import applicable, described
 from hdica.systems.parameters import Parameters
-from hdica.systems.system import System, record_of, systems
+from hdica.systems.system import record_of, systems
 
 LEVEL = 0.8
 """Overlap at which a random start has left Q = 0, if the goal is beyond."""
@@ -66,7 +66,7 @@ def optimal_schedule(
     -------
     xarray.Dataset
         ``tau(time)`` and the overlap, ``Q(time)``, from the start to the goal; ``t``, the time that
-        takes, in samples per dimension, and ``t_error``; ``best_constant_tau``, the constant step
+        takes, in updates per dimension, and ``t_error``; ``best_constant_tau``, the constant step
         size that takes least, and ``best_constant_t``, its time. Of a density each ``tau`` holds
         from its time to the next, and ``t_error`` has in it what the best schedule may save.
 
@@ -102,7 +102,7 @@ def optimal_schedule(
             ),
             "best_constant_t": ((), path.constant_time, {"long_name": "time that it takes"}),
         },
-        {"time": ("time", path.time, _time(record_of(system))), "goal": target},
+        {"time": ("time", path.time, _time(system)), "goal": target},
     )  # fmt: skip
     return described(data, system)
 
@@ -146,7 +146,7 @@ def samples_to_overlap(
     xarray.Dataset
         ``samples``, their error ``samples_error``, and their parts: ``escape``, until abs(Q) is
         0.8 or the goal, at the constant step size ``tau``, and ``growth``, from there to the goal
-        with ``schedule(time)``, the time in samples per dimension. ``probability_half`` and
+        with ``schedule(time)``, the time in updates per dimension. ``probability_half`` and
         ``probability_double`` are those with half and with twice the samples. The law of a random
         start's escape is exact up to n = 200; beyond, it is that of n as n -> infinity with what n
         = 100 adds to it, which falls as 1/n. Without an escape ``tau`` is NaN, without growth there
@@ -182,9 +182,11 @@ def samples_to_overlap(
         "probability_double": "probability to have reached it with twice the samples",
     }
     values = need._asdict()
+    for name in ("samples", "samples_error", "escape", "growth"):
+        values[name] *= fields.batch(system)  # of each update
     data = xr.Dataset({name: ((), values[name], {"long_name": w}) for name, w in words.items()})
     if need.path is not None:
-        path, about = need.path, _time(record_of(system))
+        path, about = need.path, _time(system)
         data["schedule"] = ("time", path.tau, {"long_name": "step size of the growth"})
         data = data.assign_coords(time=("time", path.time, about))
     return described(data.assign_coords(n=n, overlap=target, probability=chance), system)
@@ -321,5 +323,8 @@ def share(value: object, name: str) -> float:
     return number
 
 
-def _time(record: System) -> dict[str, str]:
-    return {"long_name": "time", "units": record.clock.units}
+def _time(system: Parameters) -> dict[str, str]:
+    units = record_of(system).clock.units
+    if fields.batch(system) > 1:
+        units = "updates per dimension"
+    return {"long_name": "time", "units": units}

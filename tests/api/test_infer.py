@@ -152,6 +152,24 @@ def test_what_is_inferred_is_where_the_likelihood_is_largest_and_a_wrong_theory_
     assert math.isnan(narrow.high[0])
 
 
+def test_of_several_maxima_the_interval_holds_all_and_few_numbers_have_a_note() -> None:
+    """A rate that is quadratic in tau comes to one overlap at two step sizes."""
+    free, inside, several = {"tau": (0.005, 0.2)}, stats.chi2.ppf(0.95, 1), 0
+    curves = hdica.simulate(ICA, n=N, times=[0, 8], seeds=40, method="chain").Q
+    for k in range(0, 40, 2):
+        curve = curves.isel(seed=slice(k, k + 2))
+        found = hdica.infer(curve, ICA, free)
+        assert "from 2 numbers intervals may cover less often than 0.95" in found.attrs["note"]
+        likelihood = Likelihood(_space(ICA, free), curve.values, np.array([0.0, 8.0]), N)
+        top, line = likelihood.highest(), np.geomspace(0.005, 0.2, 60)
+        kept = [x for x in line if likelihood.deviance(top, (float(x),)) < inside]
+        low, high = (float(found[end][0]) for end in ("low", "high"))
+        assert math.isnan(low) or low <= kept[0]
+        assert math.isnan(high) or high >= kept[-1]
+        several += "maxima that low to high holds" in found.attrs["note"]
+    assert 0 < several < 20
+
+
 CURVE = hdica.simulate(ICA, n=50, times=[0, 1, 2], seeds=2, method="chain").Q
 REFUSED = [
     (lambda: hdica.infer(CURVE.values, ICA, ["tau"]), "curve: ndarray is not allowed"),
@@ -170,7 +188,8 @@ REFUSED = [
     (lambda: hdica.infer(CURVE, ICA, {"tau": (0, 1)}), "0 < low"),
     (lambda: hdica.infer(CURVE, ICA, {"tau": [0.1, 0.2]}), "0 < low"),
     (lambda: hdica.infer(CURVE, ICA, ["start.overlap"]), "needs a range"),
-    (lambda: hdica.infer(CURVE, ICA, {"eta": (1, 2)}), "eta"),
+    (lambda: hdica.infer(CURVE, ICA, {"eta": (1, 2)}), r"^(?!.*over).*free\.eta"),
+    (lambda: hdica.infer(CURVE, ICA, ["omega"]), r"^(?!.*over).*free\.omega"),
     (lambda: hdica.infer(CURVE, ICA, ["tau"], level=1), "level = 1 is not allowed"),
     (
         lambda: hdica.infer(CURVE, hdica.HebbianICA(sources=["uniform"], mu=0.1), ["mu"]),

@@ -167,6 +167,22 @@ def test_runs_from_an_informative_start_keep_the_promise(system, n: int, seeds: 
         assert float(found.probability_double) > 0.999
 
 
+def test_an_update_of_a_batch_takes_so_many_samples() -> None:
+    """The limit of Oja has the drift of one sample; only its scatter falls with the batch."""
+    need = {m: hdica.samples_to_overlap(OJA.model_copy(update={"batch": m}), 4000) for m in (1, 4)}
+    updates = {m: float(one.samples) / m for m, one in need.items()}
+    assert updates[4] < updates[1]
+    for m, one in need.items():
+        assert float(one.growth) == float(one.samples)
+        assert float(one.time[-1]) == pytest.approx(updates[m] / 4000, rel=0.1)
+        per = "updates per dimension" if m > 1 else "samples per dimension"
+        assert one.time.attrs["units"] == per
+    system = OJA.model_copy(update={"batch": 4})
+    steps = need[4].assign(samples=need[4].samples / 4)  # those that a run of the batch takes
+    reached = round(share(system, steps, 4000, 200) * 200)
+    assert stats.binomtest(reached, 200, 0.95).pvalue > 1e-3
+
+
 @pytest.mark.parametrize(
     ("n", "p"),
     [(20, 0.9), *(pytest.param(*one, marks=pytest.mark.deep) for one in [(50, 0.5), (100, 0.9)])],

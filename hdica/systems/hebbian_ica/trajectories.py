@@ -12,7 +12,7 @@ from hdica.finite.random import LANES
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
-from hdica.process.machine import slowness
+from hdica.process.machine import OF_FUNCTION, seconds_of_law, slowness
 from hdica.systems import method, trials
 from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica import ode, rule
@@ -132,6 +132,9 @@ def _seconds(
         each = each_step(*system.shape, n or 1)
         if hebbian.unplain(system) and system.batch != "full":
             each = varied(*system.shape, n or 1, int(system.batch))
+        functions = formula(system, "nonlinearity").transcendental
+        each += OF_FUNCTION * system.projections * functions
+        each += sum(map(seconds_of_law, system.sources))
         return 2e-4 + slowness() * last * (n or 1) * each
 
     return seconds
@@ -179,7 +182,7 @@ _CHAIN = replace(
     cost=replace(
         _VECTOR.cost,
         seconds=_seconds(
-            lambda k, m, n: 2.7e-9 * (1 + k * (k + m)),
+            lambda k, m, n: 3.5e-9 * (1 + k * (k + m)),
             lambda k, m, n, b: 1.5e-7 * (1 + k) + 3e-8 * b * (k + m),
         ),
         memory=lambda system, n, last: LANES * hebbian.numbers_of_overlaps(system),

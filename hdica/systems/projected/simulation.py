@@ -12,7 +12,7 @@ from hdica.finite.random.streams import Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import is_observed
-from hdica.process.machine import slowness
+from hdica.process.machine import OF_FUNCTION, seconds_of_law, slowness
 from hdica.systems import method, trials
 from hdica.systems.fields import F, Projected, at_dimension, batch, formula, noise_law, optional
 from hdica.systems.method import Array, Output, PointResult
@@ -68,28 +68,8 @@ def _shared_vector(rule_of: Callable[[F], VectorRule]) -> method.RunAll[F]:
     return together
 
 
-_OF_FUNCTION = 1.8e-8
-"""Seconds of tanh, exp, log or a root: 10 to 28 ns, one number at a time on any processor."""
-_OF_SOURCE = {
-    "laplace": 8e-9,
-    "gaussian": 8e-9,
-    "discrete": 1.5e-8,
-    "bernoulli_gaussian": 1.7e-8,
-    "chi2": 2e-8,
-    "beta": 6e-8,
-    "mixture": 2.6e-8,
-    "scipy": 3e-8,
-    "student": 3.2e-8,
-}
-"""Seconds that a number of a source takes more than a sign."""
 _OF_STEP, _OF_ENTRY = 3e-5, 4e-9
 """Seconds that noise of another law takes more than the normal one, of a step and of an entry."""
-
-
-def _of_law(spec: object) -> float:
-    """Seconds that a number of a law takes more than a sign, of the field that names it."""
-    name = next(iter(spec), "") if isinstance(spec, dict) else spec
-    return _OF_SOURCE.get(str(name), 0.0)
 
 
 def _of_samples(system: Projected, n: int | None, last: float) -> float:
@@ -101,10 +81,10 @@ def _of_samples(system: Projected, n: int | None, last: float) -> float:
     more = slowness() * (3e-8 * m if m > 1 else 4e-9 * is_observed(optional(system, "tau")))
     f = getattr(system, "nonlinearity", None)
     functions = 0 if f is None else formula(system, "nonlinearity").transcendental
-    each = _of_law(optional(system, "source")) + _OF_FUNCTION * functions
+    each = seconds_of_law(optional(system, "source")) + OF_FUNCTION * functions
     noise = 0.0
     if noise_law(system) is not None:
-        noise = _OF_STEP + (_OF_ENTRY + _of_law(optional(system, "noise_law"))) * (n or 1)
+        noise = _OF_STEP + (_OF_ENTRY + seconds_of_law(optional(system, "noise_law"))) * (n or 1)
     return (more + m * each + noise) * last * (n or 1)
 
 

@@ -10,7 +10,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import OVERLAP, Values
 from hdica.finite.rules.rule import run_vector
 from hdica.ingredients.save import Save
-from hdica.process.machine import slowness
+from hdica.process.machine import OF_FUNCTION, seconds_of_law, slowness
 from hdica.systems import fields, method, trials
 from hdica.systems import system as registry
 from hdica.systems.method import Array, Output
@@ -82,7 +82,15 @@ _CHAIN = method.Simulation[SeveralICA](
     outputs=method.Outputs((Q,)),
     cost=method.Cost(
         seconds=lambda system, n, last: (
-            2e-4 + slowness() * last * (n or 1) * (5e-9 + 3e-9 * len(system.sources))
+            2e-4
+            + slowness()
+            * last
+            * (n or 1)
+            * (
+                2e-9
+                + sum(9e-9 + seconds_of_law(source) for source in system.sources)
+                + OF_FUNCTION * fields.formula(system, "nonlinearity").transcendental
+            )
         ),
         fused=True,
     ),
