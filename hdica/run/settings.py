@@ -37,10 +37,20 @@ ENVIRONMENT = {
 }
 """Variables that say what settings leave out."""
 FORMS = "tcp://host:port or tls://host:port"
-WORD = r"^[\w.,:@%+/=-]*$"  # what stands in a line of a job script unquoted
+WORD = r"^([\w.,:@%+/=][\w.,:@%+/=-]*)?$"  # what stands in a line of a job script unquoted
 WALLTIME = re.compile(r"(?:(\d{1,6})-)?(\d{1,2}):([0-5]\d):([0-5]\d)")
-OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
-"""Directives that a run needs for itself."""
+OURS = {
+    **dict.fromkeys(("-J", "--job-name", "-n", "--ntasks", "-N", "--nodes", "-o", "--output"), ""),
+    **dict.fromkeys(("-a", "--array"), "array"),
+    **dict.fromkeys(("-p", "--partition"), "queue"),
+    **dict.fromkeys(("-A", "--account"), "account"),
+    **dict.fromkeys(("-c", "--cpus-per-task"), "cores"),
+    **dict.fromkeys(("--mem", "--mem-per-cpu", "--mem-per-gpu"), "memory"),
+    **dict.fromkeys(("-t", "--time"), "walltime"),
+    **dict.fromkeys(("-x", "--exclude"), "exclude"),
+    **dict.fromkeys(("--requeue", "--no-requeue"), "requeue"),
+}
+"""Directives that a run sets for itself, and by which setting a user does."""
 
 BUDGET = 300.0  # seconds of processor time that any point may take
 Word = Annotated[
@@ -49,7 +59,8 @@ Word = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "pattern": WORD}),
 ]
 """A name, which YAML reads as a number where it is made of digits."""
-NODES = r"^[\w.,\[\]-]*$"
+_NODE = r"\w[\w.-]*(\[\d[\d,-]*\][\w.-]*)*"
+NODES = rf"^({_NODE}(,{_NODE})*)?$"
 Memory = Annotated[str, AfterValidator(lambda text: check_size(text, "memory") if text else text)]
 
 
@@ -108,6 +119,12 @@ class Retry(Section):
     )
     most: int = Field(default=2, ge=1, le=4, description="times that jobs ask for more")
 
+    @model_validator(mode="after")
+    def _more(self) -> Retry:
+        if max(self.memory, self.walltime) == 1:
+            raise HdicaError("memory = walltime = 1 is not allowed (one of them above 1)")
+        return self
+
 
 class SlurmSettings(Section):
     """Jobs of Dask workers that hdica submits to Slurm."""
@@ -160,8 +177,10 @@ class SlurmSettings(Section):
                 raise HdicaError(
                     f"directives: {line!r} is not allowed (one option a line, as --qos=long)"
                 )
-            if re.split(r"[=\s]", line)[0] in OURS:
-                raise HdicaError(f"directives: {line!r} is not allowed (hdica sets it itself)")
+            option = re.split(r"[=\s]", line)[0] if line.startswith("--") else line[:2]
+            if (by := OURS.get(option)) is not None:
+                by = f": {by} is its setting" if by else ""
+                raise HdicaError(f"directives: {line!r} is not allowed (hdica sets it itself{by})")
         return given
 
     @model_validator(mode="after")
@@ -319,9 +338,11 @@ def submission(settings: ClusterSettings) -> str:
     more = ""
     if retry is not None:
         often = "once" if retry.most == 1 else f"{retry.most} times"
+        asked = {"memory": retry.memory, "walltime": retry.walltime}
+        times = [f"{times:g} times the {name}" for name, times in asked.items() if times > 1]
         more = (
-            f"; after one that lacked memory or time the next ask for {retry.memory:g} times the "
-            f"memory or {retry.walltime:g} times the walltime, at most {often}"
+            f"; after one that lacked memory or time the next ask for {' or '.join(times)}, at "
+            f"most {often}"
         )
     return (
         f"a run would submit {jobs} of {workers} each, {slurm.size}, to Slurm's {slurm.where}"
