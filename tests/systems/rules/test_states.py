@@ -171,6 +171,21 @@ def test_a_committee_has_its_plateau_and_its_teacher() -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(300)
+def test_the_plateau_of_a_committee_lasts_nearly_in_proportion_to_its_units() -> None:
+    times, sizes, left = np.linspace(0, 340, 171), (2, 3, 4), []
+    for k in sizes:
+        start = {"overlap": (0.1 + 1e-3 * np.eye(k)).tolist(), "norm": 0.5}
+        units = rule(committee(k, k), source=["gaussian"] * k, start=start, constants={"tau": 0.5})
+        overlap = hdica.limit(units, times=times, timeout=None).R.values
+        ahead = overlap[:, 0, 0] - overlap[:, 0, 1]
+        after = int(np.argmax(ahead > 0.1))
+        left.append(float(np.interp(0.1, ahead[: after + 1], times[: after + 1])))
+    assert left == pytest.approx([171, 240, 315], abs=1)
+    assert np.polyfit(np.log(sizes), np.log(left), 1)[0] == pytest.approx(0.88, abs=0.01)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("normalise", ["symmetric", "gram-schmidt"])
 def test_flows_of_two_estimates_end_at_listed_states(normalise: str) -> None:
     fields = {"normalise": normalise, "source": ["uniform", "rademacher"]}
