@@ -29,6 +29,13 @@ report, the study itself, and the processor time of all its points on one core o
 `snakemake --cores reproduce` builds those of the papers, with their reports, and `hdica run` any of
 them.
 """
+OTHERS = """\
+## More studies
+
+These have no report here; `hdica plan config/studies/NAME.yaml` says how long each takes.
+
+| study | system | title |
+|---|---|---|"""
 WORDS = {
     "agrees": "✓ Everything that its report compares agrees.",
     "differs": "✗ Something that its report compares differs.",
@@ -77,12 +84,16 @@ def section(one: dict[str, Any]) -> str:
 
 
 def page(entries: dict[str, dict[str, Any]]) -> str:
-    """The gallery, system by system in the order of the table of systems."""
+    """The gallery, system by system in the order of the table of systems, and other studies."""
     parts = [HEAD]
     for record in systems():
         own = [one for one in entries.values() if one["system"] == record]
         if own:
             parts += [f"## {record}\n", *map(section, own)]
+    studies = (load_study(path) for path in sorted((ROOT / "config/studies").glob("*.yaml")))
+    if others := [one for one in studies if one.study not in entries]:
+        rows = (f"| `{one.study}` | {one.system} | {one.title} |" for one in others)
+        parts += [OTHERS, *rows, ""]
     return "\n".join(parts)
 
 

@@ -92,12 +92,11 @@ def infer(
         Over ``parameter``: ``estimate``, and ``low`` and ``high``, the ends of all that the profile
         likelihood does not reject; NaN where that has no end in the range. A ``note`` says where
         that is in several parts, and where the numbers are so few that the confidence may be less
-        than ``level``. With two parameters, ``deviance``
-        over both (twice the logarithm of the likelihood ratio), a picture of the region: it is
-        where this is below ``threshold``. ``kurtosis`` is that of the source (fourth moment minus
-        3), if its law is free, with ``kurtosis_low`` and ``kurtosis_high``. ``misfit`` is the
-        probability of residuals as large as these under the theory at its best: where it is tiny
-        the runs are of another rule.
+        than ``level``. With two parameters, ``deviance`` over both (twice the logarithm of the
+        likelihood ratio), a picture of the region: it is where this is below ``threshold``.
+        ``kurtosis`` is that of the source (fourth moment minus 3), if its law is free, with
+        ``kurtosis_low`` and ``kurtosis_high``. ``misfit`` is the probability of residuals as large
+        as these under the theory at its best: where it is tiny the runs are of another rule.
 
     Raises
     ------
