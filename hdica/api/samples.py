@@ -122,14 +122,15 @@ def samples_to_overlap(
     """The samples that a rule needs to reach an overlap with a probability, at the best step sizes.
 
     From an informative start they are n times the time of :func:`optimal_schedule` and a multiple
-    of n^(1/2), by the fluctuations about the limit. A random start is left after a number of the
-    order of n^3, at a constant step size of the order of 1/n; from there on, growth takes a number
-    of the order of n.
+    of n^(1/2), by the fluctuations about the limit. Online ICA leaves a random start after a number
+    of the order of n^3, at a constant step size of the order of 1/n; Oja's method, which drifts
+    away from Q = 0, after one of the order of n log n. From there on, growth takes a number of the
+    order of n.
 
     Parameters
     ----------
     system
-        As for :func:`optimal_schedule`; a random start is known of online ICA.
+        As for :func:`optimal_schedule`; a random start is for online ICA and Oja's method.
     n
         Dimension, from 3.
     overlap
@@ -148,9 +149,9 @@ def samples_to_overlap(
         0.8 or the goal, at the constant step size ``tau``, and ``growth``, from there to the goal
         with ``schedule(time)``, the time in updates per dimension. ``probability_half`` and
         ``probability_double`` are those with half and with twice the samples. The law of a random
-        start's escape is exact up to n = 200; beyond, it is that of n as n -> infinity with what n
-        = 100 adds to it, which falls as 1/n. Without an escape ``tau`` is NaN, without growth there
-        is no schedule.
+        start's escape is exact up to n = 200 (100 for Oja's method); beyond, it is that of n as n
+        -> infinity with what n = 100 adds to it, which falls as 1/n. Without an escape ``tau`` is
+        NaN, without growth there is no schedule.
 
     Raises
     ------
@@ -207,20 +208,20 @@ class _Need(NamedTuple):
 
 def _from_random(system: Parameters, n: int, goal: float, share: float) -> _Need:
     record = record_of(system)
-    if record.trapped is None:
-        able = ", ".join(one.name for one in systems().values() if one.trapped)
+    if record.leaving is None:
+        able = ", ".join(one.name for one in systems().values() if one.leaving)
         raise HdicaError(
             f"start = 'random' is not allowed for {record.name} (its escape from Q = 0 is known of "
             f"{able}: give an overlap)"
         )
-    trapped = record.trapped(system)
-    one = fewest(trapped, n, share, min(goal, LEVEL))
+    _able(system)
+    one = fewest(record.leaving(system), n, share, min(goal, LEVEL))
     path = fastest(moments_of(system).drift, LEVEL, goal) if goal > LEVEL else None
     growth = 0.0 if path is None else n * float(path.time[-1])
     error = one.samples * one.error + (0.0 if path is None else n * path.error)
     samples = one.samples + growth
     half, double = (one.within(part * samples - growth) for part in (0.5, 2.0))
-    return _Need(samples, error, one.samples, growth, one.nu / n, half, double, path)
+    return _Need(samples, error, one.samples, growth, one.tau, half, double, path)
 
 
 def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:

@@ -24,7 +24,7 @@ from hdica.systems.parameters import DESCRIBED, Described, Parameters
 if TYPE_CHECKING:
     from hdica.limits.mean_field.family import MeanField
     from hdica.limits.overlap.fastest import Moments
-    from hdica.limits.passage.samples import Trapped
+    from hdica.limits.passage.samples import Leaving
     from hdica.limits.rules.transitions import Changes
 
 S = TypeVar("S", bound=Parameters)
@@ -206,8 +206,8 @@ class System(Generic[S]):
     overlap: Callable[[S], Moments] | None = None
     """Drift of the overlap, and what n leaves of it, where it alone closes the limit, for any step
     size; refuses elsewhere."""
-    trapped: Callable[[S], Trapped] | None = None
-    """The chain near Q = 0 that a random start has to leave; refuses what does not leave it."""
+    leaving: Callable[[S], Leaving] | None = None
+    """The chain near Q = 0, which a random start has to leave; refuses what does not leave it."""
     changes: Callable[[S, str, tuple[float, float]], Changes] | None = None
     """``changes(system, parameter, ends)``: where steady states change as any scalar parameter
     varies, for a system that is no mean field."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.limits.bands.schedule import fastest as along_density
 from hdica.limits.passage import samples
+from hdica.limits.passage.chain import exact_passage
 from hdica.systems.online_ica.escape import trapped
 from hdica.systems.online_ica.system import mean_field
+from hdica.systems.sparse_pca.system import unstable
 
 UNIFORM = OnlineICA(tau=0.02, source="uniform", start={"overlap": 0.5, "exact": True})
 OJA = SparsePCA(tau=0.1, omega=1.0, start={"overlap": 0.3})
@@ -202,6 +205,42 @@ def test_runs_from_a_random_start_keep_the_promise(n: int, p: float) -> None:
         assert stats.binomtest(int(seen.sum()), runs, 0.75 * float(chance)).pvalue < 1e-3
 
 
+def test_the_chain_of_oja_near_zero_is_that_of_its_simulations() -> None:
+    system = OJA.model_copy(update={"tau": 0.4, "start": {"overlap": 0}})
+    law = exact_passage(unstable(OJA).chain(12, 0.4, 0.6), "random")
+    steps = np.arange(0, 1200)
+    runs = hdica.simulate(system, n=12, times=steps / 12, seeds=800, method="chain", timeout=None)
+    there = np.abs(runs.Q.values) >= 0.6
+    assert there.any(axis=1).all()
+    first = there.argmax(axis=1)
+    assert abs(first.mean() - law.mean) < 4 * law.sd / 800**0.5
+    # A sample without the signal's variance along the feature leaves far later.
+    plain = exact_passage(replace(unstable(OJA).chain(12, 0.4, 0.6), scale=1.0), "random")
+    assert plain.mean > 2 * law.mean
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+def test_oja_leaves_a_random_start_with_the_promised_probability() -> None:
+    """By the exact law at n = 100, and what it adds to the limit beyond."""
+    n, p = 250, 0.5
+    found = hdica.samples_to_overlap(OJA, n, 0.8, p, "random", timeout=None)
+    samples, runs = float(found.samples), 800
+    assert float(found.escape) == samples
+    system = OJA.model_copy(update={"tau": float(found.tau), "start": {"overlap": 0}})
+    steps = np.arange(0, 2 * round(samples))
+    seen = hdica.simulate(
+        system, n=n, times=steps / n, seeds=runs, method="chain", timeout=None
+    ).Q.values
+    there = np.abs(seen) >= 0.8
+    first = np.where(there.any(axis=1), there.argmax(axis=1), np.inf)
+    promised = {samples: p, samples / 2: float(found.probability_half)}
+    promised[2 * samples - 1] = float(found.probability_double)
+    for number, chance in promised.items():
+        reached = int(np.sum(first <= number))
+        assert stats.binomtest(reached, runs, min(chance, 1.0)).pvalue > 1e-3
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("n", "p", "number", "nu"),
@@ -229,7 +268,7 @@ def test_larger_dimensions_are_within_their_error(monkeypatch: pytest.MonkeyPatc
     found = hdica.samples_to_overlap(TRAPPED, 160, 0.9, 0.9, "random")
     gap = abs(float(found.samples - exact.samples))
     assert gap < float(found.samples_error) < 0.1 * float(exact.samples)
-    far = samples.asymptotic(trapped(TRAPPED).trap, 160, 0.9)[0]
+    far = trapped(TRAPPED).far(160, 0.9, 0.8)[0]
     assert abs(far - float(exact.escape)) > 2 * float(found.samples_error)
     # Growth from 0.8 is that of the best schedule.
     way = hdica.optimal_schedule(TRAPPED, 0.8, 0.9)
@@ -239,7 +278,16 @@ def test_larger_dimensions_are_within_their_error(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: hdica.samples_to_overlap(OJA, 100, start="random"), "not allowed for SparsePCA"),
+        (
+            lambda: hdica.samples_to_overlap(
+                OJA.model_copy(update={"batch": 4}), 100, start="random"
+            ),
+            "not allowed with a regularizer, a batch or another noise_law",
+        ),
+        (
+            lambda: hdica.samples_to_overlap(hdica.HebbianICA(mu=0.1), 100, start="random"),
+            "not allowed for HebbianICA",
+        ),
         (lambda: hdica.samples_to_overlap(OJA, 2), "n = 2 is not allowed"),
         (lambda: hdica.samples_to_overlap(OJA, 100, probability=1), "0 < probability < 1"),
         (lambda: hdica.samples_to_overlap(OJA, 100, 0.2), "an overlap of 0.3 is not allowed"),

@@ -314,7 +314,7 @@ def test_questions_about_densities(
         (["--sel", "threshold=0.1"], ["tpr", "fpr", "misclassified"]),
         (["--sel", "edge=0.5"], ["cdf"]),
         (["--sel", "feature=0"], ["density"]),
-        (["--mean", "x"], ["density", "density_se", "density_count"]),
+        (["--mean", "x"], ["density", "density_count"]),
         (["--sel", "feature=0", "--var", "xi"], ["xi"]),
     ],
 )

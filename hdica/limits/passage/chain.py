@@ -53,6 +53,7 @@ class NormalisedChain:
     n: int
     threshold: float
     even: bool  # whether Q and -Q are alike
+    scale: float = 1.0  # standard deviation of the sample along the feature
     enough = 1e-6  # relative error of a mean
     first = Points()
     remedy = "WKB is the better the longer it is; or take a smaller step size or n"
@@ -64,7 +65,7 @@ class NormalisedChain:
 
     def step(self, nodes: Points) -> Step:
         """One step of the chain."""
-        return step_of(self.f, self.source, self.tau, self.n, nodes)
+        return step_of(self.f, self.source, self.tau, self.n, nodes, self.scale)
 
     def kernel(self, terms: int, nodes: Points) -> Collocation:
         """One step below the threshold, on so many polynomials of the overlap."""

@@ -99,9 +99,12 @@ class Step(NamedTuple):
         return mean, dot(self.weights, (change - mean) ** 2)
 
 
-def step_of(f: Function, source: Source, tau: float, n: int, points: Points) -> Step:
-    """The step for a nonlinearity f, n >= 3."""
+def step_of(
+    f: Function, source: Source, tau: float, n: int, points: Points, scale: float = 1.0
+) -> Step:
+    """The step for a nonlinearity f, n >= 3, and a multiple of the source."""
     c = gauss(source.nodes, points.source)
+    c = Nodes(scale * c.points, c.weights)
     e = gaussian_nodes(points.normal)
     rest = chi2_nodes(n - 2, points.length)
     return Step(f, tau, n, *_product(c, e, rest, _LEAST))

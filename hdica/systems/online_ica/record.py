@@ -130,7 +130,7 @@ SYSTEM = System(
     methods=METHODS,
     mean_field=mean_field,
     overlap=overlap,
-    trapped=trapped,
+    leaving=trapped,
     functions={
         "best_step": "hdica.systems.projected.best_step",
         "escape_exponent": "hdica.systems.online_ica.escape",

@@ -376,6 +376,7 @@ SYSTEM = System(
     methods=METHODS,
     mean_field=pca.mean_field,
     overlap=pca.overlap,
+    leaving=pca.unstable,
     functions={"best_step": "hdica.systems.projected.best_step"},
     notes=NOTES,
     examples=(

@@ -6,6 +6,7 @@ phase transitions", ITW 2016. Its p is called n here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,6 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import Array, is_number
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
+from hdica.ingredients.sources import make_source
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import ProductsAt, normal_products
 from hdica.limits.bands.bias import Rule
@@ -25,6 +27,8 @@ from hdica.limits.mean_field.moving import Moving
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fastest import Moments
+from hdica.limits.passage.chain import NormalisedChain
+from hdica.limits.passage.samples import Unstable
 from hdica.systems import fields
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.density_values import noise_of, second_of
@@ -297,6 +301,28 @@ def drift(system: SparsePCA) -> Drift:
 def overlap(system: SparsePCA) -> Moments:
     """The drift of a feature that stays, and what n leaves of it."""
     return Moments(drift(system), second(system))
+
+
+def unstable(system: SparsePCA) -> Unstable:
+    """Q = 0 of Oja's method, which the limit leaves, and the chain of the overlap.
+
+    The sample has the variance 1 + omega along the feature, and F = tau u.
+    """
+    moments = overlap(system)
+    if constant_omega(system) == 0:
+        raise HdicaError("omega = 0 is not allowed for samples (nothing leads away from Q = 0)")
+    plain = fields.formula(system, "regularizer").is_zero and system.batch == 1
+    if not plain or fields.noise_law(system) is not None:
+        raise HdicaError(
+            "start = 'random' is not allowed with a regularizer, a batch or another noise_law (the "
+            "chain of Oja's method alone is followed from Q = 0: give an overlap)"
+        )
+    normal, scale = make_source("gaussian"), math.sqrt(1 + constant_omega(system))
+
+    def chain(n: int, tau: float, level: float) -> NormalisedChain:
+        return NormalisedChain(np.negative, normal, tau, n, level, even=True, scale=scale)
+
+    return Unstable(moments.drift, chain)
 
 
 def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:
