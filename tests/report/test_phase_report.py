@@ -33,13 +33,13 @@ def of(data, words):
 def test_runs_that_are_large_and_decay_are_counted_and_drawn(data):
     many = int(data["decaying"].sum())
     assert many > 50
-    (one,) = of(data, "still decay")
+    (one,) = of(data, "but decaying")
     assert (one.value, one.place) == (many, {"n": 400, "t": 3.0})
     drawn = {p.key: p for p in panels(data)}
     assert np.nanmax(drawn["phase_decaying"].items[0].z) == 1
     settled = data.assign(decaying=0 * data["decaying"])
     assert "phase_decaying" not in {p.key for p in panels(settled)}
-    assert not of(settled, "still decay")
+    assert not of(settled, "but decaying")
 
 
 @pytest.mark.parametrize(("many", "drawn"), [(1, 1), (2, 2), (4, 4), (6, 4)])
