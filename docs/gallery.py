@@ -90,8 +90,8 @@ def page(entries: dict[str, dict[str, Any]]) -> str:
         own = [one for one in entries.values() if one["system"] == record]
         if own:
             parts += [f"## {record}\n", *map(section, own)]
-    studies = (load_study(path) for path in sorted((ROOT / "config/studies").glob("*.yaml")))
-    if others := [one for one in studies if one.study not in entries]:
+    files = sorted((ROOT / "config/studies").glob("*.yaml"))
+    if others := [load_study(path) for path in files if path.stem not in entries]:
         rows = (f"| `{one.study}` | {one.system} | {one.title} |" for one in others)
         parts += [OTHERS, *rows, ""]
     return "\n".join(parts)

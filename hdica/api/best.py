@@ -182,31 +182,32 @@ def at_an_end(space: Space, point: tuple[float, ...]) -> str:
     return joined(*notes, "a wider range may have a better one") if notes else ""
 
 
-def spaces_of(system: Parameters, over: object) -> list[Space]:
-    """The ranges left at every combination of choices."""
+def spaces_of(system: Parameters, over: object, name: str = "over") -> list[Space]:
+    """The ranges left at every combination of choices; ``name`` is that of the argument."""
     if not isinstance(over, Mapping) or not over:
-        raise refused("over", over, "at least one parameter with a range or choices")
+        raise refused(name, over, "at least one parameter with a range or choices")
     cls, content = type(system), system.model_dump(mode="python")
     own = {k: in_one_spelling(k, cls, content) if isinstance(k, str) else k for k in over}
     if len(set(own.values())) == len(own):
         over = {own[key]: values for key, values in over.items()}
-    ranges, choices = _sorted(over)
-    axes = tuple(Axis(k, address(k, cls, content, "over"), v) for k, v in choices.items())
+    ranges, choices = _sorted(over, name)
+    axes = tuple(Axis(k, address(k, cls, content, name), v) for k, v in choices.items())
     spaces = []
     for values in itertools.product(*choices.values()):
         changed = with_values(content, axes, values)
         used = {key: one for key, one in ranges.items() if _matters(key, cls, changed)}
-        here = tuple(Axis(key, address(key, cls, changed, "over"), ()) for key in used)
-        check_conflicts({}, (*axes, *here), "over")
+        here = tuple(Axis(key, address(key, cls, changed, name), ()) for key in used)
+        check_conflicts({}, (*axes, *here), name)
         fixed = dict(zip(choices, values, strict=True))
         spaces.append(Space(cls, changed, fixed, here, tuple(used.values())))
     for key in ranges:
         if not any(key == axis.key for space in spaces for axis in space.axes):
-            address(key, cls, spaces[0].content, "over")  # refuses what is no parameter
-            raise HdicaError(f"over: {key} is not allowed (no formula uses it)")
+            address(key, cls, spaces[0].content, name)  # refuses what is no parameter
+            raise HdicaError(f"{name}: {key} is not allowed (no formula uses it)")
     if len(spaces) > MOST_CHOICES:
         raise HdicaError(
-            f"over: {len(spaces)} combinations of choices are not allowed (at most {MOST_CHOICES})"
+            f"{name}: {len(spaces)} combinations of choices are not allowed (at most "
+            f"{MOST_CHOICES})"
         )
     return spaces
 
@@ -220,45 +221,47 @@ def _matters(key: str, cls: type[Parameters], content: dict[str, Any]) -> bool:
     return path[0] != "constants" or in_formulas(path[-1], cls, content)
 
 
-def _sorted(over: Mapping[Any, Any]) -> tuple[dict[str, Range], dict[str, tuple[Value, ...]]]:
-    """Ranges and choices by key, each as it is given."""
+def _sorted(
+    over: Mapping[Any, Any], name: str
+) -> tuple[dict[str, Range], dict[str, tuple[Value, ...]]]:
+    """Ranges and choices by key, each as it is given in the argument of that name."""
     ranges: dict[str, Range] = {}
     choices: dict[str, tuple[Value, ...]] = {}
     for key, given in over.items():
         if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
-            raise HdicaError(f"over: {key!r} is not allowed (it names a variable of the result)")
+            raise HdicaError(f"{name}: {key!r} is not allowed (it names a variable of the result)")
         if isinstance(given, tuple | Mapping):
-            ranges[key] = _range(key, given)
+            ranges[key] = _range(f"{name}: {key}", given)
         else:
-            choices[key] = _choices(key, given)
+            choices[key] = _choices(f"{name}: {key}", given, key)
     if len(ranges) > max(PER_RANGE):
         raise HdicaError(
-            f"over: {len(ranges)} ranges ({', '.join(ranges)}) are not allowed (at most "
+            f"{name}: {len(ranges)} ranges ({', '.join(ranges)}) are not allowed (at most "
             f"{max(PER_RANGE)}; give the others a value)"
         )
     return ranges, choices
 
 
-def _range(key: str, given: tuple[Any, ...] | Mapping[str, Any]) -> Range:
+def _range(where: str, given: tuple[Any, ...] | Mapping[str, Any]) -> Range:
     if isinstance(given, Mapping):
         ends, allowed = (given.get("low"), given.get("high")), set(given) == {"low", "high"}
     else:
         ends, allowed = given, len(given) == 2
     if not allowed:
-        raise refused(f"over: {key}", given, _VALUES)
-    low, high = (finite(value, f"over: {key}") for value in ends)
+        raise refused(where, given, _VALUES)
+    low, high = (finite(value, where) for value in ends)
     if not low < high:
-        raise HdicaError(f"over: {key} = ({low:g}, {high:g}) is not allowed (low < high)")
+        raise HdicaError(f"{where} = ({low:g}, {high:g}) is not allowed (low < high)")
     return Range(low, high)
 
 
-def _choices(key: str, given: object) -> tuple[Value, ...]:
+def _choices(where: str, given: object, key: str) -> tuple[Value, ...]:
     if isinstance(given, str):
-        raise refused(f"over: {key}", given, _VALUES)
-    choices = entries(given, f"over: {key}", _VALUES, MOST_CHOICES)
+        raise refused(where, given, _VALUES)
+    choices = entries(given, where, _VALUES, MOST_CHOICES)
     alike = all(map(is_number, choices)) or all(isinstance(value, str) for value in choices)
     if not choices or not alike or len(set(choices)) < len(choices):
-        raise refused(f"over: {key}", choices, _VALUES)
+        raise refused(where, choices, _VALUES)
     return tuple(value if isinstance(value, str) else finite(value, key) for value in choices)
 
 

@@ -161,10 +161,7 @@ def _space(system: Parameters, free: object) -> Space:
             usual = ", ".join(USUAL_RANGES)
             raise HdicaError(f"free: {name} needs a range (low, high) (of {usual} one is usual)")
         ranges[key] = given
-    try:
-        space, *more = spaces_of(system, ranges)
-    except HdicaError as exc:
-        raise HdicaError(str(exc).replace("over", "free", 1)) from None
+    space, *more = spaces_of(system, ranges, "free")
     if more or len(space.ranges) < len(names) or any(one.low <= 0 for one in space.ranges):
         raise HdicaError(f"free: {ranges} is not allowed (ranges (low, high) with 0 < low)")
     return space
@@ -176,8 +173,8 @@ def _inferred(likelihood: Likelihood, confidence: float) -> xr.Dataset:
     top = likelihood.highest()
     space = likelihood.space
     keys = [axis.key for axis in space.axes]
-    inside = float(chi2.ppf(confidence, 1))
-    ends = [likelihood.ends(top, k, inside) for k in range(len(keys))]
+    threshold = float(chi2.ppf(confidence, 1))
+    ends = [likelihood.ends(top, k, threshold) for k in range(len(keys))]
     z = likelihood.chain(top.point).residuals(likelihood.curves, likelihood.n)
     seen = z[np.isfinite(z)]
     columns = zip(("estimate", "low", "high"), (top.point, *zip(*ends, strict=True)), strict=True)
@@ -202,7 +199,7 @@ def _inferred(likelihood: Likelihood, confidence: float) -> xr.Dataset:
         if name in data:
             data[name].attrs["long_name"] = words
     notes = [at_an_end(space, top.point)]
-    parts = sum(so for so, _ in itertools.groupby(top.inside(inside).values()))
+    parts = sum(so for so, _ in itertools.groupby(top.inside(threshold).values()))
     if len(keys) == 1 and parts > 1:
         notes.append(f"the likelihood has {parts} maxima that low to high holds")
     if seen.size < FEW * len(keys):

@@ -183,8 +183,6 @@ def samples_to_overlap(
         "probability_double": "probability to have reached it with twice the samples",
     }
     values = need._asdict()
-    for name in ("samples", "samples_error", "escape", "growth"):
-        values[name] *= fields.batch(system)  # of each update
     data = xr.Dataset({name: ((), values[name], {"long_name": w}) for name, w in words.items()})
     if need.path is not None:
         path, about = need.path, _time(system)
@@ -260,9 +258,10 @@ def _informed(system: Parameters, n: int, goal: float, share: float) -> _Need:
         return float(np.clip(chance, 0.0, 1.0))
 
     left = abs(second) + abs(z * when.lacking) / when.variance / n + skewness**2
-    error = n * (path.error + deviation * left)
+    many = n * fields.batch(system)  # samples in a unit of time
+    error = many * (path.error + deviation * left)
     half, double = within(time / 2), within(2 * time)
-    return _Need(n * time, error, 0.0, n * time, math.nan, half, double, path)
+    return _Need(many * time, error, 0.0, many * time, math.nan, half, double, path)
 
 
 def moments_of(system: Parameters) -> Moments:

@@ -281,6 +281,12 @@ def parse_update(
 
 def descent(f: str, features: int, constants: Mapping[str, float]) -> Update:
     """F = -t f(u) of one estimate, f a formula in ``x``: a step size stands in for the time."""
+    return _descent(f, features, tuple(sorted(constants.items())))
+
+
+@lru_cache(maxsize=512)
+def _descent(f: str, features: int, pairs: tuple[tuple[str, float], ...]) -> Update:
+    constants = dict(pairs)
     expression, symbols = _read(f, ("x",), constants)
     read = parse_update(("u",), "", features)
     used = {str(one): one for one in expression.free_symbols}

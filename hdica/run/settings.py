@@ -236,6 +236,10 @@ class SlurmSettings(Section):
         }
         return self.model_copy(update=changes)
 
+    def running(self, tasks: int) -> int | None:
+        """How many tasks of an array of so many may run at once; None for all."""
+        return self.at_once if self.at_once and self.at_once < tasks else None
+
     def jobs_for(self, blocks: int) -> int:
         """How many jobs so many blocks are worth."""
         return max(self.minimum, min(self.maximum, -(-blocks // self.workers_each)))
@@ -333,8 +337,8 @@ def submission(settings: ClusterSettings) -> str:
     jobs = "1 job" if slurm.maximum == 1 else f"up to {slurm.maximum} jobs"
     workers = "1 worker" if slurm.workers_each == 1 else f"{slurm.workers_each} workers"
     array = ", as tasks of one array" * slurm.array
-    if slurm.at_once and slurm.at_once < slurm.maximum:
-        array += f" of which {slurm.at_once} run at once"
+    if running := slurm.running(slurm.maximum):
+        array += f" of which {running} run at once"
     more = ""
     if retry is not None:
         often = "once" if retry.most == 1 else f"{retry.most} times"

@@ -166,8 +166,8 @@ def job_script(
     log_name, number, array = "%j", "$SLURM_JOB_ID", []
     if settings.array:
         log_name, number = "%A_%a", "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"
-        fewer = settings.at_once and settings.at_once < tasks
-        array = [f"--array=0-{tasks - 1}{f'%{settings.at_once}' if fewer else ''}"]
+        running = settings.running(tasks)
+        array = [f"--array=0-{tasks - 1}{f'%{running}' if running else ''}"]
     requeue = {None: [], True: ["--requeue"], False: ["--no-requeue"]}[settings.requeue]
     directives = [
         f"-J {name}",

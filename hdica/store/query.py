@@ -61,9 +61,10 @@ def answer(
             every = tree[chosen].to_dataset()
             means = all(_has_mean(every[name]) for name in variables if name in every)
             over = ["seed"] if "seed" in every.dims and means else []
-        data = query(tree, selection, chosen, variables, over, nearest)
+        place = _nearest_there(tree[chosen].to_dataset(), selection) if nearest else selection
+        data = query(tree, place, chosen, variables, over, nearest)
         title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
-        notes, missing = [], _unfinished(tree, selection, chosen, nearest)
+        notes, missing = [], _unfinished(tree, place, chosen, nearest)
         if missing:
             notes.append(f"of these points {missing} (they have no value, or none at the end)")
         notes += _codes(data)
@@ -102,7 +103,6 @@ def query(
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()
-    selection = _nearest_there(data, selection) if nearest else selection
     names = outputs(data, variables, [*(dim_of(data, name) for name in selection), *mean])
     data = select(data, selection, nearest)[names].load()
     data.attrs = {**tree.attrs, **tree[chosen].attrs}
@@ -222,7 +222,6 @@ def _nearest_there(data: xr.Dataset, selection: dict[str, str]) -> dict[str, str
 
     The distance is in units of each axis, from its least to its greatest value.
     """
-    absent = data["status"].to_numpy() == LEFT_OUT
     numbers = {
         name: float(number)
         for name, text in selection.items()
@@ -231,7 +230,10 @@ def _nearest_there(data: xr.Dataset, selection: dict[str, str]) -> dict[str, str
         and isinstance(number := as_number(text), int | float)
         and math.isfinite(number)
     }
-    if not numbers or not absent.any():
+    if not numbers:
+        return selection
+    absent = data["status"].to_numpy() == LEFT_OUT
+    if not absent.any():
         return selection
     dims = data["status"].dims
     others = tuple(place for place, dim in enumerate(dims) if dim not in numbers)
@@ -379,7 +381,6 @@ def _means(data: xr.Dataset, name: str, over: list[str]) -> dict[str, Any]:
 def _unfinished(tree: xr.DataTree, selection: dict[str, str], method: str, nearest: bool) -> str:
     """How many of the selected points are not done, in words; empty if all are."""
     status = tree[method].to_dataset()[["status"]]
-    selection = _nearest_there(status, selection) if nearest else selection
     chosen = {name: v for name, v in selection.items() if dim_of(status, name) in status.dims}
     values = select(status, chosen, nearest)["status"].to_numpy()
     counts = [

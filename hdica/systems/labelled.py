@@ -157,10 +157,9 @@ def described(data: xr.Dataset, system: Parameters) -> xr.Dataset:
     attrs = {"system": type(system).__name__, "parameters": system.model_dump_json()}
     data = data.assign_attrs(attrs | ({"chosen": chosen} if chosen else {}))
     names = LONG_NAMES | {one.name: one.meaning for one in record.order_parameters}
-    for name in data.variables:
-        if data[name].dtype.kind in "biuf":
-            usual = {"long_name": names.get(str(name), str(name)), "units": "1"}
-            data[name].attrs = usual | data[name].attrs
+    for name, one in data.variables.items():
+        if one.dtype.kind in "biuf":
+            one.attrs = {"long_name": names.get(str(name), str(name)), "units": "1"} | one.attrs
     return portable_texts(data)
 
 

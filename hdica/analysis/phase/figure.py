@@ -241,9 +241,9 @@ HALF = 0.5
 def findings(data: xr.Dataset) -> list[Finding]:
     """Up to where the limit learns, and where the boundary of the simulation lies beside it."""
     early = _separation(data)
-    critical = [one for cut in _each_theory(data) for one in _critical(*cut)]
-    stop = [one for cut in _each_theory(data) for one in _stop(*cut)]
-    answer = [*critical, *(_gap(data) or stop)]
+    cuts = _each_theory(data)
+    answer = [one for cut in cuts for one in _critical(*cut)]
+    answer += _gap(data) or [one for cut in cuts for one in _stop(*cut)]
     answer = [*early, *answer] if verdict_of(early) else [*answer, *early]
     return [*answer, *_odds(data), *_majorities(data), *_starts(data)]
 

@@ -61,6 +61,11 @@ class Trapped:
     trap: Trap
     chain: Chains
 
+    @property
+    def most(self) -> int:
+        """The largest n that is followed exactly."""
+        return EXACT
+
     def far(self, n: int, probability: float, level: float) -> tuple[float, float]:
         """N_p and tau as n -> infinity, at n."""
         c, m = universal(probability)
@@ -82,6 +87,11 @@ class Unstable:
 
     drift: Drift
     chain: Chains
+
+    @property
+    def most(self) -> int:
+        """The largest n that is followed exactly: of short passages rounding is a larger part."""
+        return NEAR
 
     def far(self, n: int, probability: float, level: float) -> tuple[float, float]:
         """N_p and tau as n -> infinity, at n."""
@@ -178,9 +188,8 @@ def exactly(leaving: Leaving, n: int, probability: float, level: float) -> Fewes
 
 
 def fewest(leaving: Leaving, n: int, probability: float, level: float) -> Fewest:
-    """Exactly up to :data:`EXACT`, beyond by the asymptotics with their term of order 1/n."""
-    # Passages that are short are known exactly where n is smaller: rounding is a larger part.
-    if n <= (EXACT if isinstance(leaving, Trapped) else NEAR):
+    """Exactly as far as that goes, beyond by the asymptotics with their term of order 1/n."""
+    if n <= leaving.most:
         return exactly(leaving, n, probability, level)
     near, share = exactly(leaving, NEAR, probability, level), NEAR / n
     (few, size), (many, tau) = (leaving.far(one, probability, level) for one in (NEAR, n))

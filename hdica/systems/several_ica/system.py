@@ -9,7 +9,7 @@ a call of the kernel; the other is that of all rules of projections, with this u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -72,23 +72,6 @@ def dimension_refusal(features: int, n: int) -> str:
     return f"n = {n} is not allowed with {features} features (n >= {features + 2})"
 
 
-def check_dimension(rule: Rule, n: int) -> None:
-    """Refuse an n in which they do not."""
-    if dimension_refusal(rule.features, n):
-        raise HdicaError(dimension_refusal(rule.features, n))
-
-
-def track(rule: Rule, stream: Stream, overlaps: Callable[[], Array]) -> Track:
-    """A point as the recording loop takes it: a step takes M numbers, each from its own stream."""
-    rngs = [stream(f"source {j}" if j else "source") for j in range(rule.features)]
-
-    def draw(size: int) -> Array:
-        columns = [s.sample(r, size) for s, r in zip(rule.sources, rngs, strict=True)]
-        return contiguous(columns[0] if len(columns) == 1 else np.stack(columns, axis=1))
-
-    return Track(Observation(lambda: {"Q": overlaps()}), draw, rule.schedule)
-
-
 def run_chains(
     rules: Sequence[Rule], times: Array, n: int, streams: Sequence[Stream]
 ) -> list[Values]:
@@ -97,7 +80,8 @@ def run_chains(
     The rules have equal :attr:`Rule.alike`; a chain's numbers do not depend on the others. With Q,
     NaN after a step that was not finite, comes why it stopped.
     """
-    check_dimension(rules[0], n)
+    if dimension_refusal(rules[0].features, n):
+        raise HdicaError(dimension_refusal(rules[0].features, n))
     # Imported here, because loading compiled code takes about a second.
     from hdica.finite.projected.chain_kernels import chain_steps
     from hdica.finite.random.streams import side_by_side
@@ -118,7 +102,15 @@ def run_chains(
         return made
 
     def point(lane: int) -> Track:
-        return track(rules[lane], streams[lane], lambda: state[:m, lane].copy())
+        """A point as the recording loop takes it: each source has its own stream."""
+        rule, stream = rules[lane], streams[lane]
+        rngs = [stream(f"source {j}" if j else "source") for j in range(m)]
+
+        def draw(size: int) -> Array:
+            columns = [s.sample(r, size) for s, r in zip(rule.sources, rngs, strict=True)]
+            return contiguous(columns[0] if m == 1 else np.stack(columns, axis=1))
+
+        return Track(Observation(lambda: {"Q": state[:m, lane].copy()}), draw, rule.schedule)
 
     return record(advance, [*map(point, range(len(rules)))], times, n, LANES, m)
 
